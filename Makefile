@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0
+# What one can do here. The work is in scripts/, what it makes is in build/.
+# A base other than the default: make BASE=version; a source of one's own: make KERNEL_SRC=directory.
+
+SHELL := /bin/bash
+MAKEFLAGS += --no-print-directory
+export BASE KERNEL_SRC SCRIPT APPEND CPUS MEM TIMEOUT FLAVOUR ONLY
+
+help:
+	@echo "make demo      measure the stack map against full stacks in a booted kernel, print a table"
+	@echo "make test      every check; the last line is: N passed, N failed, N skipped"
+	@echo "               ONLY=step,step of: $$(scripts/test --steps)"
+	@echo "make guest     SCRIPT=path [APPEND=\"kernel arguments\"] [CPUS=n] [MEM=n] [TIMEOUT=seconds]"
+	@echo "               [FLAVOUR=x86_64|debug]: run a script in the guest, end with its exit status"
+	@echo "make shell     an interactive shell in the guest"
+	@echo "make kernel    source, tree and kernel (FLAVOUR=x86_64|debug|off|nofunc)"
+	@echo "make tree      source and tree only: the pristine kernel joined with this repository"
+	@echo "make clean     remove what was built; the downloaded source stays"
+	@echo "make distclean remove build/ whole"
+
+tree:
+	@scripts/prepare tree
+kernel:
+	@scripts/prepare $(or $(FLAVOUR),x86_64)
+rootfs:
+	@scripts/prepare rootfs
+demo:
+	@scripts/prepare $(or $(FLAVOUR),x86_64) rootfs
+	@scripts/demo
+test:
+	@scripts/test
+guest:
+	@[ -n "$$SCRIPT" ] || { echo "make guest: please give SCRIPT=path" >&2; exit 2; }
+	@scripts/prepare $(or $(FLAVOUR),x86_64) rootfs >&2
+	@scripts/guest -f $(or $(FLAVOUR),x86_64) -a "$$APPEND" -c $(or $(CPUS),2) -m $(or $(MEM),1024) \
+		-t $(or $(TIMEOUT),600) "$$SCRIPT"
+shell:
+	@scripts/prepare $(or $(FLAVOUR),x86_64) rootfs
+	@scripts/guest -i -f $(or $(FLAVOUR),x86_64) -a "$$APPEND" -c $(or $(CPUS),2) -m $(or $(MEM),1024)
+clean:
+	rm -rf build/log build/guest build/*/{x86_64,debug,off,nofunc,kunit,linux,linux.ok,changed,stackmap_dump}
+distclean:
+	rm -rf build
+
+.PHONY: help tree kernel rootfs demo test guest shell clean distclean

@@ -1,0 +1,165 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# The same fixed workload twice on the same small buffer, with full stacks and with the stack map:
+# one table, the most frequent stacks, and what the trace file looks like. Status 0 only if each
+# run worked and its counts add up.
+# Usage: demo.sh [KiB of buffer for each CPU]
+
+export LC_ALL=C
+cd /sys/kernel/tracing || exit 1
+[ -e options/stackmap ] || { echo "this kernel has no stack map"; exit 1; }
+kib=${1:-512}
+tmp=$(mktemp -d)
+cpus=$(nproc)
+bad=0
+traced_functions='vfs_* kmem_cache_* handle_mm_fault wake_up_* dput'
+
+wrong() {
+	echo "WRONG: $*"
+	bad=1
+}
+
+# What each CPU does: processes, programs, directories, files and pipes; and a token that two
+# processes hand to each other.
+work() { # cpu
+	local dir=$tmp/work.$1 i
+	mkdir "$dir"
+	mkfifo "$dir/there" "$dir/back"
+	exec 3<>"$dir/there" 4<>"$dir/back"
+	for ((i = 0; i < 1000; i++)); do read -r <&3; echo >&4; done &
+	for ((i = 0; i < 1000; i++)); do echo >&3; read -r <&4; done
+	wait
+	for ((i = 0; i < 8; i++)); do
+		ls -l /proc/self/fd /sys/kernel >"$dir/list"
+		tr '[:lower:]' '[:upper:]' <"$dir/list" | sort | uniq -c | tail -n 1 >"$dir/sorted"
+		dd if=/dev/zero of="$dir/zeroes" bs=4k count=64 2>/dev/null
+		find /proc/sys/kernel -maxdepth 1 -name '*a*' >"$dir/found"
+		( : )
+		rm "$dir"/[lszf]*
+	done
+	rm -r "$dir"
+}
+
+# sum KEY DIR: the per-CPU statistics of a buffer added up.
+sum() {
+	cat "$2"/per_cpu/cpu*/stats | awk -v key="$1:" '$1 == key { n += $2 } END { printf "%d", n }'
+}
+
+stat_of() { sed -n "s/^$1: *\([0-9]*\).*/\1/p" "$2/stack_map_stat"; }
+
+# One recording; leaves "events bytes-per-event entries successes drops" in $tmp/NAME.MODE.
+record() { # name full|map
+	local name=$1 mode=$2 dir=instances/demo.$1.$2 cpu pids=() began=$SECONDS
+	local events stacks bytes written
+	printf '  %-18s %-4s ' "$name" "$mode"
+	mkdir "$dir" || return 1
+	echo 0 >"$dir/tracing_on"
+	echo "$kib" >"$dir/buffer_size_kb"
+	echo 0 >"$dir/options/stackmap-frames"
+	[ "$mode" = full ] || echo 1 >"$dir/options/stackmap" || return 1
+	if [ "$name" = function ]; then
+		echo "$traced_functions" >"$dir/set_ftrace_filter"
+		echo 1 >"$dir/options/func_stack_trace"
+		echo function >"$dir/current_tracer" || return 1
+	else
+		echo 1 >"$dir/options/stacktrace"
+		echo 1 >"$(echo "$dir"/events/*/"$name")/enable" || return 1
+	fi
+
+	echo 1 >"$dir/tracing_on"
+	for ((cpu = 0; cpu < cpus; cpu++)); do
+		taskset -pc $cpu $BASHPID >/dev/null
+		work $cpu &
+		pids+=($!)
+	done
+	wait "${pids[@]}" || wrong "$name $mode: the workload failed"
+	echo 0 >"$dir/tracing_on"
+	taskset -pc 0-$((cpus - 1)) $BASHPID >/dev/null
+	sleep .3
+
+	cat "$dir/trace" >"$tmp/trace"
+	stacks=$(grep -cE ': <(stack_id [0-9]+|stack trace)>' "$tmp/trace")
+	events=$(grep -cE '^ .*-[0-9]+ +\[[0-9]+\]' "$tmp/trace")
+	events=$((events - stacks))
+	bytes=$(sum bytes "$dir")
+	written=$(($(sum entries "$dir") + $(sum overrun "$dir")))
+	printf '%7d events of %d kept, %d s\n' $events $((written / 2)) $((SECONDS - began))
+
+	[ $events -gt 100 ] || wrong "$name $mode: hardly an event"
+	for ((cpu = 0; cpu < cpus; cpu++)); do
+		grep -q '^overrun: [1-9]' "$dir/per_cpu/cpu$cpu/stats" ||
+			wrong "$name $mode: the buffer of CPU $cpu did not wrap, so its size decided nothing"
+	done
+	# The oldest entry of a CPU may be the stack of an event that was overwritten.
+	((events <= stacks && stacks <= events + cpus)) ||
+		wrong "$name $mode: $events events with $stacks stacks"
+	echo "$events $(awk "BEGIN { printf \"%.1f\", $bytes / $events }")" \
+		"$(stat_of entries "$dir") $(stat_of successes "$dir") $(stat_of drops "$dir")" >"$tmp/$name.$mode"
+
+	if [ "$mode" = map ]; then
+		check_counts "$name" "$dir" $written
+		cat "$dir/stack_map" >"$tmp/$name.stacks"
+		stat_of memory "$dir" >"$tmp/$name.memory"
+		echo 1 >"$dir/options/stackmap-frames"
+		head -n 400 "$dir/trace" >"$tmp/$name.trace"
+	fi
+	echo nop >"$dir/current_tracer"
+	rmdir "$dir" || wrong "$name $mode: the instance does not go"
+}
+
+# sum(ref) == successes, and each event written has asked for one stack: an id or a full one.
+check_counts() { # name dir entries-ever-written
+	local refs successes drops
+	successes=$(stat_of successes "$2")
+	drops=$(stat_of drops "$2")
+	refs=$(sed -n 's/^stack_id .*\[ref \([0-9]*\),.*/\1/p' "$2/stack_map" | awk '{ n += $1 } END { printf "%d", n }')
+	[ "$successes" -gt 0 ] || wrong "$1: nothing went through the map"
+	[ "$refs" = "$successes" ] || wrong "$1: $refs references, $successes successes"
+	[ $((2 * (successes + drops))) = "$3" ] ||
+		wrong "$1: $successes successes and $drops drops for $3 entries of events and their stacks"
+}
+
+echo "Linux $(uname -r), $cpus CPUs, $kib KiB of buffer for each of them. Recording the same workload:"
+for name in sched_switch kmem_cache_alloc function; do
+	for mode in full map; do
+		record $name $mode || { wrong "$name $mode: could not record"; exit 1; }
+	done
+done
+
+echo
+printf '%-18s %-6s %9s %10s %9s %9s %10s %7s\n' "" "" events bytes reaches distinct "" ""
+printf '%-18s %-6s %9s %10s %9s %9s %10s %7s\n' traced stacks retained "an event" back stacks successes drops
+printf -- '-%.0s' {1..87}
+echo
+for name in sched_switch kmem_cache_alloc function; do
+	read -r full_events full_bytes _ <"$tmp/$name.full"
+	read -r events bytes entries successes drops <"$tmp/$name.map"
+	factor=$(awk "BEGIN { printf \"%.1f\", $events / $full_events }")
+	printf '%-18s %-6s %9d %10s %9s\n' $name full "$full_events" "$full_bytes" "1.0 x"
+	printf '%-18s %-6s %9d %10s %9s %9d %10d %7d\n' "" map "$events" "$bytes" "$factor x" \
+		"$entries" "$successes" "$drops"
+	[ "$events" -gt "$full_events" ] || wrong "$name: the map keeps no more events"
+done
+cat <<E
+
+events retained  traced events still in the buffer when the workload has ended, their stacks not counted
+bytes an event   bytes in the buffer divided by that: the event, its stack or id, the time stamps
+reaches back     events retained, against full stacks
+function         func_stack_trace on: $traced_functions
+A map allocates $(($(cat "$tmp/function.memory") / 1024)) KiB once, whatever the size of the buffer.
+
+The three most frequent stacks at sched_switch:
+
+E
+grep '^stack_id' "$tmp/sched_switch.stacks" | sed 's/.*\[ref \([0-9]*\),.*/\1 &/' | sort -rn | head -n 3 |
+	while read -r _ _ id _; do
+		awk -v id="$id" '/^stack_id / { on = $2 == id } on' "$tmp/sched_switch.stacks"
+	done
+echo "The trace file (kmem_cache_alloc):"
+echo
+awk '/^#/ { print; next } / kmem_cache_alloc: / && ++n == 3 { exit } n || / kmem_cache_alloc: / { print }' \
+	"$tmp/kmem_cache_alloc.trace"
+echo
+rm -r "$tmp"
+[ $bad -eq 0 ] && echo "All runs worked and their counts add up." || echo "Something is wrong, see above."
+exit $bad
