@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef _TRACE_STACKMAP_H
+#define _TRACE_STACKMAP_H
+
+#include <linux/atomic.h>
+#include <linux/rcupdate.h>
+#include <linux/types.h>
+
+#include <asm/local.h>
+
+#include "trace.h"
+
+/*
+ * The stack map of a trace instance
+ * =================================
+ *
+ * A map stores every distinct kernel stack of its instance once and names it
+ * by a small integer, so that the ring buffer holds 4 bytes in place of the
+ * frames. It is written from any context, NMI included, and takes no lock.
+ *
+ *   slots  2^(bits + 1) words, open addressing with linear probing. 0 is an
+ *          empty slot, anything else holds hash bits (the tag) above the
+ *          offset of a record in the arena.
+ *   arena  the records, one behind the other, each as long as its stack.
+ *
+ * To insert a stack, space is taken from the arena, the record is filled, and
+ * one cmpxchg of an empty slot publishes it. So a slot is either empty or leads
+ * to a complete record, and it never changes again: there is nothing to wait
+ * for, whoever was interrupted wherever. A context that loses the race for a
+ * slot looks at that slot again; if the winner stored the same stack, it uses
+ * the winner's id. Hence a stack has exactly one id: both would have to pass
+ * the slot that the other one filled. What the loser leaves behind is unused
+ * arena space, which no look-up ever visits.
+ *
+ * Memory ordering:
+ *
+ *   stackmap_publish:A  fills a record, then cmpxchg_release() of its slot.
+ *   stackmap_record:A   READ_ONCE() of a slot; the address of the record
+ *                       depends on its value. Pairs with stackmap_publish:A.
+ *   ftrace_stackmap_swap:A  unpublishes the map, then synchronize_rcu(). Waits
+ *                       for every user of ftrace_stackmap_active(), which runs
+ *                       with preemption off, and for rcu_read_lock() readers.
+ *   stackmap_latch:A    reads the arena's tail, then synchronize_rcu(): every
+ *                       record below that tail is published by then, or never.
+ *
+ * Life time: tr->stackmap is replaced as a whole, under trace_types_lock, and
+ * freed after a grace period. A reset publishes a new, empty map with the next
+ * generation. The generation is part of each id, belongs to the instance and
+ * survives the memory, so an id of an earlier map is recognised as stale.
+ *
+ * Counts: every call of ftrace_stackmap_get_id() is one success or one drop.
+ * Each CPU counts its own, and collects references in a small write-back cache
+ * of (slot, count) pairs; what is evicted is added to the record. Once nobody
+ * inserts, the references of all records add up to the successes.
+ */
+
+/* An id: 12 bits of generation above 19 bits of slot index, never negative. */
+#define STACKMAP_SLOT_BITS	19
+#define STACKMAP_GEN_BITS	12
+#define STACKMAP_GEN_MASK	((1U << STACKMAP_GEN_BITS) - 1)
+
+/* Bounds and default of the parameter ftrace_stackmap.bits. */
+#define STACKMAP_BITS_MIN	10
+#define STACKMAP_BITS_MAX	(STACKMAP_SLOT_BITS - 1)
+#define STACKMAP_BITS_DEFAULT	14
+
+/*
+ * How far a look-up probes. At most half of the slots are in use, so that runs
+ * of this length do not occur with a hash that is worth its name.
+ */
+#define STACKMAP_PROBES		128
+
+/* References that a CPU collects before it has to write to shared records. */
+#define STACKMAP_REF_CACHE	512
+
+/* Why a stack was not stored. */
+enum stackmap_drop {
+	STACKMAP_DROP_ENTRIES,	/* as many stacks as the map may hold */
+	STACKMAP_DROP_ARENA,	/* no space for the frames */
+	STACKMAP_DROP_PROBES,	/* no slot within STACKMAP_PROBES */
+	STACKMAP_NR_DROPS,
+};
+
+/**
+ * struct stackmap_record - a stack in the arena
+ * @ref: references that have left the per-CPU caches
+ * @hash: hash of @ips
+ * @nr: number of frames
+ * @ips: the frames, innermost first
+ */
+struct stackmap_record {
+	atomic_long_t		ref;
+	u32			hash;
+	u32			nr;
+	unsigned long		ips[] __counted_by(nr);
+};
+
+/**
+ * struct stackmap_cpu - what a CPU writes on a hit
+ * @successes: calls that returned an id
+ * @drops: calls that did not, by reason
+ * @refs: write-back cache, each word a slot index above a count
+ */
+struct stackmap_cpu {
+	local_t			successes;
+	local_t			drops[STACKMAP_NR_DROPS];
+	local_t			refs[STACKMAP_REF_CACHE];
+};
+
+/**
+ * struct ftrace_stackmap - the map of one instance in one generation
+ * @gen: generation, of which an id holds the low STACKMAP_GEN_BITS
+ * @max_entries: number of stacks that may be stored
+ * @nr_slots: size of @slots, twice @max_entries
+ * @offset_bits: width of the arena offset in a slot, the tag is above
+ * @arena_units: size of @arena in STACKMAP_UNITs
+ * @slots: the hash table
+ * @arena: the records; unit 0 is not used, so that no slot in use is 0
+ * @cpu: counters
+ * @entries: stacks stored, or just being stored
+ * @tail: first free unit of @arena
+ */
+struct ftrace_stackmap {
+	u32			gen;
+	u32			max_entries;
+	u32			nr_slots;
+	u32			offset_bits;
+	u32			arena_units;
+	u32			*slots;
+	void			*arena;
+	struct stackmap_cpu __percpu *cpu;
+	/* Written by inserts only; keep them off the line that hits read. */
+	atomic_t		entries ____cacheline_aligned_in_smp;
+	atomic_t		tail;
+};
+
+#ifdef CONFIG_FTRACE_STACKMAP
+/* ELF notes of the kernel, from the linker script. */
+extern const char __start_notes[];
+extern const char __stop_notes[];
+
+struct ftrace_stackmap *ftrace_stackmap_alloc(unsigned int bits, u32 gen);
+void ftrace_stackmap_free(struct ftrace_stackmap *map);
+int ftrace_stackmap_get_id(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr);
+bool ftrace_stackmap_record(struct ftrace_stackmap *map, struct trace_buffer *buffer,
+			    unsigned int trace_ctx, const unsigned long *ips, unsigned int nr);
+int __ftrace_stackmap_get_id(struct ftrace_stackmap *map, const unsigned long *ips,
+			     unsigned int nr, u32 hash);
+const struct stackmap_record *ftrace_stackmap_lookup(struct trace_array *tr, int id);
+unsigned long ftrace_stackmap_ref(struct ftrace_stackmap *map, u32 slot);
+unsigned long ftrace_stackmap_successes(struct ftrace_stackmap *map);
+unsigned long ftrace_stackmap_drops(struct ftrace_stackmap *map, enum stackmap_drop why);
+
+int ftrace_stackmap_enable(struct trace_array *tr);
+int ftrace_stackmap_reset(struct trace_array *tr);
+void ftrace_stackmap_destroy(struct trace_array *tr);
+void ftrace_stackmap_create_files(struct trace_array *tr, struct dentry *dir);
+
+/**
+ * ftrace_stackmap_active - the map that stacks of an instance go through
+ * @tr: the instance
+ *
+ * Context: any. The map may be used until preemption is enabled again.
+ * Return: the map, or NULL when options/stackmap is off.
+ */
+static __always_inline struct ftrace_stackmap *ftrace_stackmap_active(struct trace_array *tr)
+{
+	if (!(tr->trace_flags & TRACE_ITER(STACKMAP)))
+		return NULL;
+
+	/* The checking variants call functions that could be traced. */
+	return rcu_dereference_raw_check(tr->stackmap);
+}
+#else
+static inline bool
+ftrace_stackmap_record(struct ftrace_stackmap *map, struct trace_buffer *buffer,
+		       unsigned int trace_ctx, const unsigned long *ips, unsigned int nr)
+{
+	return false;
+}
+
+static inline const struct stackmap_record *
+ftrace_stackmap_lookup(struct trace_array *tr, int id)
+{
+	return NULL;
+}
+
+static inline int ftrace_stackmap_enable(struct trace_array *tr)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline void ftrace_stackmap_destroy(struct trace_array *tr) { }
+
+static inline void ftrace_stackmap_create_files(struct trace_array *tr, struct dentry *dir) { }
+
+static inline struct ftrace_stackmap *ftrace_stackmap_active(struct trace_array *tr)
+{
+	return NULL;
+}
+#endif /* CONFIG_FTRACE_STACKMAP */
+
+#endif /* _TRACE_STACKMAP_H */

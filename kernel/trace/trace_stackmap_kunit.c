@@ -1,0 +1,650 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit tests of the stack map: what it stores and finds, how it fills up, how
+ * it counts, and what a reset does, with one context and with many at a time.
+ *
+ * A test stack describes itself: from its number follow its depth and each of
+ * its frames, so that a torn or mixed up record shows.
+ */
+#include <kunit/test.h>
+
+#include <linux/completion.h>
+#include <linux/cpumask.h>
+#include <linux/hrtimer.h>
+#include <linux/jhash.h>
+#include <linux/kthread.h>
+#include <linux/preempt.h>
+
+#include "trace_stackmap.h"
+
+#define TEST_MAX_DEPTH	1024
+#define TEST_DEPTHS	24	/* depths of numbered stacks: 1 to this */
+#define TEST_HASH	0x12345678
+
+static unsigned int test_depth(unsigned int no)
+{
+	return 1 + no % TEST_DEPTHS;
+}
+
+static unsigned long test_frame(unsigned int no, unsigned int i)
+{
+	return ((unsigned long)no << 8) + i;
+}
+
+static void test_fill(unsigned long *ips, unsigned int no, unsigned int nr)
+{
+	for (unsigned int i = 0; i < nr; i++)
+		ips[i] = test_frame(no, i);
+}
+
+static int test_get_id(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr)
+{
+	guard(preempt_notrace)();
+	return ftrace_stackmap_get_id(map, ips, nr);
+}
+
+/* The id of test stack @no. */
+static int test_insert(struct ftrace_stackmap *map, unsigned int no)
+{
+	unsigned long ips[TEST_DEPTHS];
+
+	test_fill(ips, no, test_depth(no));
+	return test_get_id(map, ips, test_depth(no));
+}
+
+static int test_get_id_hash(struct ftrace_stackmap *map, const unsigned long *ips,
+			    unsigned int nr, u32 hash)
+{
+	guard(preempt_notrace)();
+	return __ftrace_stackmap_get_id(map, ips, nr, hash);
+}
+
+static int test_insert_hash(struct ftrace_stackmap *map, unsigned int no, u32 hash)
+{
+	unsigned long ips[TEST_DEPTHS];
+
+	test_fill(ips, no, test_depth(no));
+	return test_get_id_hash(map, ips, test_depth(no), hash);
+}
+
+/* The record of @id in a map that is not published anywhere. */
+static const struct stackmap_record *test_record(struct ftrace_stackmap *map, int id)
+{
+	u32 slot = map->slots[id & (BIT(STACKMAP_SLOT_BITS) - 1)];
+	u32 offset = slot & (BIT(map->offset_bits) - 1);
+
+	return map->arena + offset * sizeof(u64);
+}
+
+static void test_free_map(void *map)
+{
+	ftrace_stackmap_free(map);
+}
+
+static struct ftrace_stackmap *test_map(struct kunit *test, unsigned int bits)
+{
+	struct ftrace_stackmap *map = ftrace_stackmap_alloc(bits, 0);
+
+	KUNIT_ASSERT_NOT_NULL(test, map);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, test_free_map, map), 0);
+	return map;
+}
+
+static unsigned long test_drops(struct ftrace_stackmap *map)
+{
+	unsigned long sum = 0;
+
+	for (int why = 0; why < STACKMAP_NR_DROPS; why++)
+		sum += ftrace_stackmap_drops(map, why);
+	return sum;
+}
+
+/*
+ * What holds whenever nobody inserts: @calls are accounted for, references and
+ * successes agree, every stack is whole and stored once.
+ */
+static void test_check_map(struct kunit *test, struct ftrace_stackmap *map, unsigned long calls,
+			   unsigned int nr_stacks)
+{
+	unsigned long *seen = kunit_kzalloc(test, BITS_TO_LONGS(nr_stacks) * sizeof(long),
+					    GFP_KERNEL);
+	const struct stackmap_record *rec;
+	unsigned int entries = 0;
+	unsigned long refs = 0;
+	unsigned long no;
+
+	KUNIT_ASSERT_NOT_NULL(test, seen);
+
+	for (u32 idx = 0; idx < map->nr_slots; idx++) {
+		if (!map->slots[idx])
+			continue;
+		rec = test_record(map, idx);
+		entries++;
+		refs += ftrace_stackmap_ref(map, idx);
+
+		no = rec->ips[0] >> 8;
+		KUNIT_ASSERT_LT(test, no, nr_stacks);
+		KUNIT_ASSERT_FALSE_MSG(test, test_and_set_bit(no, seen),
+				       "stack %lu is stored twice", no);
+		KUNIT_ASSERT_EQ(test, rec->nr, test_depth(no));
+		for (unsigned int i = 0; i < rec->nr; i++)
+			KUNIT_ASSERT_EQ(test, rec->ips[i], test_frame(no, i));
+	}
+
+	KUNIT_EXPECT_EQ(test, entries, atomic_read(&map->entries));
+	KUNIT_EXPECT_LE(test, entries, map->max_entries);
+	KUNIT_EXPECT_EQ(test, refs, ftrace_stackmap_successes(map));
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_successes(map) + test_drops(map), calls);
+}
+
+static void stackmap_same_and_different(struct kunit *test)
+{
+	struct ftrace_stackmap *map = test_map(test, STACKMAP_BITS_MIN);
+	int id[100];
+
+	for (int no = 0; no < ARRAY_SIZE(id); no++) {
+		id[no] = test_insert(map, no);
+		KUNIT_ASSERT_GE(test, id[no], 0);
+		for (int other = 0; other < no; other++)
+			KUNIT_EXPECT_NE(test, id[no], id[other]);
+	}
+	for (int no = 0; no < ARRAY_SIZE(id); no++)
+		KUNIT_EXPECT_EQ(test, test_insert(map, no), id[no]);
+
+	test_check_map(test, map, 2 * ARRAY_SIZE(id), ARRAY_SIZE(id));
+}
+
+static void stackmap_equal_hashes(struct kunit *test)
+{
+	struct ftrace_stackmap *map = test_map(test, STACKMAP_BITS_MIN);
+	int id[STACKMAP_PROBES];
+
+	for (int no = 0; no < ARRAY_SIZE(id); no++) {
+		id[no] = test_insert_hash(map, no, TEST_HASH);
+		KUNIT_ASSERT_GE(test, id[no], 0);
+		for (int other = 0; other < no; other++)
+			KUNIT_EXPECT_NE(test, id[no], id[other]);
+	}
+	for (int no = 0; no < ARRAY_SIZE(id); no++)
+		KUNIT_EXPECT_EQ(test, test_insert_hash(map, no, TEST_HASH), id[no]);
+
+	test_check_map(test, map, 2 * ARRAY_SIZE(id), ARRAY_SIZE(id));
+}
+
+static void stackmap_bounded_probes(struct kunit *test)
+{
+	struct ftrace_stackmap *map = test_map(test, STACKMAP_BITS_MIN);
+
+	for (int no = 0; no < STACKMAP_PROBES; no++)
+		KUNIT_ASSERT_GE(test, test_insert_hash(map, no, TEST_HASH), 0);
+
+	KUNIT_EXPECT_EQ(test, test_insert_hash(map, STACKMAP_PROBES, TEST_HASH), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_drops(map, STACKMAP_DROP_PROBES), 1);
+
+	/* Nothing is left of the one that failed, and the others are found. */
+	for (int no = 0; no < STACKMAP_PROBES; no++)
+		KUNIT_EXPECT_GE(test, test_insert_hash(map, no, TEST_HASH), 0);
+	test_check_map(test, map, 2 * STACKMAP_PROBES + 1, STACKMAP_PROBES);
+}
+
+static void stackmap_prefixes(struct kunit *test)
+{
+	struct ftrace_stackmap *map = test_map(test, STACKMAP_BITS_MIN);
+	unsigned long ips[32];
+	int id[33];
+
+	test_fill(ips, 1, ARRAY_SIZE(ips));
+	for (int nr = 0; nr < ARRAY_SIZE(id); nr++) {
+		id[nr] = test_get_id_hash(map, ips, nr, TEST_HASH);
+		KUNIT_ASSERT_GE(test, id[nr], 0);
+		KUNIT_EXPECT_EQ(test, test_record(map, id[nr])->nr, nr);
+		for (int other = 0; other < nr; other++)
+			KUNIT_EXPECT_NE(test, id[nr], id[other]);
+	}
+}
+
+static void test_describe(const unsigned int *param, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%u", *param);
+}
+
+static const unsigned int stackmap_depths[] = { 0, 1, 64, 65, TEST_MAX_DEPTH };
+KUNIT_ARRAY_PARAM(stackmap_depth, stackmap_depths, test_describe);
+
+static void stackmap_any_depth(struct kunit *test)
+{
+	struct ftrace_stackmap *map = test_map(test, STACKMAP_BITS_MIN);
+	unsigned int nr = *(const unsigned int *)test->param_value;
+	unsigned long *ips = kunit_kcalloc(test, TEST_MAX_DEPTH, sizeof(*ips), GFP_KERNEL);
+	const struct stackmap_record *rec;
+	int id;
+
+	KUNIT_ASSERT_NOT_NULL(test, ips);
+	test_fill(ips, 3, nr);
+	id = test_get_id(map, ips, nr);
+	KUNIT_ASSERT_GE(test, id, 0);
+	KUNIT_EXPECT_EQ(test, test_get_id(map, ips, nr), id);
+
+	rec = test_record(map, id);
+	KUNIT_EXPECT_EQ(test, rec->nr, nr);
+	KUNIT_EXPECT_MEMEQ(test, rec->ips, ips, nr * sizeof(*ips));
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_ref(map, id), 2);
+
+	/* The last frame counts like any other. */
+	if (nr) {
+		ips[nr - 1]++;
+		KUNIT_EXPECT_NE(test, test_get_id(map, ips, nr), id);
+	}
+}
+
+static void stackmap_full_table(struct kunit *test)
+{
+	struct ftrace_stackmap *map = test_map(test, STACKMAP_BITS_MIN);
+	unsigned int max = map->max_entries;
+	int *id = kunit_kcalloc(test, max, sizeof(*id), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, id);
+	for (int no = 0; no < max; no++) {
+		id[no] = test_insert(map, no);
+		KUNIT_ASSERT_GE(test, id[no], 0);
+	}
+
+	for (int no = max; no < max + 100; no++)
+		KUNIT_EXPECT_EQ(test, test_insert(map, no), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_drops(map, STACKMAP_DROP_ENTRIES), 100);
+
+	for (int no = 0; no < max; no++)
+		KUNIT_EXPECT_EQ(test, test_insert(map, no), id[no]);
+	test_check_map(test, map, 2 * max + 100, max);
+}
+
+static void stackmap_full_arena(struct kunit *test)
+{
+	struct ftrace_stackmap *map = test_map(test, STACKMAP_BITS_MIN);
+	unsigned long *ips = kunit_kcalloc(test, TEST_MAX_DEPTH, sizeof(*ips), GFP_KERNEL);
+	int *id = kunit_kcalloc(test, map->max_entries, sizeof(*id), GFP_KERNEL);
+	unsigned int stored;
+
+	KUNIT_ASSERT_NOT_NULL(test, ips);
+	KUNIT_ASSERT_NOT_NULL(test, id);
+
+	for (stored = 0; stored < map->max_entries; stored++) {
+		test_fill(ips, stored, TEST_MAX_DEPTH);
+		id[stored] = test_get_id(map, ips, TEST_MAX_DEPTH);
+		if (id[stored] < 0)
+			break;
+	}
+	KUNIT_ASSERT_GT(test, stored, 0);
+	KUNIT_ASSERT_LT(test, stored, map->max_entries);
+	KUNIT_EXPECT_EQ(test, id[stored], -ENOSPC);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_drops(map, STACKMAP_DROP_ARENA), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&map->entries), stored);
+
+	for (int no = 0; no < stored; no++) {
+		test_fill(ips, no, TEST_MAX_DEPTH);
+		KUNIT_EXPECT_EQ(test, test_get_id(map, ips, TEST_MAX_DEPTH), id[no]);
+		KUNIT_EXPECT_MEMEQ(test, test_record(map, id[no])->ips, ips,
+				   TEST_MAX_DEPTH * sizeof(*ips));
+	}
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_successes(map), 2 * stored);
+}
+
+/* Slots that share a word of the reference cache, in turn and in a row. */
+static void stackmap_ref_eviction(struct kunit *test)
+{
+	struct ftrace_stackmap *map = test_map(test, STACKMAP_BITS_MIN);
+	unsigned long calls = 0;
+	int a, b;
+
+	for (int i = 0; i < 1000; i++) {
+		a = test_insert_hash(map, 0, 7);
+		b = test_insert_hash(map, 1, 7 + STACKMAP_REF_CACHE);
+		calls += 2;
+		for (int k = 0; k < i % 3; k++, calls++)
+			test_insert_hash(map, 1, 7 + STACKMAP_REF_CACHE);
+	}
+	KUNIT_ASSERT_EQ(test, a % STACKMAP_REF_CACHE, b % STACKMAP_REF_CACHE);
+	KUNIT_ASSERT_NE(test, a, b);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_ref(map, a), 1000);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_ref(map, b), calls - 1000);
+	test_check_map(test, map, calls, 2);
+}
+
+#define TEST_WRITERS		4
+#define TEST_TIMER_NS		(100 * NSEC_PER_USEC)
+
+/* A thread and, on the same CPU, a timer that interrupts it; both insert. */
+struct test_writer {
+	struct task_struct	*task;
+	struct hrtimer		timer;
+	struct completion	done;
+	struct ftrace_stackmap	*map;	/* to insert into, or */
+	struct trace_array	*tr;	/* the instance whose map to use */
+	unsigned int		nr_stacks;
+	unsigned int		rounds;
+	u32			seed;
+	unsigned long		calls;
+	unsigned long		irq_calls;
+	unsigned long		errors;
+};
+
+/* Inserts a stack, and checks that the id leads back to it. */
+static bool test_insert_checked(struct ftrace_stackmap *map, unsigned int no)
+{
+	const struct stackmap_record *rec;
+	int id = test_insert(map, no);
+
+	if (id < 0)
+		return true;
+	rec = test_record(map, id);
+	return rec->nr == test_depth(no) && rec->ips[0] == test_frame(no, 0) &&
+	       rec->ips[rec->nr - 1] == test_frame(no, rec->nr - 1);
+}
+
+static bool test_write_one(struct test_writer *w, unsigned int no)
+{
+	struct ftrace_stackmap *map = w->map;
+
+	guard(preempt_notrace)();
+	if (w->tr)
+		map = ftrace_stackmap_active(w->tr);
+	return !map || test_insert_checked(map, no);
+}
+
+static enum hrtimer_restart test_timer(struct hrtimer *timer)
+{
+	struct test_writer *w = container_of(timer, struct test_writer, timer);
+
+	for (int i = 0; i < 8; i++, w->irq_calls++) {
+		if (!test_write_one(w, jhash_1word(w->irq_calls, ~w->seed) % w->nr_stacks))
+			w->errors++;
+	}
+	hrtimer_forward_now(timer, ns_to_ktime(TEST_TIMER_NS));
+	return HRTIMER_RESTART;
+}
+
+static int test_writer_fn(void *data)
+{
+	struct test_writer *w = data;
+	unsigned long errors = 0;
+
+	hrtimer_setup(&w->timer, test_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+	hrtimer_start(&w->timer, ns_to_ktime(TEST_TIMER_NS), HRTIMER_MODE_REL_PINNED_HARD);
+
+	for (; w->calls < w->rounds; w->calls++) {
+		if (!test_write_one(w, jhash_1word(w->calls, w->seed) % w->nr_stacks))
+			errors++;
+		if (w->calls % 1024 == 0)
+			cond_resched();
+	}
+
+	hrtimer_cancel(&w->timer);
+	w->errors += errors;
+	complete(&w->done);
+	return 0;
+}
+
+static void test_writer_start(struct kunit *test, struct test_writer *w, unsigned int cpu)
+{
+	init_completion(&w->done);
+	w->task = kthread_create_on_cpu(test_writer_fn, w, cpu, "stackmap_test/%u");
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, w->task);
+	wake_up_process(w->task);
+}
+
+static unsigned int test_writer_cpu(unsigned int i)
+{
+	return cpumask_nth(i % num_online_cpus(), cpu_online_mask);
+}
+
+/* One case where everything fits, and one where the map fills up meanwhile. */
+static const unsigned int stackmap_race_stacks[] = { 700, 5000 };
+KUNIT_ARRAY_PARAM(stackmap_race, stackmap_race_stacks, test_describe);
+
+static void stackmap_concurrent_inserts(struct kunit *test)
+{
+	unsigned int nr_stacks = *(const unsigned int *)test->param_value;
+	struct ftrace_stackmap *map = test_map(test, STACKMAP_BITS_MIN);
+	unsigned long calls = 0, irq_calls = 0;
+	struct test_writer *w;
+
+	w = kunit_kcalloc(test, TEST_WRITERS, sizeof(*w), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, w);
+
+	for (int i = 0; i < TEST_WRITERS; i++) {
+		w[i].map = map;
+		w[i].nr_stacks = nr_stacks;
+		w[i].rounds = 200000;
+		w[i].seed = i / 2;	/* pairs insert the same stacks in the same order */
+		test_writer_start(test, &w[i], test_writer_cpu(i));
+	}
+	for (int i = 0; i < TEST_WRITERS; i++) {
+		wait_for_completion(&w[i].done);
+		calls += w[i].calls;
+		irq_calls += w[i].irq_calls;
+		KUNIT_EXPECT_EQ(test, w[i].errors, 0);
+	}
+
+	kunit_info(test, "%u CPUs, %lu calls by threads, %lu by interrupts, %lu drops\n",
+		   num_online_cpus(), calls, irq_calls, test_drops(map));
+	KUNIT_EXPECT_GT(test, irq_calls, 0);
+	test_check_map(test, map, calls + irq_calls, nr_stacks);
+}
+
+static void test_put_instance(void *data)
+{
+	struct trace_array *tr = data;
+
+	trace_array_put(tr);
+	trace_array_destroy(tr);
+}
+
+/* An instance of its own, with the option on and recording off. */
+static struct trace_array *test_instance(struct kunit *test, u32 gen)
+{
+	struct trace_array *tr = trace_array_get_by_name("stackmap_kunit", NULL);
+	char option[] = "stackmap";
+
+	KUNIT_ASSERT_NOT_NULL(test, tr);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, test_put_instance, tr), 0);
+	KUNIT_EXPECT_NULL(test, rcu_access_pointer(tr->stackmap));
+
+	tr->stackmap_gen = gen;
+	KUNIT_ASSERT_EQ(test, trace_set_options(tr, option), 0);
+	KUNIT_ASSERT_NOT_NULL(test, rcu_access_pointer(tr->stackmap));
+	tracer_tracing_off(tr);
+	return tr;
+}
+
+static int test_reset(struct trace_array *tr)
+{
+	guard(mutex)(&trace_types_lock);
+	return ftrace_stackmap_reset(tr);
+}
+
+static int test_option_off(struct trace_array *tr)
+{
+	char option[] = "nostackmap";
+
+	return trace_set_options(tr, option);
+}
+
+static int test_instance_id(struct trace_array *tr, unsigned int no)
+{
+	guard(preempt_notrace)();
+	return test_insert(ftrace_stackmap_active(tr), no);
+}
+
+/* Whether @id stands for stack @no, which has to be whole then. */
+static bool test_resolves(struct kunit *test, struct trace_array *tr, int id, unsigned int no)
+{
+	const struct stackmap_record *rec;
+
+	guard(rcu)();
+	rec = ftrace_stackmap_lookup(tr, id);
+	if (!rec)
+		return false;
+	KUNIT_EXPECT_EQ(test, rec->nr, test_depth(no));
+	KUNIT_EXPECT_EQ(test, rec->ips[0], test_frame(no, 0));
+	return true;
+}
+
+static void test_record_event(struct trace_array *tr, unsigned int no)
+{
+	unsigned long ips[TEST_DEPTHS];
+
+	test_fill(ips, no, test_depth(no));
+	tracer_tracing_on(tr);
+	scoped_guard(preempt_notrace)
+		trace_record_stack(tr, tr->array_buffer.buffer, tracing_gen_ctx(), ips,
+				   test_depth(no));
+	tracer_tracing_off(tr);
+}
+
+static void stackmap_reset_generation(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 5);
+	int old, new;
+
+	old = test_instance_id(tr, 1);
+	KUNIT_EXPECT_EQ(test, old >> STACKMAP_SLOT_BITS, 5);
+	KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, old, 1));
+
+	tracer_tracing_on(tr);
+	KUNIT_EXPECT_EQ(test, test_reset(tr), -EBUSY);
+	KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, old, 1));
+
+	tracer_tracing_off(tr);
+	KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
+	KUNIT_EXPECT_FALSE(test, test_resolves(test, tr, old, 1));
+
+	/* The same stack takes the same slot again, under another id. */
+	new = test_instance_id(tr, 1);
+	KUNIT_EXPECT_EQ(test, new >> STACKMAP_SLOT_BITS, 6);
+	KUNIT_EXPECT_NE(test, new, old);
+	KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, new, 1));
+	KUNIT_EXPECT_FALSE(test, test_resolves(test, tr, old, 1));
+	KUNIT_EXPECT_FALSE(test, test_resolves(test, tr, -1, 1));
+	KUNIT_EXPECT_FALSE(test, test_resolves(test, tr, new ^ 1, 1));
+}
+
+static void stackmap_reset_frees(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 0);
+	char option[] = "stackmap";
+	int old = test_instance_id(tr, 1);
+
+	KUNIT_EXPECT_EQ(test, test_option_off(tr), 0);
+	KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, old, 1));
+	KUNIT_EXPECT_NULL(test, ftrace_stackmap_active(tr));
+
+	KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
+	KUNIT_EXPECT_NULL(test, rcu_access_pointer(tr->stackmap));
+	KUNIT_EXPECT_FALSE(test, test_resolves(test, tr, old, 1));
+	KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
+
+	/* The generation outlives the memory. */
+	KUNIT_ASSERT_EQ(test, trace_set_options(tr, option), 0);
+	KUNIT_EXPECT_EQ(test, test_instance_id(tr, 1) >> STACKMAP_SLOT_BITS, 1);
+	KUNIT_EXPECT_FALSE(test, test_resolves(test, tr, old, 1));
+}
+
+static void stackmap_generation_wraps(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, STACKMAP_GEN_MASK - 1);
+	int id;
+
+	test_record_event(tr, 1);
+	KUNIT_EXPECT_EQ(test, ring_buffer_entries(tr->array_buffer.buffer), 1);
+	KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
+	KUNIT_EXPECT_EQ(test, ring_buffer_entries(tr->array_buffer.buffer), 1);
+
+	id = test_instance_id(tr, 1);
+	KUNIT_EXPECT_GE(test, id, 0);
+	KUNIT_EXPECT_EQ(test, id >> STACKMAP_SLOT_BITS, STACKMAP_GEN_MASK);
+
+	/* From here on old ids would be valid again, so none may be left. */
+	KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
+	KUNIT_EXPECT_EQ(test, ring_buffer_entries(tr->array_buffer.buffer), 0);
+	KUNIT_EXPECT_EQ(test, test_instance_id(tr, 1) >> STACKMAP_SLOT_BITS, 0);
+	KUNIT_EXPECT_FALSE(test, test_resolves(test, tr, id, 1));
+}
+
+static void stackmap_recording_off(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 0);
+	struct ftrace_stackmap *map = rcu_access_pointer(tr->stackmap);
+	unsigned long ips[TEST_DEPTHS];
+
+	test_fill(ips, 1, test_depth(1));
+	scoped_guard(preempt_notrace)
+		trace_record_stack(tr, tr->array_buffer.buffer, tracing_gen_ctx(), ips,
+				   test_depth(1));
+	KUNIT_EXPECT_EQ(test, atomic_read(&map->entries), 0);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_successes(map) + test_drops(map), 0);
+
+	test_record_event(tr, 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&map->entries), 1);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_successes(map), 1);
+}
+
+/* Writers must never see memory of a map that a reset has freed. */
+static void stackmap_reset_under_load(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 0);
+	unsigned int resets = 0;
+	bool running = true;
+	struct test_writer *w;
+
+	w = kunit_kcalloc(test, TEST_WRITERS, sizeof(*w), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, w);
+
+	for (int i = 0; i < TEST_WRITERS; i++) {
+		w[i].tr = tr;
+		w[i].nr_stacks = 700;
+		w[i].rounds = 100000;
+		w[i].seed = i;
+		test_writer_start(test, &w[i], test_writer_cpu(i));
+	}
+	while (running) {
+		KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
+		resets++;
+		running = false;
+		for (int i = 0; i < TEST_WRITERS; i++)
+			running |= !completion_done(&w[i].done);
+		cond_resched();
+	}
+	for (int i = 0; i < TEST_WRITERS; i++) {
+		wait_for_completion(&w[i].done);
+		KUNIT_EXPECT_EQ(test, w[i].errors, 0);
+	}
+	kunit_info(test, "%u resets\n", resets);
+	KUNIT_EXPECT_GT(test, resets, 1);
+}
+
+static struct kunit_case stackmap_test_cases[] = {
+	KUNIT_CASE(stackmap_same_and_different),
+	KUNIT_CASE(stackmap_equal_hashes),
+	KUNIT_CASE(stackmap_bounded_probes),
+	KUNIT_CASE(stackmap_prefixes),
+	KUNIT_CASE_PARAM(stackmap_any_depth, stackmap_depth_gen_params),
+	KUNIT_CASE(stackmap_full_table),
+	KUNIT_CASE(stackmap_full_arena),
+	KUNIT_CASE(stackmap_ref_eviction),
+	KUNIT_CASE_PARAM(stackmap_concurrent_inserts, stackmap_race_gen_params),
+	KUNIT_CASE(stackmap_recording_off),
+	KUNIT_CASE(stackmap_reset_generation),
+	KUNIT_CASE(stackmap_reset_frees),
+	KUNIT_CASE(stackmap_generation_wraps),
+	KUNIT_CASE(stackmap_reset_under_load),
+	{}
+};
+
+static struct kunit_suite stackmap_test_suite = {
+	.name = "ftrace_stackmap",
+	.test_cases = stackmap_test_cases,
+};
+kunit_test_suite(stackmap_test_suite);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("KUnit tests of the ftrace stack map");
