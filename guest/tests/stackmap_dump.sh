@@ -1,0 +1,158 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# stackmap_dump against the kernel that it reads: the same stacks with the same symbols as stack_map,
+# the same frames as trace, live and from what "save" has copied, and every id of a trace-cmd report.
+# With the argument "save", only leaves a saved map in /out.
+# timeout: 300
+. /guest/lib.sh
+
+command -v stackmap_dump > /dev/null || skip "there is no stackmap_dump here"
+
+dump() {
+	stackmap_dump -q "$@"
+}
+
+# Demands that two texts are the same line by line, but for return addresses that are the first
+# byte of a function: %pS names that function, stackmap_dump the caller that ends there.
+same_text() { # what kernel's ours
+	awk -v what="$1" 'NR == FNR { kernel[NR] = $0; n = NR; next }
+	$0 == kernel[FNR] { same++; next }
+	{
+		# schedule+0x0/0xc0 there, do_exit+0xe0/0xe0 here
+		split(kernel[FNR], k, /\+0x/)
+		split($0, o, /\+0x/)
+		split(k[2], ks, /[\/ ]/)
+		split(o[2], os, /[\/ ]/)
+		if (k[2] ~ /^0\// && os[2] == "0x" os[1]) {
+			if (!back++)
+				print what ": one byte back, for example: " kernel[FNR] " is " $0
+			next
+		}
+		print what ", line " FNR ": the kernel has " kernel[FNR] ", stackmap_dump has " $0
+		bad = 1
+		exit
+	}
+	END {
+		if (!bad && FNR != n) {
+			print what ": " n " lines of the kernel, " FNR " of stackmap_dump"
+			bad = 1
+		}
+		print what ": " same + 0 " lines the same, " back + 0 " looked up one byte back"
+		exit bad
+	}' "$2" "$3" || fail "$1"
+}
+
+# Frames from the function tracer, events, interrupts, and from a module if there is one.
+record() {
+	stackmap_on
+	set_opt buffer_size_kb 256
+	[ ! -e /guest/trace-events-sample.ko ] || insmod /guest/trace-events-sample.ko
+	echo 1 > events/sched/sched_switch/enable
+	echo 1 > events/kmem/kmem_cache_alloc/enable
+	echo 1 > events/irq/softirq_entry/enable
+	[ ! -d events/sample-trace ] || echo 1 > events/sample-trace/enable
+	echo 1 > tracing_on
+	stackmap_work 3
+	sleep 1
+	stop_recording
+}
+
+set_opt options/stackmap-frames 1
+set_opt options/sym-offset 1
+record
+if [ "$1" = save ]; then
+	stackmap_dump save /out/map
+	exit 0
+fi
+check_map
+
+# stack_map is in the order of the ids.
+cat stack_map > "$TMPDIR/text"
+dump --sort id > "$TMPDIR/ours"
+test "$(grep -c ^stack_id "$TMPDIR/ours")" -ge 20 || fail "hardly a stack was recorded"
+if [ -d events/sample-trace ]; then
+	grep -q '\[trace_events_sample\]$' "$TMPDIR/text" || fail "no frame of the module"
+fi
+same_text "live" "$TMPDIR/text" "$TMPDIR/ours"
+
+# A saved map needs no options, and says the same.
+stackmap_dump save "$TMPDIR/saved"
+dump --sort id "$TMPDIR/saved" | cmp - "$TMPDIR/ours" || fail "the saved map is another one"
+dump --sort id - < stack_map_bin > "$TMPDIR/raw"
+grep -q '  \[0\] 0x' "$TMPDIR/raw" || fail "a piped map has no symbols"
+dump -k /proc/kallsyms --sort id - < stack_map_bin | cmp - "$TMPDIR/ours" ||
+	fail "kallsyms by name say something else"
+cp trace "$TMPDIR/trace"
+test "$(check_resolved trace)" -ge 100 || fail "hardly a stack in the buffer"
+if stackmap_dump save "$TMPDIR/saved" 2> "$TMPDIR/err"; then
+	fail "a second save has written over the first"
+fi
+grep -q 'File exists' "$TMPDIR/err" || fail "no word of the first save"
+
+# The frames under the ids: those of the kernel, and those put back into a trace without.
+dump --annotate "$TMPDIR/trace" > "$TMPDIR/annotated"
+same_text "annotate" "$TMPDIR/trace" "$TMPDIR/annotated"
+echo 0 > options/stackmap-frames
+cp trace "$TMPDIR/dense"
+if grep -q '^ => ' "$TMPDIR/dense"; then
+	fail "there are frames with stackmap-frames off"
+fi
+dump --annotate "$TMPDIR/dense" "$TMPDIR/saved" > "$TMPDIR/annotated"
+same_text "annotate dense" "$TMPDIR/trace" "$TMPDIR/annotated"
+
+# The summary counts what stack_map_stat counts, and there are no duplicates.
+dump --summary | tee "$TMPDIR/summary"
+grep -qx "stacks: $(stat_of entries)" "$TMPDIR/summary" || fail "another number of stacks"
+grep -qx "references: $(stat_of successes)" "$TMPDIR/summary" || fail "another number of references"
+grep -q "^kernel: $(uname -r)" "$TMPDIR/summary" || fail "another kernel"
+test "$(dump --folded | awk '{ n += $NF } END { printf "%.0f", n }')" = "$(stat_of successes)" ||
+	fail "--folded has other counts"
+dump --diff "$TMPDIR/saved" > "$TMPDIR/diff"
+test ! -s "$TMPDIR/diff" || fail "a difference with itself"
+
+# Addresses that are hidden are explained.
+restrict=$(cat /proc/sys/kernel/kptr_restrict)
+echo 2 > /proc/sys/kernel/kptr_restrict
+stackmap_dump --top 1 > "$TMPDIR/hidden" 2> "$TMPDIR/err"
+echo "$restrict" > /proc/sys/kernel/kptr_restrict
+grep -q kptr_restrict "$TMPDIR/err" || fail "no word of kptr_restrict"
+grep -q '  \[0\] 0x' "$TMPDIR/hidden" || fail "no raw addresses"
+
+# An instance has its own map.
+make_instance stackmap_dump
+dump -i stackmap_dump > "$TMPDIR/instance"
+test ! -s "$TMPDIR/instance" || fail "the map of an unused instance has stacks"
+(
+	cd instances/stackmap_dump
+	stackmap_on
+	echo 1 > events/sched/sched_switch/enable
+	echo 1 > tracing_on
+	stackmap_work 2
+	stop_recording
+)
+dump -i stackmap_dump --sort id > "$TMPDIR/instance"
+test -s "$TMPDIR/instance" || fail "the map of the instance is empty"
+same_text "instance" instances/stackmap_dump/stack_map "$TMPDIR/instance"
+dump --sort id instances/stackmap_dump | cmp - "$TMPDIR/instance" ||
+	fail "an instance by its directory has other symbols"
+
+# trace-cmd has its own reader of events, and switches the options off at its end.
+if command -v trace-cmd > /dev/null; then
+	stackmap_idle
+	echo reset > stack_map
+	trace-cmd record -q -o "$TMPDIR/trace.dat" -e sched_switch -e kmem_cache_alloc \
+		-O stacktrace -O stackmap ls -lR /proc/self/task > /dev/null
+	trace-cmd report -q "$TMPDIR/trace.dat" > "$TMPDIR/report" 2> /dev/null
+	ids=$(grep -c 'stack_id: *<stack_id [0-9]*>$' "$TMPDIR/report")
+	test "$ids" -ge 100 || fail "$ids ids in the report of trace-cmd"
+	dump --annotate - < "$TMPDIR/report" > "$TMPDIR/annotated"
+	if grep -q 'not in this map' "$TMPDIR/annotated"; then
+		fail "ids of trace-cmd are not in the map"
+	fi
+	grep -v '^ => ' "$TMPDIR/report" > "$TMPDIR/lines"
+	grep -v '^ => ' "$TMPDIR/annotated" | cmp - "$TMPDIR/lines" ||
+		fail "--annotate has changed lines of the report"
+	awk '/<stack_id [0-9]+>/ { if (want) exit 1; want = 1; next } /^ => / { want = 0 }
+		END { exit want }' "$TMPDIR/annotated" || fail "an id without frames"
+	echo "trace-cmd: $ids ids, all of them resolved"
+fi

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * From an address to what is printed for it.
+ *
+ * The same few addresses come again and again, so their texts are kept in slots, chosen by a hash
+ * of the address. Two addresses that want one slot take turns: that costs time, never memory.
+ */
+
+#ifndef FRAME_SLOTS
+#define FRAME_SLOTS	0x20000
+#endif
+
+struct frame {
+	u64			ip;
+	const struct symbol	*sym;		/* NULL: the address is all there is */
+	char			*text;		/* schedule+0x48/0xc0 [mod], made when asked for */
+	char			*lines;		/* for --lines, likewise */
+	u32			len;		/* of text */
+	u32			uid;		/* in an intern table, plus 1 */
+	bool			used;
+	bool			exact;		/* not a return address */
+	signed char		matches;	/* the --grep, -1: not tried yet */
+	char			buf[80];	/* where text is, unless it is longer */
+};
+
+/*
+ * A call can be the last instruction of its function, and the return address is then in the next
+ * one, so look one byte back.
+ */
+static u64 lookup_addr(u64 ip, bool exact)
+{
+	return exact || !ip ? ip : ip - 1;
+}
+
+/* In the order of trust: kallsyms is of the kernel that ran, vmlinux of one that should match. */
+static const struct symbol *find_symbol(const struct map *m, u64 ip, bool exact)
+{
+	u64 addr = lookup_addr(ip, exact);
+	const struct symbol *s = symtab_find(&m->kallsyms, addr);
+
+	return s ? s : symtab_find(&m->elfsyms, addr);
+}
+
+static bool is_trampoline(u64 ip)
+{
+	return ip == TRAMPOLINE_MARKER;
+}
+
+/* %pS shows no module for what the bpf JIT made. */
+static bool is_bpf(const struct symbol *s)
+{
+	return s->mod && !strcmp(s->mod, "bpf");
+}
+
+static void set_text(struct frame *f, const char *fmt, ...)
+{
+	va_list ap;
+	int len;
+
+	va_start(ap, fmt);
+	len = vsnprintf(f->buf, sizeof(f->buf), fmt, ap);
+	va_end(ap);
+	f->text = f->buf;
+	if (len >= (int)sizeof(f->buf)) {
+		va_start(ap, fmt);
+		len = vasprintf(&f->text, fmt, ap);
+		va_end(ap);
+	}
+	check_mem(len < 0 ? NULL : f);
+	f->len = len;
+}
+
+static void set_symbol_text(struct frame *f, const struct symbol *s)
+{
+	u64 off = f->ip - s->addr, size = s->end - s->addr;
+
+	if (s->type == MODULE_BASE)
+		set_text(f, "[%s]+0x%llx", s->mod, off);
+	else if (is_bpf(s))
+		set_text(f, "%s+0x%llx", s->name, off);
+	else if (s->mod)
+		set_text(f, "%s+0x%llx/0x%llx [%s]", s->name, off, size, s->mod);
+	else
+		set_text(f, "%s+0x%llx/0x%llx", s->name, off, size);
+}
+
+/* As %pS prints it. */
+static const char *frame_text(struct frame *f)
+{
+	if (f->text)
+		return f->text;
+	if (is_trampoline(f->ip))
+		set_text(f, "[FTRACE TRAMPOLINE]");
+	else if (f->sym)
+		set_symbol_text(f, f->sym);
+	else
+		set_text(f, "0x%llx", f->ip);
+	return f->text;
+}
+
+/* The function alone, in the two parts that it has in a module. */
+static const char *frame_name(struct frame *f, const char **mod)
+{
+	const struct symbol *s = f->sym;
+
+	*mod = NULL;
+	if (!s)
+		return frame_text(f);
+	if (s->type == MODULE_BASE) {
+		*mod = s->mod;
+		return "";
+	}
+	if (!is_bpf(s))
+		*mod = s->mod;
+	return s->name;
+}
+
+static const char *frame_lines(const struct map *m, struct frame *f)
+{
+	if (!f->lines)
+		f->lines = m->vmlinux && !is_trampoline(f->ip) ?
+			   vmlinux_lines(m->vmlinux, lookup_addr(f->ip, f->exact)) :
+			   copy_string("");
+	return f->lines;
+}
+
+static void frame_clear(struct frame *f)
+{
+	if (f->text != f->buf)
+		free(f->text);
+	free(f->lines);
+	f->text = NULL;
+	f->lines = NULL;
+}
+
+static struct frame *frame_slot(struct map *m, u64 ip, bool exact)
+{
+	if (!m->frames)
+		m->frames = check_mem(calloc(FRAME_SLOTS, sizeof(*m->frames)));
+	return &m->frames[(((ip + exact) * 0x9E3779B97F4A7C15ULL) >> 32) % FRAME_SLOTS];
+}
+
+/* The slots are all over memory: fetching those of a stack at once halves the time of a dump. */
+static void frames_prefetch(struct map *m, const struct stack *s)
+{
+	struct frame *f;
+	u32 i;
+
+	for (i = 0; i < s->nr; i++) {
+		f = frame_slot(m, m->ips[s->first + i], !i);
+		__builtin_prefetch(f);
+		__builtin_prefetch(f->buf + 16);
+	}
+}
+
+static struct frame *frame_fill(struct map *m, u64 ip, bool exact)
+{
+	struct frame *f = frame_slot(m, ip, exact);
+
+	if (f->used && f->ip == ip && f->exact == exact)
+		return f;
+
+	frame_clear(f);
+	f->used = true;
+	f->ip = ip;
+	f->exact = exact;
+	f->uid = 0;
+	f->matches = -1;
+	f->sym = is_trampoline(ip) ? NULL : find_symbol(m, ip, exact);
+	return f;
+}
+
+/* What the processor enters on an interrupt, on x86, arm64, arm, and riscv or loongarch. */
+static bool is_interrupt_entry(const struct symbol *s)
+{
+	size_t len = s ? strlen(s->name) : 0;
+
+	if (!len || s->mod)
+		return false;
+	return !strncmp(s->name, "asm_", 4) || !strncmp(s->name, "el1", 3) ||
+	       (len > 6 && !strncmp(s->name, "__", 2) && !strcmp(s->name + len - 4, "_svc")) ||
+	       !strncmp(s->name, "handle_exception", 16);
+}
+
+/*
+ * The frame under that of an interrupt is where the interrupt came, which is no return address
+ * either. Whether it is one matters only at the first byte of a function.
+ */
+static bool was_interrupted(const struct map *m, const struct stack *s, u32 i)
+{
+	return is_interrupt_entry(find_symbol(m, m->ips[s->first + i - 1], false));
+}
+
+/* Valid until the next call. */
+static struct frame *frame_get(struct map *m, const struct stack *s, u32 i)
+{
+	u64 ip = m->ips[s->first + i];
+	struct frame *f;
+
+	f = frame_fill(m, ip, !i);
+	if (i && f->sym && f->sym->end == ip && was_interrupted(m, s, i))
+		f = frame_fill(m, ip, true);
+	return f;
+}
+
+static void frames_free(struct map *m)
+{
+	size_t i;
+
+	for (i = 0; m->frames && i < FRAME_SLOTS; i++)
+		frame_clear(&m->frames[i]);
+	free(m->frames);
+}
+
+static void map_free(struct map *m)
+{
+	frames_free(m);
+	symtab_free(&m->kallsyms);
+	symtab_free(&m->elfsyms);
+	vmlinux_free(m->vmlinux);
+	free(m->stacks);
+	free(m->ips);
+	free(m->name);
+	free(m->dir);
+	free(m->source);
+}

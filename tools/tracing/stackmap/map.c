@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Reads stack_map_bin, of either byte order, from anything that can be read once.
+ *
+ * Nothing is allocated on the word of a count: memory grows with what has arrived. Every error
+ * is one line that names the byte, and leaves the map with the stacks that were whole.
+ */
+
+struct reader {
+	FILE		*f;
+	struct map	*map;
+	u64	off;		/* of the next byte */
+	bool		swap;
+};
+
+#define damaged(r, at, fmt, ...)						\
+({										\
+	u64 at_ = (at);								\
+										\
+	complain("%s: byte %llu: " fmt, (r)->map->name, at_, ##__VA_ARGS__);	\
+	-EINVAL;								\
+})
+
+/* A map that was reset under the reader is the caller's to retry, not an error to print. */
+static int get(struct reader *r, void *buf, size_t len, const char *what)
+{
+	size_t got = fread(buf, 1, len, r->f);
+
+	r->off += got;
+	if (got == len)
+		return 0;
+	if (!ferror(r->f))
+		return damaged(r, r->off, "truncated in %s", what);
+	if (errno == ESTALE)
+		return -ESTALE;
+	return damaged(r, r->off, "%s", strerror(errno));
+}
+
+static int get_words(struct reader *r, u32 *words, size_t nr, const char *what)
+{
+	int ret = get(r, words, nr * sizeof(*words), what);
+	size_t i;
+
+	for (i = 0; !ret && r->swap && i < nr; i++)
+		words[i] = bswap_32(words[i]);
+	return ret;
+}
+
+static int get_longs(struct reader *r, u64 *longs, size_t nr, const char *what)
+{
+	int ret = get(r, longs, nr * sizeof(*longs), what);
+	size_t i;
+
+	for (i = 0; !ret && r->swap && i < nr; i++)
+		longs[i] = bswap_64(longs[i]);
+	return ret;
+}
+
+static int read_header(struct reader *r, u32 *nr_stacks, u32 *nr_sections)
+{
+	u32 head[3], magic;
+	int ret;
+
+	ret = get_words(r, &magic, 1, "the header");
+	if (ret)
+		return ret;
+	r->swap = magic == bswap_32(MAP_MAGIC);
+	if (magic != MAP_MAGIC && !r->swap)
+		return damaged(r, 0, "bad magic %#x, this is no stack_map_bin", magic);
+
+	ret = get_words(r, head, ARRAY_SIZE(head), "the header");
+	if (ret)
+		return ret;
+	if (head[0] != MAP_VERSION)
+		return damaged(r, 4, "version %u, only %u is known", head[0], MAP_VERSION);
+	if (head[1] > MAX_STACKS)
+		return damaged(r, 8, "%u stacks, a map holds at most %u", head[1], MAX_STACKS);
+	if (head[2] > MAX_SECTIONS)
+		return damaged(r, 12, "%u sections, at most %u make sense", head[2], MAX_SECTIONS);
+	*nr_stacks = head[1];
+	*nr_sections = head[2];
+	return 0;
+}
+
+static int read_record(struct reader *r)
+{
+	struct map *m = r->map;
+	u64 start = r->off;
+	u32 head[4];
+	int ret;
+
+	ret = get_words(r, head, ARRAY_SIZE(head), "the head of a record");
+	if (ret)
+		return ret;
+	if (head[0] > INT32_MAX)
+		return damaged(r, start, "stack_id %#x is negative", head[0]);
+	if (!head[1])
+		return damaged(r, start + 4, "stack_id %u has no frames", head[0]);
+	if (head[1] > MAX_DEPTH)
+		return damaged(r, start + 4, "stack_id %u has %u frames, ftrace records at most %u",
+			       head[0], head[1], MAX_DEPTH);
+	if (head[3])
+		return damaged(r, start + 12, "stack_id %u: %#x where 0 belongs", head[0], head[3]);
+
+	m->ips = grow(m->ips, &m->room_ips, m->nr_ips + head[1], sizeof(*m->ips));
+	ret = get_longs(r, m->ips + m->nr_ips, head[1], "the frames of a record");
+	if (ret)
+		return ret;
+
+	m->stacks = grow(m->stacks, &m->room_stacks, m->nr_stacks + 1, sizeof(*m->stacks));
+	m->stacks[m->nr_stacks++] = (struct stack) { head[0], head[1], head[2], m->nr_ips };
+	m->nr_ips += head[1];
+	return 0;
+}
+
+static int skip(struct reader *r, u64 len, const char *what)
+{
+	char buf[4096];
+	int ret = 0;
+
+	while (len && !ret) {
+		size_t n = len < sizeof(buf) ? len : sizeof(buf);
+
+		ret = get(r, buf, n, what);
+		len -= n;
+	}
+	return ret;
+}
+
+static int section_text(struct reader *r, u64 start, u32 len)
+{
+	if (len != sizeof(r->map->text))
+		return damaged(r, start + 4, "the _text section has %u bytes, not 8", len);
+	return get_longs(r, &r->map->text, 1, "the _text section");
+}
+
+static int section_build_id(struct reader *r, u64 start, u32 len)
+{
+	if (!len || len > MAX_BUILD_ID)
+		return damaged(r, start + 4, "a build id of %u bytes", len);
+	r->map->build_id_len = len;
+	return get(r, r->map->build_id, len, "the build id");
+}
+
+static int section_release(struct reader *r, u64 start, u32 len)
+{
+	if (len >= MAX_RELEASE)
+		return damaged(r, start + 4, "a kernel release of %u bytes", len);
+	return get(r, r->map->release, len, "the kernel release");
+}
+
+/* A section that a newer kernel added is no reason to refuse the stacks before it. */
+static int section_unknown(struct reader *r, u64 start, u32 type, u32 len)
+{
+	note("%s: byte %llu: skipped a section of unknown type %u", r->map->name, start,
+	     type);
+	return skip(r, len, "an unknown section");
+}
+
+static int read_section(struct reader *r)
+{
+	u64 start = r->off;
+	u32 head[2];
+	int ret;
+
+	ret = get_words(r, head, ARRAY_SIZE(head), "the head of a section");
+	if (ret)
+		return ret;
+	switch (head[0]) {
+	case 1:
+		ret = section_text(r, start, head[1]);
+		break;
+	case 2:
+		ret = section_build_id(r, start, head[1]);
+		break;
+	case 3:
+		ret = section_release(r, start, head[1]);
+		break;
+	default:
+		ret = section_unknown(r, start, head[0], head[1]);
+	}
+	return ret ? ret : skip(r, -(u64)head[1] % 8, "the padding of a section");
+}
+
+static int read_map(struct map *m, FILE *f)
+{
+	struct reader r = { .f = f, .map = m };
+	u32 nr_stacks = 0, nr_sections = 0, i;
+	int ret;
+
+	ret = read_header(&r, &nr_stacks, &nr_sections);
+	for (i = 0; !ret && i < nr_stacks; i++)
+		ret = read_record(&r);
+	for (i = 0; !ret && i < nr_sections; i++)
+		ret = read_section(&r);
+	if (!ret && getc(f) != EOF)
+		ret = damaged(&r, r.off, "more bytes after the last section");
+	return ret;
+}
+
+static void forget_stacks(struct map *m)
+{
+	m->nr_stacks = 0;
+	m->nr_ips = 0;
+}
+
+/* Where a map can come from: -, a file, a directory (of "save", or of a trace instance). */
+static int open_map(struct map *m, const char *path, FILE **f)
+{
+	struct statfs fs;
+	struct stat st;
+
+	if (!strcmp(path, "-")) {
+		m->name = copy_string("stdin");
+		*f = stdin;
+		return 0;
+	}
+	if (!stat(path, &st) && S_ISDIR(st.st_mode)) {
+		m->dir = copy_string(path);
+		m->name = format("%s/stack_map_bin", path);
+	} else {
+		m->name = copy_string(path);
+	}
+	*f = fopen(m->name, "re");
+	if (!*f) {
+		complain("%s: %s", m->name, strerror(errno));
+		return -errno;
+	}
+	m->live = !fstatfs(fileno(*f), &fs) && fs.f_type == TRACEFS_MAGIC;
+	return 0;
+}
+
+#define RESET_RETRIES	5
+
+static int load_map(struct map *m, const char *path)
+{
+	int tries = RESET_RETRIES;
+	FILE *f;
+	int ret;
+
+	ret = open_map(m, path, &f);
+	while (!ret) {
+		/* One read a page would be all that stdio asks the kernel for. */
+		setvbuf(f, NULL, _IOFBF, 1 << 20);
+		ret = read_map(m, f);
+		if (f != stdin)
+			fclose(f);
+		if (ret != -ESTALE || !--tries)
+			break;
+		forget_stacks(m);
+		f = fopen(m->name, "re");
+		ret = f ? 0 : -errno;
+	}
+	if (ret == -ESTALE)
+		complain("%s: the map was reset each time it was read", m->name);
+	return ret;
+}

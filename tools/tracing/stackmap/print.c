@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The forms in which a map is shown whole: text, folded, JSON, speedscope. */
+
+/* The first words of each frame line. printf() would be most of the time that a large map takes. */
+static const char *frame_number(u32 i)
+{
+	static char numbers[MAX_DEPTH][20];
+
+	if (!numbers[i][0])
+		snprintf(numbers[i], sizeof(numbers[i]), "  [%u] ", i);
+	return numbers[i];
+}
+
+static void print_indented(const char *lines, const char *indent)
+{
+	size_t len;
+
+	for (; *lines; lines += len + 1) {
+		len = strcspn(lines, "\n");
+		printf("%s%.*s\n", indent, (int)len, lines);
+		if (!lines[len])
+			return;
+	}
+}
+
+static void print_frame(struct map *m, const struct stack *s, u32 i, const char *prefix,
+			const struct config *cfg)
+{
+	struct frame *f = frame_get(m, s, i);
+	const char *text = frame_text(f);
+
+	fputs_unlocked(prefix, stdout);
+	fwrite_unlocked(text, 1, f->len, stdout);
+	putchar_unlocked('\n');
+	if (cfg->lines)
+		print_indented(frame_lines(m, f), "        ");
+}
+
+static void print_stack(struct map *m, const struct stack *s, const struct config *cfg)
+{
+	u32 i;
+
+	frames_prefetch(m, s);
+	printf("stack_id %u [ref %u, depth %u]\n", s->id, s->ref, s->nr);
+	for (i = 0; i < s->nr; i++)
+		print_frame(m, s, i, frame_number(i), cfg);
+	putchar('\n');
+}
+
+static void print_text(struct map *m, const struct config *cfg)
+{
+	size_t i;
+
+	for (i = 0; i < m->nr_stacks; i++)
+		print_stack(m, &m->stacks[i], cfg);
+}
+
+/* Without what the formats of flame graphs use to separate frames. */
+static void print_folded_name(const char *s)
+{
+	for (; *s; s++)
+		putchar_unlocked(*s == ';' || (unsigned char)*s <= ' ' ? '_' : *s);
+}
+
+static void print_folded_frame(struct frame *f)
+{
+	const char *mod;
+
+	print_folded_name(frame_name(f, &mod));
+	if (mod) {
+		putchar_unlocked('[');
+		print_folded_name(mod);
+		putchar_unlocked(']');
+	}
+}
+
+static void print_folded(struct map *m, const struct config *cfg)
+{
+	const struct stack *s;
+	u32 frame;
+	size_t i;
+
+	for (i = 0; i < m->nr_stacks; i++) {
+		s = &m->stacks[i];
+		frames_prefetch(m, s);
+		for (frame = s->nr; frame--; ) {
+			print_folded_frame(frame_get(m, s, frame));
+			putchar_unlocked(frame ? ';' : ' ');
+		}
+		printf("%u\n", s->ref);
+	}
+}
+
+/*
+ * A symbol is bytes of whatever the build put there. Those that are not ASCII come out as the
+ * character of that number, so that the output is always valid and nothing is lost.
+ */
+static void print_json_string(const char *s)
+{
+	const unsigned char *c;
+
+	putchar_unlocked('"');
+	for (c = (const unsigned char *)s; *c; c++) {
+		if (*c == '"' || *c == '\\')
+			printf("\\%c", *c);
+		else if (*c < ' ' || *c > '~')
+			printf("\\u%04x", *c);
+		else
+			putchar_unlocked(*c);
+	}
+	putchar_unlocked('"');
+}
+
+static void print_json_lines(const char *lines)
+{
+	char *line, *copy = copy_string(lines), *next = copy;
+	const char *sep = "";
+
+	putchar('[');
+	while ((line = strsep(&next, "\n")) && *line) {
+		fputs(sep, stdout);
+		print_json_string(line);
+		sep = ", ";
+	}
+	putchar(']');
+	free(copy);
+}
+
+/* Addresses as strings: a JSON number is a double to most readers, and loses the low bits. */
+static void print_json_stack(struct map *m, const struct stack *s, const struct config *cfg)
+{
+	u32 i;
+
+	printf("{\"id\": %u, \"ref_count\": %u, \"depth\": %u,\n", s->id, s->ref, s->nr);
+	fputs("  \"ips\": [", stdout);
+	for (i = 0; i < s->nr; i++)
+		printf("%s\"0x%llx\"", i ? ", " : "", m->ips[s->first + i]);
+	fputs("],\n  \"symbols\": [", stdout);
+	for (i = 0; i < s->nr; i++) {
+		fputs(i ? ", " : "", stdout);
+		print_json_string(frame_text(frame_get(m, s, i)));
+	}
+	if (cfg->lines)
+		fputs("],\n  \"lines\": [", stdout);
+	for (i = 0; cfg->lines && i < s->nr; i++) {
+		fputs(i ? ", " : "", stdout);
+		print_json_lines(frame_lines(m, frame_get(m, s, i)));
+	}
+	fputs("]}", stdout);
+}
+
+static void print_json(struct map *m, const struct config *cfg)
+{
+	size_t i;
+
+	putchar('[');
+	for (i = 0; i < m->nr_stacks; i++) {
+		fputs(i ? ",\n " : "\n ", stdout);
+		print_json_stack(m, &m->stacks[i], cfg);
+	}
+	puts("\n]");
+}
+
+static u32 name_uid(struct frame *f, struct intern *names)
+{
+	const char *mod, *name = frame_name(f, &mod);
+	char *full;
+
+	if (!f->uid) {
+		full = mod ? format("%s[%s]", name, mod) : copy_string(name);
+		f->uid = intern(names, full) + 1;
+		free(full);
+	}
+	return f->uid - 1;
+}
+
+/* Root first, as numbers of the table of frames that follows the profile. */
+static void print_speedscope_samples(struct map *m, struct intern *names)
+{
+	const struct stack *s;
+	u32 frame;
+	size_t i;
+
+	for (i = 0; i < m->nr_stacks; i++) {
+		s = &m->stacks[i];
+		fputs(i ? ",\n  [" : "\n  [", stdout);
+		for (frame = s->nr; frame--; )
+			printf("%u%s", name_uid(frame_get(m, s, frame), names), frame ? "," : "");
+		putchar(']');
+	}
+}
+
+static u64 print_speedscope_weights(const struct map *m)
+{
+	u64 sum = 0;
+	size_t i;
+
+	for (i = 0; i < m->nr_stacks; i++) {
+		printf("%s%u", i ? "," : "", m->stacks[i].ref);
+		sum += m->stacks[i].ref;
+	}
+	return sum;
+}
+
+static void print_speedscope(struct map *m, const struct config *cfg)
+{
+	struct intern names = {};
+	u64 sum;
+	size_t i;
+
+	printf("{\"$schema\": \"https://www.speedscope.app/file-format-schema.json\",\n"
+	       " \"exporter\": \"stackmap_dump\",\n \"profiles\": [{\"type\": \"sampled\", \"name\": ");
+	print_json_string(m->name);
+	printf(", \"unit\": \"none\",\n \"samples\": [");
+	print_speedscope_samples(m, &names);
+	printf("],\n \"weights\": [");
+	sum = print_speedscope_weights(m);
+	printf("],\n \"startValue\": 0, \"endValue\": %llu}],\n \"shared\": {\"frames\": [",
+	       sum);
+	for (i = 0; i < names.nr; i++) {
+		fputs(i ? ",\n  {\"name\": " : "\n  {\"name\": ", stdout);
+		print_json_string(names.list[i]->s);
+		putchar('}');
+	}
+	puts("]}}");
+	intern_free(&names);
+}

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Symbols by address, with the choices that the kernel makes in %pS: the first of several aliases,
+ * and a size that reaches to the next symbol.
+ *
+ * The source is a copy of /proc/kallsyms, with last_boot_info of a persistent trace instance beside
+ * it if there is one. vmlinux.c fills the same table from an ELF file.
+ */
+
+#define SYM_PAGE	4096ULL
+
+static struct symbol *symtab_add(struct symtab *t)
+{
+	struct symbol *s;
+
+	t->syms = grow(t->syms, &t->room, t->nr + 1, sizeof(*t->syms));
+	s = &t->syms[t->nr];
+	*s = (struct symbol) { .seq = t->nr++ };
+	return s;
+}
+
+static int compare_symbols(const void *a, const void *b)
+{
+	const struct symbol *sa = a, *sb = b;
+
+	if (sa->addr != sb->addr)
+		return sa->addr < sb->addr ? -1 : 1;
+	return sa->seq < sb->seq ? -1 : sa->seq > sb->seq;
+}
+
+static bool is_text(const struct symbol *s)
+{
+	return strchr("tTwW", s->type);
+}
+
+static bool same_module(const struct symbol *a, const struct symbol *b)
+{
+	return a->mod && b->mod ? !strcmp(a->mod, b->mod) : a->mod == b->mod;
+}
+
+/*
+ * The kernel takes the next symbol for the end of this one. At the end of a module's text it takes
+ * the end of the allocation, which kallsyms does not tell, but which is the end of a page.
+ */
+static void set_end(struct symbol *s, const struct symbol *next)
+{
+	u64 page_end = (s->addr | (SYM_PAGE - 1)) + 1;
+
+	if (next && same_module(s, next) && (!s->mod || is_text(s) == is_text(next)))
+		s->end = next->addr;
+	else
+		s->end = next && next->addr < page_end ? next->addr : page_end;
+	if (s->end < s->addr)
+		s->end = UINT64_MAX;
+}
+
+/* All that is known of such a module is where it starts. */
+static void set_base_end(struct symbol *s, const struct symbol *next)
+{
+	u64 reach = s->addr + (16 << 20);
+
+	s->end = next && next->addr < reach ? next->addr : reach;
+}
+
+static bool has_symbols_of(const struct symtab *t, const char *mod)
+{
+	size_t i;
+
+	for (i = 0; i < t->nr; i++) {
+		if (t->syms[i].type != MODULE_BASE && t->syms[i].mod &&
+		    !strcmp(t->syms[i].mod, mod))
+			return true;
+	}
+	return false;
+}
+
+/* A module's base says nothing more where kallsyms has the module's symbols. */
+static void drop_known_bases(struct symtab *t)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < t->nr; i++) {
+		if (t->syms[i].type != MODULE_BASE || !has_symbols_of(t, t->syms[i].mod))
+			t->syms[n++] = t->syms[i];
+	}
+	t->nr = n;
+}
+
+static void drop_aliases(struct symtab *t)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < t->nr; i++) {
+		if (!n || t->syms[i].addr != t->syms[n - 1].addr)
+			t->syms[n++] = t->syms[i];
+	}
+	t->nr = n;
+}
+
+/* What lies behind _end is not the last symbol plus a large offset. */
+static u64 end_of(const struct symtab *t, const struct symbol *s)
+{
+	return !s->mod && s->addr == t->kernel_end ? s->addr : s->end;
+}
+
+static void symtab_finish(struct symtab *t)
+{
+	const struct symbol *next = NULL;
+	size_t i;
+
+	drop_known_bases(t);
+	sort_array(t->syms, t->nr, sizeof(*t->syms), compare_symbols);
+	drop_aliases(t);
+	for (i = t->nr; i--; next = &t->syms[i]) {
+		if (t->syms[i].type == MODULE_BASE)
+			set_base_end(&t->syms[i], next);
+		else
+			set_end(&t->syms[i], next);
+		t->syms[i].end = end_of(t, &t->syms[i]);
+	}
+}
+
+static int compare_addr(const void *key, const void *elem)
+{
+	const struct symbol *s = elem;
+	u64 addr = *(const u64 *)key;
+
+	if (addr < s->addr)
+		return -1;
+	return addr >= s->end;
+}
+
+static const struct symbol *symtab_find(const struct symtab *t, u64 addr)
+{
+	return t->nr ? bsearch(&addr, t->syms, t->nr, sizeof(*t->syms), compare_addr) : NULL;
+}
+
+/* Moves the kernel's own symbols; where modules went in another boot, nobody knows. */
+static void symtab_shift(struct symtab *t, u64 delta)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < t->nr; i++) {
+		if (t->syms[i].mod)
+			continue;
+		t->syms[n] = t->syms[i];
+		t->syms[n].addr += delta;
+		t->syms[n++].end += delta;
+	}
+	t->nr = n;
+	t->text += delta;
+}
+
+static void symtab_free(struct symtab *t)
+{
+	size_t i;
+
+	for (i = 0; i < t->nr_bufs; i++)
+		free(t->bufs[i]);
+	free(t->bufs);
+	free(t->syms);
+}
+
+/*
+ * Mapping symbols mark code and data, not functions. Of absolute symbols, the value is no address.
+ * The __builtin__ ones are pages that ftrace and kprobes own, listed here but not known to %pS.
+ */
+static bool is_skipped(const struct symbol *s)
+{
+	if (s->name[0] == '$' || !strncmp(s->name, ".L", 2))
+		return true;
+	if (s->type == 'a' || s->type == 'A')
+		return true;
+	return s->mod && !strncmp(s->mod, "__builtin__", strlen("__builtin__"));
+}
+
+/* The two symbols that say where the kernel is. */
+static void symtab_mark(struct symtab *t, const struct symbol *s)
+{
+	if (s->mod)
+		return;
+	if (!strcmp(s->name, "_text"))
+		t->text = s->addr;
+	if (!strcmp(s->name, "_end"))
+		t->kernel_end = s->addr;
+}
+
+static char *strip_brackets(char *s)
+{
+	size_t len = strlen(s);
+
+	if (len < 3 || s[0] != '[' || s[len - 1] != ']')
+		return NULL;
+	s[len - 1] = '\0';
+	return s + 1;
+}
+
+/* "ffffffffc0201000\tnf_tables", "ffffffff81000000\t[kernel]": a line of last_boot_info */
+static int parse_base(struct symtab *t, u64 addr, char *name)
+{
+	struct symbol *s;
+
+	if (!*name)
+		return -EINVAL;
+	if (!strcmp(name, "[kernel]")) {
+		t->text = t->text ? t->text : addr;
+		return 0;
+	}
+	s = symtab_add(t);
+	s->addr = addr;
+	s->type = MODULE_BASE;
+	s->name = name;
+	s->mod = name;
+	return 0;
+}
+
+/* "ffffffffc0201000 t nft_do_chain\t[nf_tables]", without what is behind the address */
+static int parse_symbol(struct symtab *t, u64 addr, char *rest)
+{
+	struct symbol s = { .addr = addr, .type = rest[0] };
+	struct symbol *new;
+	char *tab;
+
+	if (!rest[0] || rest[1] != ' ' || !rest[2])
+		return -EINVAL;
+	s.name = rest + 2;
+	tab = strchr(s.name, '\t');
+	if (tab) {
+		*tab = '\0';
+		s.mod = strip_brackets(tab + 1);
+		if (!s.mod)
+			return -EINVAL;
+	}
+	symtab_mark(t, &s);
+	if (is_skipped(&s))
+		return 0;
+
+	new = symtab_add(t);
+	s.seq = new->seq;
+	*new = s;
+	return 0;
+}
+
+static int parse_line(struct symtab *t, char *line)
+{
+	u64 addr;
+	char *end;
+
+	if (!*line || *line == '#')
+		return 0;
+	if (!isxdigit((unsigned char)*line))
+		return -EINVAL;
+	addr = strtoull(line, &end, 16);
+	switch (*end) {
+	case ' ':
+		return parse_symbol(t, addr, end + 1);
+	case '\t':
+		return parse_base(t, addr, end + 1);
+	default:
+		return -EINVAL;
+	}
+}
+
+static int parse_kallsyms(struct symtab *t, const char *name, char *buf, size_t len)
+{
+	char *line, *next = buf;
+
+	while ((line = strsep(&next, "\n"))) {
+		if (parse_line(t, line) || (!next && line + strlen(line) != buf + len)) {
+			complain("%s: byte %td: not a line of kallsyms", name, line - buf);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+/* kptr_restrict does not hide the file, it makes every address 0. */
+static bool all_zero(const struct symtab *t)
+{
+	size_t i;
+
+	for (i = 0; i < t->nr; i++) {
+		if (t->syms[i].addr)
+			return false;
+	}
+	return t->nr;
+}
+
+static int symtab_load(struct symtab *t, const char *path)
+{
+	size_t len;
+	char *buf = slurp_file(path, &len);
+
+	if (!buf)
+		return -ENOENT;
+	t->bufs = check_mem(realloc(t->bufs, (t->nr_bufs + 1) * sizeof(*t->bufs)));
+	t->bufs[t->nr_bufs++] = buf;
+	if (parse_kallsyms(t, path, buf, len))
+		return -EINVAL;
+	if (all_zero(t)) {
+		complain("%s: every address is 0: kptr_restrict hides them, read it as root",
+			 path);
+		return -EPERM;
+	}
+	return 0;
+}

@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Makes stack_map_bin files, whole and damaged, for the tests of stackmap_dump.
+
+  mkmap.py golden NAME    the golden map NAME (le64, be64, le32, be32, bare) to stdout
+  mkmap.py large SYSMAP   2^18 stacks of depth 16, addresses from functions of a System.map
+"""
+
+import array
+import random
+import struct
+import sys
+
+MAGIC = 0x464D5342
+MARKER = 0x7FFFFFFF
+TEXT, BUILD_ID, RELEASE = 1, 2, 3
+
+
+def record(stack_id, ref, ips, order="<"):
+    """One stack; order is struct's < or >."""
+    return struct.pack(f"{order}4I{len(ips)}Q", stack_id, len(ips), ref, 0, *ips)
+
+
+def section(kind, payload, order="<"):
+    """One section with its padding."""
+    head = struct.pack(f"{order}2I", kind, len(payload))
+    return head + payload + bytes(-len(payload) % 8)
+
+
+def make(stacks, sections=(), order="<", version=2, magic=MAGIC):
+    """A whole map: stacks are (id, ref, ips), sections (type, bytes)."""
+    out = [struct.pack(f"{order}4I", magic, version, len(stacks), len(sections))]
+    out += [record(*s, order=order) for s in stacks]
+    out += [section(*s, order=order) for s in sections]
+    return b"".join(out)
+
+
+def golden_stacks(text, module):
+    """Stacks with each kind of frame, at the places where look-ups go wrong."""
+    return [
+        # 0x100 is where do_exit ends and schedule begins: a leaf there is schedule, a return
+        # address there is of a call that do_exit ended with.
+        (7, 12, [text + 0x100, text + 0x100, text + 0x148]),
+        (524289, 4000000000, [text + 0x9F, MARKER, text + 0x20]),
+        (3, 1, [module + 0x10, module + 0x4E0, text + 0x1FF, 0x1234]),
+        (4, 4294967295, [text + 0x180]),
+    ]
+
+
+def golden(name):
+    """The golden maps: both byte orders and word sizes, and one without any section."""
+    order = ">" if name.startswith("be") else "<"
+    text = 0xFFFFFFFF81000000
+    module = 0xFFFFFFFFC0201000
+    if name.endswith("32"):
+        text, module = 0xC1000000, 0xF8201000
+    sections = [
+        (TEXT, struct.pack(f"{order}Q", text)),
+        (BUILD_ID, bytes(range(20))),
+        (RELEASE, b"7.3.0-golden"),
+    ]
+    return make(golden_stacks(text, module), [] if name == "bare" else sections, order)
+
+
+def functions(sysmap):
+    """Addresses of the functions of a System.map or a kallsyms."""
+    with open(sysmap, encoding="ascii", errors="replace") as f:
+        rows = [line.split() for line in f]
+    found = sorted({int(r[0], 16) for r in rows if r[1] in "tT" and len(r) == 3})
+    return [(a, b) for a, b in zip(found, found[1:]) if 8 < b - a < 0x10000]
+
+
+def large(sysmap, out, nr=1 << 18, depth=16, distinct=20000):
+    """A full map of the largest size, from as many call sites as a busy kernel shows."""
+    rnd = random.Random(1)
+    funcs = functions(sysmap)
+    sites = [a + rnd.randrange(1, b - a) for a, b in (rnd.choice(funcs) for _ in range(distinct))]
+    out.write(struct.pack("<4I", MAGIC, 2, nr, 0))
+    for i in range(nr):
+        out.write(struct.pack("<4I", i, depth, rnd.randrange(1, 1000), 0))
+        out.write(array.array("Q", rnd.choices(sites, k=depth)).tobytes())
+
+
+def main():
+    """Command line."""
+    if len(sys.argv) == 3 and sys.argv[1] == "golden":
+        sys.stdout.buffer.write(golden(sys.argv[2]))
+    elif len(sys.argv) >= 3 and sys.argv[1] == "large":
+        large(sys.argv[2], sys.stdout.buffer, distinct=int((sys.argv + [20000])[3]))
+    else:
+        sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main()

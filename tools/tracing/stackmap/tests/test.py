@@ -1,0 +1,713 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Tests of stackmap_dump that need no kernel with a stack map.
+
+STACKMAP_DUMP names the program (default: the one beside the sources). The last line is
+"N passed, N failed, N skipped".
+"""
+
+import json
+import os
+import random
+import re
+import resource
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+import mkmap  # noqa: E402 pylint: disable=wrong-import-position
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+GOLDEN = os.path.join(HERE, "golden")
+TOOL = os.environ.get("STACKMAP_DUMP", os.path.join(HERE, "..", "..", "stackmap_dump"))
+SANITIZED = "STACKMAP_SANITIZED" in os.environ
+TEXT = 0xFFFFFFFF81000000
+MAPS = ["le64", "be64", "le32", "be32", "bare"]
+
+
+def golden_path(name):
+    """Path of a golden file."""
+    return os.path.join(GOLDEN, name)
+
+
+def golden_text(name):
+    """Contents of a golden file."""
+    with open(golden_path(name), encoding="utf-8") as f:
+        return f.read()
+
+
+def golden_map(name):
+    """The bytes of a golden map, which are kept as text."""
+    return bytes.fromhex(golden_text(name + ".hex"))
+
+
+KALLSYMS = golden_path("kallsyms64")
+
+
+class Case(unittest.TestCase):
+    """What the cases share: a scratch directory and ways to run the tool."""
+
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="stackmap-test.")
+        self.addCleanup(shutil.rmtree, self.dir)
+
+    def file(self, name, content):
+        """Writes a file into the scratch directory."""
+        path = os.path.join(self.dir, name)
+        with open(path, "wb") as f:
+            f.write(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def run_tool(self, *args, stdin=b"", rc=0):
+        """Runs the tool, checks its exit status, returns what it printed."""
+        done = subprocess.run([TOOL, *args], input=stdin, capture_output=True, timeout=120,
+                              check=False)
+        out = done.stdout.decode("latin-1")
+        err = done.stderr.decode("latin-1")
+        self.assertNotRegex(err, "Sanitizer|runtime error")
+        self.assertEqual(done.returncode, rc, f"{args}: {err}")
+        return out, err
+
+    def dump(self, data, *args, rc=0):
+        """Runs the tool on map bytes; the output alone."""
+        return self.run_tool("-q", *args, "-", stdin=data, rc=rc)[0]
+
+    def refuse(self, data, byte, what, *args):
+        """The data is refused with one line that has the byte and the reason."""
+        out, err = self.run_tool("-q", *args, "-", stdin=data, rc=1)
+        self.assertEqual(err.count("\n"), 1, err)
+        self.assertIn(f"stdin: byte {byte}: ", err)
+        self.assertIn(what, err)
+        return out
+
+
+class Golden(Case):
+    """Fixed bytes in, fixed text out."""
+
+    def test_generator_makes_the_golden_bytes(self):
+        for name in MAPS:
+            self.assertEqual(mkmap.golden(name), golden_map(name), name)
+
+    def test_text(self):
+        for name in MAPS:
+            syms = golden_path("kallsyms32" if "32" in name else "kallsyms64")
+            self.assertEqual(self.dump(golden_map(name), "-k", syms), golden_text("text64.txt"),
+                             name)
+
+    def test_raw(self):
+        self.assertEqual(self.dump(golden_map("bare")), golden_text("raw64.txt"))
+
+    def test_raw_32(self):
+        want = golden_text("raw64.txt").replace("0xffffffff81", "0xc1")
+        want = want.replace("0xffffffffc0", "0xf8")
+        for name in ["le32", "be32"]:
+            self.assertEqual(self.dump(golden_map(name)), want)
+
+    def test_folded(self):
+        for name in ["le64", "be64"]:
+            out = self.dump(golden_map(name), "-k", KALLSYMS, "--folded")
+            self.assertEqual(out, golden_text("folded64.txt"))
+
+    def test_json(self):
+        for name in ["le64", "be64"]:
+            out = self.dump(golden_map(name), "-k", KALLSYMS, "--json")
+            self.assertEqual(out, golden_text("json64.txt"))
+
+    def test_annotate(self):
+        path = self.file("map", golden_map("be64"))
+        out, err = self.run_tool("-k", KALLSYMS, "-a", golden_path("trace.txt"), path)
+        self.assertEqual(out, golden_text("annotated.txt"))
+        self.assertIn("2 ids are not in", err)
+
+    def test_file_pipe_and_dash(self):
+        data = golden_map("le64")
+        path = self.file("map", data)
+        want = self.dump(data)
+        self.assertEqual(self.run_tool(path)[0], want)
+        with subprocess.Popen(["cat", path], stdout=subprocess.PIPE) as cat:
+            out = subprocess.run([TOOL, "-q", "/dev/stdin"], stdin=cat.stdout,
+                                 capture_output=True, check=True).stdout
+        self.assertEqual(out.decode(), want)
+
+
+class Damage(Case):
+    """Each kind of damage is named, with the byte."""
+
+    def test_truncated_anywhere(self):
+        for name in ["le64", "be32"]:
+            data = golden_map(name)
+            for cut in range(0, len(data), 7 if SANITIZED else 1):
+                self.refuse(data[:cut], cut, "truncated in")
+
+    def test_partial_prints_what_was_whole(self):
+        stacks = [(i, 9 - i, [TEXT + i] * 5) for i in range(3)]
+        data = mkmap.make(stacks)
+        size = len(mkmap.record(*stacks[0]))
+        for cut in range(16, len(data), 5 if SANITIZED else 1):
+            out = self.refuse(data[:cut], cut, "truncated", "--partial")
+            self.assertEqual(out.count("stack_id"), (cut - 16) // size)
+        self.assertEqual(self.refuse(data[:-1], len(data) - 1, "truncated"), "")
+
+    def test_magic_and_version(self):
+        self.refuse(mkmap.make([], magic=0x12345678), 0, "bad magic")
+        self.refuse(mkmap.make([], version=3), 4, "version 3")
+        self.refuse(mkmap.make([], version=1), 4, "version 1")
+
+    def test_counts(self):
+        for nr in [0x80001, 0xFFFFFFFF]:
+            head = struct.pack("<4I", mkmap.MAGIC, 2, nr, 0)
+            self.refuse(head, 8, f"{nr} stacks")
+        self.refuse(struct.pack("<4I", mkmap.MAGIC, 2, 0, 0xFFFFFFFF), 12, "sections")
+        self.refuse(struct.pack("<4I", mkmap.MAGIC, 2, 0x80000, 0), 16, "truncated")
+
+    def test_depth(self):
+        for nr in [1025, 0x20000000, 0x40000001, 0xFFFFFFFF]:
+            data = struct.pack("<8I", mkmap.MAGIC, 2, 1, 0, 5, nr, 1, 0) + bytes(64)
+            self.refuse(data, 20, f"stack_id 5 has {nr} frames")
+        data = struct.pack("<8I", mkmap.MAGIC, 2, 1, 0, 5, 9, 1, 0) + bytes(64)
+        self.refuse(data, len(data), "truncated in the frames")
+        self.assertIn("depth 1024", self.dump(mkmap.make([(1, 1, [TEXT] * 1024)])))
+
+    def test_zero_depth(self):
+        self.refuse(mkmap.make([(1, 1, [TEXT]), (5, 1, [])]), 44, "stack_id 5 has no frames")
+
+    def test_negative_id_and_reserved_word(self):
+        self.refuse(mkmap.make([(0x80000001, 1, [TEXT])]), 16, "negative")
+        data = struct.pack("<8IQ", mkmap.MAGIC, 2, 1, 0, 5, 1, 1, 7, TEXT)
+        self.refuse(data, 28, "0x7 where 0 belongs")
+
+    def test_sections(self):
+        for kind, payload, what in [(1, bytes(4), "_text"), (1, bytes(16), "_text"),
+                                    (2, b"", "build id"), (2, bytes(65), "build id"),
+                                    (3, bytes(256), "release")]:
+            self.refuse(mkmap.make([], [(kind, payload)]), 20, what)
+        self.refuse(struct.pack("<6I", mkmap.MAGIC, 2, 0, 1, 9, 0xFFFFFFFF), 24, "unknown section")
+
+    def test_unknown_section_is_skipped(self):
+        data = mkmap.make([(1, 1, [TEXT])], [(77, b"abc"), (3, b"7.3-after")])
+        out, err = self.run_tool("--summary", "-", stdin=data)
+        self.assertIn("byte 40: skipped a section of unknown type 77", err)
+        self.assertIn("kernel: 7.3-after", out)
+
+    def test_bytes_after_the_end(self):
+        data = golden_map("le64")
+        self.refuse(data + b"x", len(data), "more bytes")
+
+    def test_missing_file(self):
+        self.assertIn("No such file", self.run_tool("/nonexistent", rc=1)[1])
+        self.assertIn("stack_map_bin", self.run_tool(self.dir, rc=1)[1])
+
+    def test_kallsyms_damage(self):
+        for text, byte in [("ffffffff81000000 T _text\nrubbish\n", 25), ("12 T\n", 0),
+                           ("12 T name\t[mod\n", 0), ("12 T a\n\0\n", 7), ("12Tx\n", 0)]:
+            path = self.file("k", text)
+            out, err = self.run_tool("-k", path, "-", stdin=golden_map("le64"), rc=1)
+            self.assertIn(f"byte {byte}: not a line of kallsyms", err)
+            self.assertEqual(out, "")
+
+    def test_random_damage_never_crashes(self):
+        rnd = random.Random(3)
+        for _ in range(100 if SANITIZED else 300):
+            data = bytearray(golden_map(rnd.choice(MAPS)))
+            for _ in range(rnd.randrange(1, 6)):
+                data[rnd.randrange(len(data))] = rnd.choice([0, 1, 0x7F, 0x80, 0xFF])
+            mode = rnd.choice(["-j", "-F", "-S", "-s", "-q"])
+            done = subprocess.run([TOOL, "-p", "-k", KALLSYMS, mode, "-"], input=bytes(data),
+                                  capture_output=True, timeout=60, check=False)
+            self.assertIn(done.returncode, (0, 1))
+            self.assertNotIn(b"Sanitizer", done.stderr)
+            self.assertNotIn(b"runtime error", done.stderr)
+
+    def test_memory_follows_the_input_and_not_the_counts(self):
+        if SANITIZED:
+            self.skipTest("the sanitizer takes address space of its own")
+        data = struct.pack("<8I", mkmap.MAGIC, 2, 0x80000, 1, 5, 1024, 1, 0)
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_AS, (64 << 20, 64 << 20))
+
+        done = subprocess.run([TOOL, "-"], input=data, capture_output=True, preexec_fn=limit,
+                              check=False)
+        self.assertIn(b"byte 32: truncated", done.stderr)
+        self.assertEqual(done.returncode, 1)
+
+    def test_full_disk(self):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([TOOL, "-q", "-"], input=golden_map("le64"), stdout=full,
+                                  stderr=subprocess.PIPE, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"No space left", done.stderr)
+
+
+class Symbols(Case):
+    """Which name an address gets."""
+
+    def frames(self, ips, kallsyms, *args):
+        """The frames of one stack."""
+        path = self.file("kallsyms", kallsyms)
+        out = self.dump(mkmap.make([(1, 1, ips)]), "-k", path, *args)
+        return [line.split("] ", 1)[1] for line in out.splitlines()[1:-1]]
+
+    def test_return_address_is_looked_up_one_byte_back(self):
+        syms = "1000 T caller_that_ends_with_a_call\n1100 T next_function\n1200 T _etext\n"
+        self.assertEqual(self.frames([0x1100, 0x1100], syms),
+                         ["next_function+0x0/0x100", "caller_that_ends_with_a_call+0x100/0x100"])
+
+    def test_where_an_interrupt_came_is_no_return_address(self):
+        syms = "1000 T before\n1100 T interrupted\n1200 T asm_sysvec_reboot\n1300 T handler\n" \
+               "1400 t asm_not_an_entry\t[m]\n1500 t end\t[m]\n"
+        self.assertEqual(self.frames([0x1310, 0x1210, 0x1100, 0x1100], syms)[2:],
+                         ["interrupted+0x0/0x100", "before+0x100/0x100"])
+        self.assertEqual(self.frames([0x1310, 0x1410, 0x1100], syms)[2:], ["before+0x100/0x100"])
+
+    def test_first_alias_wins_whatever_its_name(self):
+        syms = "1000 T z_first\n1000 T a_second\n1080 T next\n"
+        self.assertEqual(self.frames([0x1010], syms), ["z_first+0x10/0x80"])
+
+    def test_unsorted_input(self):
+        syms = "1080 T next\n1000 T a\n"
+        self.assertEqual(self.frames([0x1010], syms), ["a+0x10/0x80"])
+
+    def test_mapping_and_absolute_symbols_are_skipped(self):
+        syms = "1000 T real\n1004 t $x\n1006 t $d.17\n1008 A abs\n1009 a abs2\n1100 T next\n"
+        self.assertEqual(self.frames([0x1010], syms), ["real+0x10/0x100"])
+
+    def test_nothing_beyond_the_kernel(self):
+        syms = "1000 T _text\n1000 T f\n2000 B _end\n"
+        self.assertEqual(self.frames([0x1FFF, 0x2001, 0x9999, 0xFFF], syms),
+                         ["_text+0xfff/0x1000", "0x2001", "0x9999", "0xfff"])
+
+    def test_module_and_what_kernel_does_not_name(self):
+        syms = golden_text("kallsyms64")
+        self.assertEqual(
+            self.frames([0xFFFFFFFFC0201500, 0xFFFFFFFFC0400010, 0xFFFFFFFFC0500110,
+                         0xFFFFFFFFC0209000], syms),
+            ["last_of_mod+0x100/0xc00 [golden_mod]", "0xffffffffc0400010",
+             "bpf_prog_1234_demo+0x10", "0xffffffffc0209000"])
+
+    def test_two_modules_side_by_side(self):
+        syms = "5000 t a\t[ma]\n5100 t b\t[ma]\n5800 t c\t[mb]\n"
+        self.assertEqual(self.frames([0x5010, 0x5110, 0x5810], syms),
+                         ["a+0x10/0x100 [ma]", "b+0x10/0x700 [ma]", "c+0x10/0x800 [mb]"])
+
+    def test_last_boot_info(self):
+        info = "ffffffff81000000\t[kernel]\nffffffffc0100000\tother\n"
+        path = self.file("last_boot_info", info)
+        ips = [TEXT + 0x120, 0xFFFFFFFFC0100123, 0xFFFFFFFFC0201010]
+        self.assertEqual(self.frames(ips, golden_text("kallsyms64"), "-k", path),
+                         ["schedule+0x20/0x80", "[other]+0x123",
+                          "first_of_mod+0x10/0x400 [golden_mod]"])
+        self.assertEqual(self.frames([0x1, 0x2], "# Current\n"), ["0x1", "0x2"])
+
+    def test_last_boot_info_of_a_known_module_adds_nothing(self):
+        path = self.file("last_boot_info", "ffffffffc0201100\tgolden_mod\n")
+        self.assertEqual(self.frames([0xFFFFFFFFC0201210], golden_text("kallsyms64"), "-k", path),
+                         ["first_of_mod+0x210/0x400 [golden_mod]"])
+
+    def test_odd_type(self):
+        self.assertEqual(self.frames([0x1010], "1000 M odd\n1100 T end\n"), ["odd+0x10/0x100"])
+
+    def test_kptr_restrict(self):
+        path = self.file("k", "0000000000000000 T _text\n0000000000000000 T a\n")
+        err = self.run_tool("-k", path, "-", stdin=golden_map("le64"), rc=1)[1]
+        self.assertIn("kptr_restrict", err)
+
+    def test_directory_with_hidden_addresses_still_shows_addresses(self):
+        self.file("stack_map_bin", golden_map("bare"))
+        self.file("kallsyms", "0000000000000000 T _text\n")
+        out, err = self.run_tool(self.dir)
+        self.assertEqual(out, golden_text("raw64.txt"))
+        self.assertIn("kptr_restrict", err)
+        self.assertIn("raw addresses", err)
+
+    def test_kallsyms_of_another_boot(self):
+        syms = golden_text("kallsyms64").replace("ffffffff8100", "ffffffff9a00")
+        path = self.file("k", syms)
+        err = self.run_tool("-k", path, "-", stdin=golden_map("le64"), rc=1)[1]
+        self.assertIn("another boot", err)
+        out = self.dump(golden_map("le64"), "-k", path, "--force")
+        self.assertIn("schedule+0x48/0x80", out)
+        self.assertNotIn("golden_mod", out)
+
+    def test_source_is_said(self):
+        err = self.run_tool("-k", KALLSYMS, "-", stdin=golden_map("le64"))[1]
+        self.assertIn("symbols: kallsyms " + KALLSYMS, err)
+        self.assertIn("raw addresses", self.run_tool("-", stdin=golden_map("le64"))[1])
+
+    def test_more_addresses_than_are_kept(self):
+        rnd = random.Random(5)
+        stacks = [(i, 1, [rnd.randrange(1 << 64) for _ in range(1024)]) for i in range(200)]
+        out = self.dump(mkmap.make(stacks), "--sort", "id")
+        self.assertEqual(re.findall(r"\] 0x([0-9a-f]+)$", out, re.M),
+                         [f"{ip:x}" for _, _, ips in stacks for ip in ips])
+
+    def test_long_names(self):
+        name = "n" * 3000
+        self.assertEqual(self.frames([0x1010], f"1000 t {name}\t[m]\n1100 t o\t[m]\n"),
+                         [f"{name}+0x10/0x100 [m]"])
+
+
+class Output(Case):
+    """The other forms of output."""
+
+    NASTY = "1000 t we\"ird\\na;me \x01\x7f\xc3\xa9\xff</script>\t[mo;d \"]\n2000 t end\t[mo;d \"]\n"
+
+    def nasty(self, *args):
+        """One stack of one frame that has every byte that needs care."""
+        path = os.path.join(self.dir, "k")
+        with open(path, "wb") as f:
+            f.write(self.NASTY.encode("latin-1"))
+        return self.dump(mkmap.make([(1, 5, [0x1010])]), "-k", path, *args)
+
+    def test_json_is_valid_whatever_a_symbol_holds(self):
+        stacks = json.loads(self.nasty("--json"))
+        self.assertEqual(stacks[0]["symbols"],
+                         ["we\"ird\\na;me \x01\x7f\xc3\xa9\xff</script>+0x10/0x1000 [mo;d \"]"])
+
+    def test_json_fields(self):
+        stacks = {s["id"]: s for s in json.loads(self.dump(golden_map("be64"), "--json"))}
+        self.assertEqual(sorted(stacks), [3, 4, 7, 524289])
+        self.assertEqual(stacks[4]["ref_count"], 4294967295)
+        for i, ref, ips in mkmap.golden_stacks(TEXT, 0xFFFFFFFFC0201000):
+            self.assertEqual([int(x, 16) for x in stacks[i]["ips"]], ips)
+            self.assertEqual((stacks[i]["ref_count"], stacks[i]["depth"]), (ref, len(ips)))
+
+    def test_empty_map(self):
+        data = mkmap.make([])
+        self.assertEqual(json.loads(self.dump(data, "--json")), [])
+        self.assertEqual(self.dump(data), "")
+        self.assertEqual(self.dump(data, "--folded"), "")
+        self.assertIn("stacks: 0", self.dump(data, "--summary"))
+        self.assertEqual(json.loads(self.dump(data, "--speedscope"))["shared"]["frames"], [])
+        empty = self.file("empty", data)
+        self.assertEqual(self.dump(data, "--diff", empty), "")
+
+    def test_speedscope(self):
+        prof = json.loads(self.dump(golden_map("le64"), "-k", KALLSYMS, "--speedscope"))
+        self.assertEqual(prof["$schema"], "https://www.speedscope.app/file-format-schema.json")
+        names = [f["name"] for f in prof["shared"]["frames"]]
+        self.assertEqual(len(names), len(set(names)))
+        p = prof["profiles"][0]
+        self.assertEqual((p["type"], p["unit"], p["startValue"]), ("sampled", "none", 0))
+        self.assertEqual(p["endValue"], sum(p["weights"]))
+        lines = [";".join(names[i] for i in s) + f" {w}" for s, w in
+                 zip(p["samples"], p["weights"])]
+        want = golden_text("folded64.txt").replace("[FTRACE_TRAMPOLINE]", "[FTRACE TRAMPOLINE]")
+        self.assertEqual("\n".join(lines) + "\n", want)
+        json.loads(self.nasty("--speedscope"))
+
+    def test_folded_line_by_line(self):
+        for data in [self.nasty("--folded"), golden_text("folded64.txt")]:
+            for line in data.splitlines():
+                self.assertRegex(line, r"^[^;\s]+(;[^;\s]+)* \d+$")
+                self.assertNotRegex(line, r"\+0x")
+
+    def test_sort_top_min_ref_grep(self):
+        data = golden_map("le64")
+
+        def ids(*args):
+            out = self.dump(data, "-k", KALLSYMS, *args)
+            return [int(x) for x in re.findall(r"^stack_id (\d+)", out, re.M)]
+
+        self.assertEqual(ids(), [4, 524289, 7, 3])
+        self.assertEqual(ids("--sort", "id"), [3, 4, 7, 524289])
+        self.assertEqual(ids("--sort", "depth"), [3, 7, 524289, 4])
+        self.assertEqual(ids("--top", "2"), [4, 524289])
+        self.assertEqual(ids("--min-ref", "12"), [4, 524289, 7])
+        self.assertEqual(ids("--grep", "^(sched|last_of)"), [7, 3])
+        self.assertEqual(ids("--grep", "golden_mod", "--min-ref", "2"), [])
+
+    def test_summary(self):
+        out = self.dump(golden_map("le64"), "--summary")
+        self.assertIn("kernel: 7.3.0-golden, build id 00010203", out)
+        self.assertIn("stacks: 4\nframes: 11\nreferences: 8294967308\n", out)
+        self.assertRegex(out, r"2-3 +2 \|#{40}\n")
+        self.assertIn("duplicates: 0 stacks, 0 ids", out)
+
+    def test_summary_share(self):
+        stacks = [(i, 10 if i < 10 else 1, [TEXT + i]) for i in range(110)]
+        self.assertIn("top 10 hold: 50.0%", self.dump(mkmap.make(stacks), "--summary"))
+
+    def test_summary_finds_duplicates(self):
+        data = mkmap.make([(1, 1, [5, 6]), (2, 1, [5, 6]), (3, 1, [5]), (3, 1, [6])])
+        self.assertIn("duplicates: 1 stacks, 1 ids", self.dump(data, "--summary", rc=1))
+
+    def test_annotate_twice_is_once(self):
+        path = self.file("map", golden_map("le64"))
+        once = golden_text("annotated.txt")
+        out = self.run_tool("-q", "-k", KALLSYMS, "-a", "-", path, stdin=once.encode())[0]
+        self.assertEqual(out, once)
+
+    def test_annotate_loses_no_line(self):
+        path = self.file("map", golden_map("le64"))
+        text = golden_text("trace.txt")
+        out = self.run_tool("-q", "-k", KALLSYMS, "-a", golden_path("trace.txt"), path)[0]
+        for line in text.splitlines():
+            if not line.startswith(" => ") or "kernel_said" in line:
+                self.assertIn(line + "\n", out)
+
+    def test_annotate_odd_text(self):
+        path = self.file("map", golden_map("le64"))
+        for text in ["<stack_id ", "<stack_id >\n", "<stack_id -1>\n", "<stack_id 7",
+                     "<stack_id 99999999999999999999>\n", "<stack_id 4294967303>\n"]:
+            out = self.run_tool("-q", "-a", "-", path, stdin=text.encode())[0]
+            self.assertEqual(out, text)
+        out = self.run_tool("-q", "-a", "-", path, stdin=b"<stack_id 7>")[0]
+        self.assertTrue(out.startswith("<stack_id 7>\n => 0x"), out)
+        self.assertIn("No such file", self.run_tool("-a", "/nonexistent", path, rc=1)[1])
+
+    def test_diff(self):
+        a, b, c, d = ([TEXT + i, TEXT + 0x21] for i in (0x101, 0x102, 0x103, 0x104))
+        old = self.file("old", mkmap.make([(1, 10, a), (2, 7, b), (3, 5, c)]))
+        new = mkmap.make([(101, 13, a), (103, 5, c), (104, 100, d)])
+        out = self.dump(new, "-k", KALLSYMS, "--diff", old)
+        heads = re.findall(r"^[-+].*", out, re.M)
+        self.assertEqual(heads, ["+100 new stack_id 104 [ref 100, depth 2]",
+                                 "-7 gone stack_id 2 [ref 7, depth 2]",
+                                 "+3 moved stack_id 101 [ref 13, depth 2]"])
+        self.assertIn("  [0] schedule+0x4/0x80\n", out)
+        out = self.dump(new, "-k", KALLSYMS, "--diff", old, "--top", "1")
+        self.assertEqual(out.count("stack_id"), 1)
+        out = self.dump(new, "-k", KALLSYMS, "--diff", old, "--grep", r"schedule\+0x2/")
+        self.assertEqual(re.findall(r"^[-+]\S+", out, re.M), ["-7"])
+
+    def test_diff_with_itself_is_empty(self):
+        old = self.file("old", golden_map("le64"))
+        self.assertEqual(self.dump(golden_map("be64"), "-k", KALLSYMS, "--diff", old), "")
+
+    def test_diff_across_boots_of_one_kernel(self):
+        base = TEXT + 0x7000000
+        build = (mkmap.BUILD_ID, bytes(range(20)))
+        old = self.file("old", mkmap.make([(1, 4, [base + 0x110, base + 0x30])],
+                                          [(mkmap.TEXT, struct.pack("<Q", base)), build]))
+        new = mkmap.make([(1, 9, [TEXT + 0x110, TEXT + 0x30])],
+                         [(mkmap.TEXT, struct.pack("<Q", TEXT)), build])
+        out = self.dump(new, "-k", KALLSYMS, "--diff", old)
+        self.assertEqual(re.findall(r"^[-+]\S+ \S+", out, re.M), ["+5 moved"])
+
+    def test_directory(self):
+        self.file("stack_map_bin", golden_map("le64"))
+        self.file("kallsyms", golden_text("kallsyms64"))
+        out, err = self.run_tool(self.dir)
+        self.assertEqual(out, golden_text("text64.txt"))
+        self.assertIn(self.dir + "/kallsyms", err)
+        self.assertEqual(self.run_tool("-q", self.dir, "--diff", self.dir)[0], "")
+
+
+class Usage(Case):
+    """The command line."""
+
+    def test_help(self):
+        out = self.run_tool("--help")[0]
+        self.assertIn("Examples:", out)
+        man = os.path.join(HERE, "../../../../Documentation/tools/stackmap_dump.rst")
+        with open(man, encoding="utf-8") as f:
+            text = f.read()
+        for option in re.findall(r"--[a-z][a-z-]+", out):
+            self.assertIn(option, text)
+
+    def test_wrong_usage(self):
+        for args in [["--nosuch"], ["--top", "x", "-"], ["--top", "-1", "-"], ["--top"],
+                     ["--sort", "name", "-"], ["--grep", "(", "-"], ["-F", "-j", "-"],
+                     ["a", "b"], ["--lines", "-"], ["-i", "../x"], ["-i", "x", "file"],
+                     ["--min-ref", "4294967296", "-"], ["--text-base", "zz", "-"],
+                     ["--annotate", "-", "-"]]:
+            out, err = self.run_tool(*args, rc=2)
+            self.assertEqual(out, "")
+            self.assertTrue(err)
+
+    def test_no_live_map(self):
+        if os.path.exists("/sys/kernel/tracing/stack_map_bin"):
+            self.skipTest("this kernel has a stack map")
+        self.assertIn("stack_map_bin", self.run_tool(rc=1)[1])
+        self.assertIn("instances/x/stack_map_bin", self.run_tool("-i", "x", rc=1)[1])
+
+    def test_save_without_a_map(self):
+        if os.path.exists("/sys/kernel/tracing/stack_map_bin"):
+            self.skipTest("this kernel has a stack map")
+        self.run_tool("save", os.path.join(self.dir, "new"), rc=1)
+
+
+FIXTURE = """\
+volatile int sink;
+
+void _text(void)
+{
+	sink++;
+}
+
+static inline __attribute__((always_inline)) void inner(void)
+{
+	sink += 2;
+	asm volatile(".globl mark_inner\\nmark_inner: nop");
+}
+
+static inline __attribute__((always_inline)) void middle(void)
+{
+	sink += 3;
+	inner();
+}
+
+__attribute__((noinline)) void outer(void)
+{
+	sink += 4;
+	middle();
+	sink += 5;
+}
+
+void _start(void)
+{
+	outer();
+	sink += 6;
+}
+"""
+
+
+class Vmlinux(Case):
+    """--vmlinux, with a small ELF file that stands in for a kernel: one inlined caller."""
+
+    SHIFT = 0x12000000
+
+    def setUp(self):
+        super().setUp()
+        err = self.run_tool("-v", "/nonexistent", "-", stdin=mkmap.make([]), rc=1)[1]
+        if "built without elfutils" in err:
+            self.skipTest("built without elfutils")
+        self.elf = os.path.join(self.dir, "vmlinux")
+        self.build()
+
+    def build(self, *flags):
+        """Compiles the stand-in for a vmlinux, as the machine's native kind of ELF."""
+        subprocess.run(["cc", "-g", "-O1", "-nostdlib", "-static", "-ffreestanding", "-fno-pie",
+                        "-no-pie", "-fcf-protection=none", "-fno-stack-protector",
+                        "-fno-asynchronous-unwind-tables", "-Wl,--build-id=0x" + "ab" * 20,
+                        *flags, "-o", self.elf, self.file("fixture.c", FIXTURE)], check=True)
+        out = subprocess.run(["nm", "-n", self.elf], capture_output=True, text=True, check=True)
+        self.addr = {f[2]: int(f[0], 16) for f in map(str.split, out.stdout.splitlines())}
+
+    def map(self, names, build_id=b"\xab" * 20, shift=SHIFT, text=True):
+        """A map with a stack of the addresses of @names (name, offset) after KASLR."""
+        ips = [self.addr[n] + off + shift for n, off in names]
+        sections = [(mkmap.BUILD_ID, build_id)] if build_id else []
+        if text:
+            sections.append((mkmap.TEXT, struct.pack("<Q", self.addr["_text"] + shift)))
+        return mkmap.make([(1, 1, ips)], sections)
+
+    def test_symbols_under_kaslr(self):
+        out = self.dump(self.map([("outer", 4), ("_start", 3)]), "-v", self.elf)
+        self.assertIn("[0] outer+0x4/", out)
+        self.assertIn("[1] _start+0x3/", out)
+
+    def test_text_base(self):
+        data = self.map([("outer", 4)], text=False)
+        base = f"{self.addr['_text'] + self.SHIFT:x}"
+        self.assertIn("[0] outer+0x4/", self.dump(data, "-v", self.elf, "--text-base", base))
+        self.assertNotIn("outer", self.dump(data, "-v", self.elf))
+        err = self.run_tool("-v", self.elf, "-", stdin=data)[1]
+        self.assertIn("KASLR is not undone", err)
+
+    def test_build_id(self):
+        data = self.map([("outer", 4)], build_id=b"\xcd" * 20)
+        out, err = self.run_tool("-v", self.elf, "-", stdin=data, rc=1)
+        self.assertEqual(out, "")
+        self.assertIn("another build id", err)
+        self.assertIn("outer+0x4", self.dump(data, "-v", self.elf, "--force"))
+        err = self.run_tool("-v", self.elf, "-", stdin=self.map([("outer", 4)], build_id=b""))[1]
+        self.assertIn("no build id in the map", err)
+
+    def test_build_id_of_a_saved_directory(self):
+        self.file("stack_map_bin", self.map([("outer", 4)], build_id=b""))
+        self.file("build_id", "cd" * 20 + "\n")
+        self.run_tool("-v", self.elf, self.dir, rc=1)
+
+    def test_lines_and_inlined_callers(self):
+        out = self.dump(self.map([("mark_inner", 0), ("mark_inner", 1)]), "-v", self.elf,
+                        "--lines")
+        line = {what: i + 1 for i, text in enumerate(FIXTURE.splitlines())
+                for what in ("mark_inner", "\tinner();", "\tmiddle();") if what in text}
+        chain = [("inner (inlined)", "mark_inner"), ("middle (inlined)", "\tinner();"),
+                 ("outer", "\tmiddle();")]
+        want = [rf"^        {re.escape(name)} at \S*fixture\.c:{line[at]}$" for name, at in chain]
+        got = out.splitlines()
+        self.assertEqual(len(got), 10, out)
+        for i in range(3):
+            self.assertRegex(got[2 + i], want[i])
+            self.assertRegex(got[6 + i], want[i])
+
+    def test_lines_in_json(self):
+        out = json.loads(self.dump(self.map([("mark_inner", 0)]), "-v", self.elf, "--lines", "-j"))
+        self.assertEqual(len(out[0]["lines"][0]), 3)
+        self.assertRegex(out[0]["lines"][0][0], r"^inner \(inlined\) at ")
+
+    def test_kallsyms_are_trusted_more(self):
+        path = self.file("k", f"{self.addr['outer']:x} T another_name\n")
+        data = self.map([("outer", 4)], shift=0)
+        self.assertIn("another_name+0x4/", self.dump(data, "-v", self.elf, "-k", path))
+
+    def test_stripped_and_not_elf(self):
+        subprocess.run(["strip", self.elf], check=True)
+        data = self.map([("outer", 4)])
+        self.assertIn("no symbols", self.run_tool("-v", self.elf, "-", stdin=data, rc=1)[1])
+        path = self.file("text", "no elf")
+        self.assertIn("not an ELF", self.run_tool("-v", path, "-", stdin=data, rc=1)[1])
+
+    def test_no_debug_information(self):
+        subprocess.run(["strip", "-g", self.elf], check=True)
+        data = self.map([("outer", 4)])
+        self.assertIn("outer+0x4", self.dump(data, "-v", self.elf))
+        err = self.run_tool("-v", self.elf, "--lines", "-", stdin=data, rc=1)[1]
+        self.assertIn("CONFIG_DEBUG_INFO", err)
+
+    def test_32_bit(self):
+        try:
+            self.build("-m32")
+        except subprocess.CalledProcessError:
+            self.skipTest("the compiler has no -m32")
+        out = self.dump(self.map([("outer", 4), ("mark_inner", 1)]), "-v", self.elf, "--lines")
+        self.assertIn("[0] outer+0x4/", out)
+        self.assertIn("inner (inlined) at", out)
+
+
+class Large(Case):
+    """The size that a map has at most."""
+
+    def test_largest_map_in_seconds(self):
+        nr, depth = 1 << (13 if SANITIZED else 18), 16
+        syms = "".join(f"{TEXT + i * 256:x} T function_number_{i}\n" for i in range(60000))
+        rnd = random.Random(1)
+        sites = [TEXT + rnd.randrange(59000 * 256) for _ in range(20000)]
+        record = struct.Struct(f"<4I{depth}Q")
+        data = [struct.pack("<4I", mkmap.MAGIC, 2, nr, 0)]
+        data += [record.pack(i, depth, i, 0, *rnd.choices(sites, k=depth)) for i in range(nr)]
+        path = self.file("map", b"".join(data))
+        kallsyms = self.file("k", syms)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        with open(os.path.join(self.dir, "out"), "wb") as out:
+            subprocess.run([TOOL, "-q", "-k", kallsyms, path], stdout=out, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        with open(os.path.join(self.dir, "out"), "rb") as out:
+            self.assertEqual(sum(line.startswith(b"stack_id") for line in out), nr)
+        if SANITIZED:
+            return
+        # Time of this process, not of a machine that others use as well.
+        spent = sum(getattr(after, f) - getattr(before, f) for f in ("ru_utime", "ru_stime"))
+        print(f"{nr} stacks of depth {depth}: {spent:.2f} s", file=sys.stderr)
+        self.assertLess(spent, 3.0)
+        self.assertLess(after.ru_maxrss, 256 << 10)
+
+
+def main():
+    """Runs all, ends with the line that others read."""
+    result = unittest.main(exit=False, verbosity=1).result
+    failed = len(result.failures) + len(result.errors)
+    skipped = len(result.skipped)
+    print(f"{result.testsRun - failed - skipped} passed, {failed} failed, {skipped} skipped")
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

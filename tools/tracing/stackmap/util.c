@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Messages, memory, files: what every part needs. */
+
+static bool quiet;
+
+/* Macros, so that the compiler sees the formats. */
+#define complain(fmt, ...)							\
+do {										\
+	fflush(stdout);								\
+	fprintf(stderr, "stackmap_dump: " fmt "\n", ##__VA_ARGS__);		\
+} while (0)
+
+/* Said on stderr, so that what a pipe gets is the output alone. */
+#define note(...)								\
+do {										\
+	if (!quiet)								\
+		complain(__VA_ARGS__);						\
+} while (0)
+
+static void *check_mem(void *p)
+{
+	if (!p) {
+		complain("out of memory");
+		exit(1);
+	}
+	return p;
+}
+
+/* Doubles *room until @need elements fit; a product that overflows counts as out of memory. */
+static void *grow(void *array, size_t *room, size_t need, size_t size)
+{
+	size_t n = *room ? *room : 64;
+
+	if (need <= *room)
+		return array;
+	while (n < need)
+		n *= 2;
+	*room = n;
+	return check_mem(n > SIZE_MAX / 2 / size ? NULL : realloc(array, n * size));
+}
+
+/* An allocated string. */
+#define format(...)								\
+({										\
+	char *s_;								\
+	int ret_ = asprintf(&s_, __VA_ARGS__);					\
+										\
+	(char *)check_mem(ret_ < 0 ? NULL : s_);				\
+})
+
+/* qsort() may not be given the NULL of an empty array. */
+static void sort_array(void *array, size_t nr, size_t size, int (*cmp)(const void *, const void *))
+{
+	if (nr)
+		qsort(array, nr, size, cmp);
+}
+
+static char *copy_string(const char *s)
+{
+	return check_mem(strdup(s));
+}
+
+/* The whole of @f with a NUL after it, NULL (errno set) if it cannot be read. */
+static char *slurp(FILE *f, size_t *len)
+{
+	size_t room = 0, n = 0, got;
+	char *buf = NULL;
+
+	do {
+		buf = grow(buf, &room, n + BUFSIZ + 1, 1);
+		got = fread(buf + n, 1, room - n - 1, f);
+		n += got;
+	} while (got);
+
+	if (ferror(f)) {
+		free(buf);
+		return NULL;
+	}
+	buf[n] = '\0';
+	*len = n;
+	return buf;
+}
+
+static char *slurp_file(const char *path, size_t *len)
+{
+	FILE *f = fopen(path, "re");
+	char *buf = NULL;
+
+	if (f) {
+		buf = slurp(f, len);
+		fclose(f);
+	}
+	if (!buf)
+		complain("%s: %s", path, strerror(errno));
+	return buf;
+}
+
+/*
+ * Strings to small numbers, in the order in which they were first seen. The trees that find them
+ * are libc's.
+ */
+struct intern {
+	void		*tree;
+	struct interned	**list;
+	size_t		nr;
+	size_t		room;
+};
+
+struct interned {
+	size_t		index;
+	char		s[];
+};
+
+static int compare_interned(const void *a, const void *b)
+{
+	const struct interned *ia = a, *ib = b;
+
+	return strcmp(ia->s, ib->s);
+}
+
+static size_t intern(struct intern *in, const char *s)
+{
+	struct interned *new = check_mem(malloc(sizeof(*new) + strlen(s) + 1));
+	struct interned **found;
+
+	new->index = in->nr;
+	strcpy(new->s, s);
+	found = check_mem(tsearch(new, &in->tree, compare_interned));
+	if (*found != new) {
+		free(new);
+		return (*found)->index;
+	}
+	in->list = grow(in->list, &in->room, in->nr + 1, sizeof(*in->list));
+	in->list[in->nr++] = new;
+	return new->index;
+}
+
+static void intern_free(struct intern *in)
+{
+	size_t i;
+
+	for (i = 0; i < in->nr; i++) {
+		tdelete(in->list[i], &in->tree, compare_interned);
+		free(in->list[i]);
+	}
+	free(in->list);
+}

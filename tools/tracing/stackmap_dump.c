@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * stackmap_dump - shows the stacks of an ftrace stack map, also away from the machine
+ *
+ * The binary export (stack_map_bin) has ids, counts and addresses. This gives them names, from
+ * kallsyms or from a vmlinux, and prints them in a form for people or for other tools.
+ * The format is described in Documentation/trace/ftrace-stackmap.rst.
+ *
+ * The parts are included and not linked, so that on a machine without the kernel's build system
+ *	cc -o stackmap_dump stackmap_dump.c
+ * is all it takes; with elfutils, for --vmlinux:
+ *	cc -DHAVE_LIBDW -o stackmap_dump stackmap_dump.c -ldw -lelf
+ */
+#define _GNU_SOURCE
+#include <byteswap.h>
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <linux/magic.h>
+#include <mntent.h>
+#include <search.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "stackmap/stackmap.h"
+#include "stackmap/util.c"
+#include "stackmap/map.c"
+#include "stackmap/symtab.c"
+#include "stackmap/vmlinux.c"
+#include "stackmap/frame.c"
+#include "stackmap/source.c"
+#include "stackmap/select.c"
+#include "stackmap/print.c"
+#include "stackmap/report.c"
+#include "stackmap/annotate.c"
+#include "stackmap/save.c"
+
+enum mode {
+	MODE_TEXT, MODE_FOLDED, MODE_JSON, MODE_SPEEDSCOPE, MODE_ANNOTATE, MODE_DIFF, MODE_SUMMARY,
+};
+
+static const char help_text[] =
+"Usage: stackmap_dump [OPTIONS] [FILE | DIR | -]\n"
+"       stackmap_dump [-i NAME] save DIR\n"
+"\n"
+"Shows the stacks of an ftrace stack map: of a copy of stack_map_bin, of what \"save\" put\n"
+"into DIR, of stdin (-), or else of the running kernel.\n"
+"\n"
+"Input:\n"
+"  -i, --instance NAME    the map of a trace instance, not of the top level\n"
+"  -p, --partial          of damaged input, show what was whole\n"
+"Symbols:\n"
+"  -k, --kallsyms FILE    a copy of the target's /proc/kallsyms or last_boot_info (repeatable)\n"
+"  -v, --vmlinux FILE     the target's vmlinux, for what kallsyms does not have\n"
+"  -l, --lines            source lines and inlined callers, from the vmlinux\n"
+"  -b, --text-base ADDR   address of _text on the target, where the map does not tell\n"
+"  -f, --force            use symbols of another build or another boot\n"
+"Output (the text of stack_map is the default):\n"
+"  -F, --folded           root;...;leaf count, for flame graphs\n"
+"  -j, --json             an array with an object for each stack\n"
+"  -S, --speedscope       a profile for speedscope\n"
+"  -a, --annotate TRACE   the text of a trace with the frames under each stack id (- is stdin)\n"
+"  -d, --diff OLD         what is new, gone, or moved since OLD (a file or a directory)\n"
+"  -s, --summary          counts, depths, and the share of the most frequent stacks\n"
+"Selection:\n"
+"  -o, --sort KEY         ref (most frequent first, the default), depth or id\n"
+"  -t, --top N            the first N stacks\n"
+"  -m, --min-ref N        stacks that were seen N times or more\n"
+"  -g, --grep REGEX       stacks with a frame that matches the extended regular expression\n"
+"Other:\n"
+"  -q, --quiet            no notes on stderr\n"
+"  -h, --help             this text\n"
+"\n"
+"Examples:\n"
+"  stackmap_dump --top 3                          the most frequent stacks of the running kernel\n"
+"  stackmap_dump save /tmp/map                    everything to take along, and elsewhere\n"
+"  stackmap_dump --grep 'mutex|rwsem' /tmp/map    the stacks that wait for such locks\n"
+"  stackmap_dump --annotate /tmp/map/trace /tmp/map\n"
+"  trace-cmd report | stackmap_dump --annotate -\n"
+"  stackmap_dump --folded /tmp/map | flamegraph.pl > map.svg\n"
+"  stackmap_dump --vmlinux vmlinux --lines map.bin\n"
+"\n"
+"Exit status: 0 if all went well, 1 on bad input or a failure, 2 on wrong usage.\n";
+
+enum { EXIT_USAGE = 2 };
+
+static _Noreturn void usage(const char *why, const char *arg)
+{
+	complain("%s%s%s (see --help)", why, arg ? ": " : "", arg ? arg : "");
+	exit(EXIT_USAGE);
+}
+
+static u64 parse_number(const char *s, u64 max, int base)
+{
+	unsigned long long n;
+	char *end;
+
+	errno = 0;
+	n = strtoull(s, &end, base);
+	if (!isxdigit((unsigned char)*s) || *end || errno || n > max)
+		usage("not a number that makes sense", s);
+	return n;
+}
+
+static enum sort_key parse_sort(const char *s)
+{
+	static const char * const names[] = {
+		[SORT_REF] = "ref", [SORT_DEPTH] = "depth", [SORT_ID] = "id",
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		if (!strcmp(s, names[i]))
+			return i;
+	}
+	usage("--sort knows ref, depth and id, not", s);
+}
+
+static void add_kallsyms(struct config *cfg, const char *path)
+{
+	size_t size = (cfg->nr_kallsyms + 1) * sizeof(*cfg->kallsyms);
+
+	cfg->kallsyms = check_mem(realloc(cfg->kallsyms, size));
+	cfg->kallsyms[cfg->nr_kallsyms++] = path;
+}
+
+static void set_grep(struct config *cfg, const char *regex)
+{
+	char why[128];
+	int ret;
+
+	if (cfg->has_grep)
+		usage("--grep twice", NULL);
+	ret = regcomp(&cfg->grep, regex, REG_EXTENDED | REG_NOSUB);
+	if (ret) {
+		regerror(ret, &cfg->grep, why, sizeof(why));
+		usage(why, regex);
+	}
+	cfg->has_grep = true;
+}
+
+static void set_instance(struct config *cfg, const char *name)
+{
+	if (!*name || *name == '.' || strchr(name, '/'))
+		usage("not the name of an instance", name);
+	cfg->instance = name;
+}
+
+static void set_mode(enum mode *mode, enum mode new)
+{
+	if (*mode != MODE_TEXT && *mode != new)
+		usage("one form of output at a time", NULL);
+	*mode = new;
+}
+
+static void print_help(void)
+{
+	fputs(help_text, stdout);
+	exit(fflush(stdout) ? 1 : 0);
+}
+
+static void set_option(int opt, struct config *cfg, enum mode *mode)
+{
+	switch (opt) {
+	case 'i':
+		set_instance(cfg, optarg);
+		break;
+	case 'p':
+		cfg->partial = true;
+		break;
+	case 'k':
+		add_kallsyms(cfg, optarg);
+		break;
+	case 'v':
+		cfg->vmlinux = optarg;
+		break;
+	case 'l':
+		cfg->lines = true;
+		break;
+	case 'b':
+		cfg->text_base = parse_number(optarg, UINT64_MAX, 16);
+		break;
+	case 'f':
+		cfg->force = true;
+		break;
+	case 'F':
+		set_mode(mode, MODE_FOLDED);
+		break;
+	case 'j':
+		set_mode(mode, MODE_JSON);
+		break;
+	case 'S':
+		set_mode(mode, MODE_SPEEDSCOPE);
+		break;
+	case 'a':
+		set_mode(mode, MODE_ANNOTATE);
+		cfg->trace = optarg;
+		break;
+	case 'd':
+		set_mode(mode, MODE_DIFF);
+		cfg->old = optarg;
+		break;
+	case 's':
+		set_mode(mode, MODE_SUMMARY);
+		break;
+	case 'o':
+		cfg->sort = parse_sort(optarg);
+		break;
+	case 't':
+		cfg->top = parse_number(optarg, SIZE_MAX, 10);
+		break;
+	case 'm':
+		cfg->min_ref = parse_number(optarg, UINT32_MAX, 10);
+		break;
+	case 'g':
+		set_grep(cfg, optarg);
+		break;
+	case 'q':
+		quiet = true;
+		break;
+	case 'h':
+		print_help();
+		break;
+	default:
+		/* getopt_long() has said what is wrong. */
+		exit(EXIT_USAGE);
+	}
+}
+
+static enum mode parse_options(int argc, char **argv, struct config *cfg)
+{
+	static const struct option options[] = {
+		{ "instance",	required_argument, NULL, 'i' },
+		{ "partial",	no_argument,	   NULL, 'p' },
+		{ "kallsyms",	required_argument, NULL, 'k' },
+		{ "vmlinux",	required_argument, NULL, 'v' },
+		{ "lines",	no_argument,	   NULL, 'l' },
+		{ "text-base",	required_argument, NULL, 'b' },
+		{ "force",	no_argument,	   NULL, 'f' },
+		{ "folded",	no_argument,	   NULL, 'F' },
+		{ "json",	no_argument,	   NULL, 'j' },
+		{ "speedscope",	no_argument,	   NULL, 'S' },
+		{ "annotate",	required_argument, NULL, 'a' },
+		{ "diff",	required_argument, NULL, 'd' },
+		{ "summary",	no_argument,	   NULL, 's' },
+		{ "sort",	required_argument, NULL, 'o' },
+		{ "top",	required_argument, NULL, 't' },
+		{ "min-ref",	required_argument, NULL, 'm' },
+		{ "grep",	required_argument, NULL, 'g' },
+		{ "quiet",	no_argument,	   NULL, 'q' },
+		{ "help",	no_argument,	   NULL, 'h' },
+		{}
+	};
+	static const char letters[] = "i:pk:v:lb:fFjSa:d:so:t:m:g:qh";
+	enum mode mode = MODE_TEXT;
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, letters, options, NULL)) != -1)
+		set_option(opt, cfg, &mode);
+	if (cfg->lines && !cfg->vmlinux)
+		usage("--lines needs --vmlinux", NULL);
+	return mode;
+}
+
+static int show(struct map *m, struct map *old, enum mode mode, const struct config *cfg)
+{
+	switch (mode) {
+	case MODE_ANNOTATE:
+		return annotate(m, cfg);
+	case MODE_DIFF:
+		print_diff(m, old, cfg);
+		return 0;
+	case MODE_SUMMARY:
+		return print_summary(m);
+	default:
+		break;
+	}
+
+	select_stacks(m, cfg);
+	if (mode == MODE_FOLDED)
+		print_folded(m, cfg);
+	else if (mode == MODE_JSON)
+		print_json(m, cfg);
+	else if (mode == MODE_SPEEDSCOPE)
+		print_speedscope(m, cfg);
+	else
+		print_text(m, cfg);
+	return 0;
+}
+
+/* A full disk or a reader that went away is a failure, too. */
+static int close_stdout(void)
+{
+	bool bad = ferror(stdout);
+
+	if (!fclose(stdout) && !bad)
+		return 0;
+	fprintf(stderr, "stackmap_dump: stdout: %s\n", strerror(errno));
+	return 1;
+}
+
+/* 0, 1 if the map is not there or not usable; with --partial 1, and yet what was whole of it. */
+static int load(struct map *m, const char *path, const struct map *sibling,
+		const struct config *cfg, bool *usable)
+{
+	int ret = load_map(m, path);
+
+	*usable = !ret || (cfg->partial && ret == -EINVAL);
+	if (*usable && load_symbols(m, sibling, cfg)) {
+		*usable = false;
+		ret = -EINVAL;
+	}
+	return ret ? 1 : 0;
+}
+
+static int dump(const char *path, enum mode mode, const struct config *cfg)
+{
+	struct map m = {}, old = {};
+	bool usable, old_usable = true;
+	int ret;
+
+	ret = load(&m, path, NULL, cfg, &usable);
+	if (usable && cfg->old)
+		ret |= load(&old, cfg->old, &m, cfg, &old_usable);
+	if (usable && old_usable) {
+		if (mode != MODE_SUMMARY)
+			note("symbols: %s", m.source);
+		setvbuf(stdout, NULL, _IOFBF, 1 << 20);
+		ret |= show(&m, &old, mode, cfg);
+	}
+	map_free(&old);
+	map_free(&m);
+	return ret;
+}
+
+static int run(int argc, char **argv, enum mode mode, const struct config *cfg)
+{
+	char *live = NULL;
+	int ret;
+
+	if (argc == 2 && !strcmp(argv[0], "save"))
+		return save(argv[1], cfg->instance) ? 1 : 0;
+	if (argc > 1 || (argc && cfg->instance))
+		usage("one input at a time", argv[argc - 1]);
+	if (cfg->trace && argc && !strcmp(cfg->trace, "-") && !strcmp(argv[0], "-"))
+		usage("stdin cannot be both the trace and the map", NULL);
+	if (!argc)
+		live = find_live_map(cfg->instance);
+	ret = dump(live ? live : argv[0], mode, cfg);
+	free(live);
+	return ret;
+}
+
+int main(int argc, char **argv)
+{
+	struct config cfg = {};
+	enum mode mode;
+	int ret;
+
+	mode = parse_options(argc, argv, &cfg);
+	ret = run(argc - optind, argv + optind, mode, &cfg);
+	if (cfg.has_grep)
+		regfree(&cfg.grep);
+	free(cfg.kallsyms);
+	return close_stdout() || ret;
+}
