@@ -12,6 +12,8 @@ help:
 	@echo "               ONLY=step,step of: $$(scripts/test --steps)"
 	@echo "make guest     SCRIPT=path [APPEND=\"kernel arguments\"] [CPUS=n] [MEM=n] [TIMEOUT=seconds]"
 	@echo "               [FLAVOUR=x86_64|debug]: run a script in the guest, end with its exit status"
+	@echo "make flamegraph records in the guest and draws build/flamegraph.svg from the stack map"
+	@echo "make mutants   break the stack map on purpose, and see that a test notices each time"
 	@echo "make shell     an interactive shell in the guest"
 	@echo "make kernel    source, tree and kernel (FLAVOUR=x86_64|debug|off|nofunc)"
 	@echo "make tree      source and tree only: the pristine kernel joined with this repository"
@@ -37,9 +39,15 @@ guest:
 shell:
 	@scripts/prepare $(or $(FLAVOUR),x86_64) rootfs
 	@scripts/guest -i -f $(or $(FLAVOUR),x86_64) -a "$$APPEND" -c $(or $(CPUS),2) -m $(or $(MEM),1024)
+flamegraph:
+	@scripts/prepare x86_64 rootfs
+	@scripts/guest -o build/flamegraph guest/tests/stackmap_dump.sh save
+	@scripts/flamegraph build/flamegraph/map
+mutants:
+	@scripts/mutants
 clean:
-	rm -rf build/log build/guest build/*/{x86_64,debug,off,nofunc,kunit,linux,linux.ok,changed,stackmap_dump}
+	rm -rf build/log build/stackmap_dump build/flamegraph* build/guest build/*/{x86_64,debug,off,nofunc,kunit,linux,linux.ok,changed,stackmap_dump}
 distclean:
 	rm -rf build
 
-.PHONY: help tree kernel rootfs demo test guest shell clean distclean
+.PHONY: help tree kernel rootfs demo test guest shell flamegraph mutants clean distclean

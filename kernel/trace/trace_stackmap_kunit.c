@@ -644,6 +644,7 @@ static struct kunit_suite stackmap_test_suite = {
 	.name = "ftrace_stackmap",
 	.test_cases = stackmap_test_cases,
 };
+
 kunit_test_suite(stackmap_test_suite);
 
 MODULE_LICENSE("GPL");
