@@ -9,10 +9,14 @@
  */
 #define pr_fmt(fmt) "ftrace_stackmap: " fmt
 
+#include <linux/bits.h>
 #include <linux/buildid.h>
+#include <linux/cleanup.h>
 #include <linux/jhash.h>
 #include <linux/kernel.h>
 #include <linux/log2.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
 #include <linux/moduleparam.h>
 #include <linux/percpu.h>
 #include <linux/seq_file.h>
@@ -76,6 +80,7 @@ static const char *const stackmap_drop_names[] = {
 	[STACKMAP_DROP_ENTRIES]	= "entries",
 	[STACKMAP_DROP_ARENA]	= "arena",
 	[STACKMAP_DROP_PROBES]	= "probes",
+	[STACKMAP_DROP_EMPTY]	= "empty",
 };
 
 static_assert(ARRAY_SIZE(stackmap_drop_names) == STACKMAP_NR_DROPS);
@@ -91,6 +96,17 @@ static u32 stackmap_hash(const unsigned long *ips, unsigned int nr)
 static u32 stackmap_offset(const struct ftrace_stackmap *map, u32 slot)
 {
 	return slot & (BIT(map->offset_bits) - 1);
+}
+
+/* Of a slot, or of a hash: what a slot holds above the offset. */
+static u32 stackmap_tag(const struct ftrace_stackmap *map, u32 val)
+{
+	return val & ~(BIT(map->offset_bits) - 1);
+}
+
+static u32 stackmap_id(const struct ftrace_stackmap *map, u32 idx)
+{
+	return ((map->gen & STACKMAP_GEN_MASK) << STACKMAP_SLOT_BITS) | idx;
 }
 
 static struct stackmap_record *stackmap_record_at(const struct ftrace_stackmap *map, u32 offset)
@@ -163,7 +179,7 @@ static void stackmap_fill(struct stackmap_record *rec, const unsigned long *ips,
 
 static bool stackmap_publish(struct ftrace_stackmap *map, u32 idx, struct stackmap_record *rec)
 {
-	u32 tag = rec->hash & ~(BIT(map->offset_bits) - 1);
+	u32 tag = stackmap_tag(map, rec->hash);
 	u32 offset = ((void *)rec - map->arena) / STACKMAP_UNIT;
 
 	/* stackmap_publish:A, pairs with stackmap_record:A */
@@ -177,7 +193,7 @@ static bool stackmap_publish(struct ftrace_stackmap *map, u32 idx, struct stackm
 static int stackmap_find_slot(struct ftrace_stackmap *map, const unsigned long *ips,
 			      unsigned int nr, u32 hash, enum stackmap_drop *why)
 {
-	u32 tag = hash & ~(BIT(map->offset_bits) - 1);
+	u32 tag = stackmap_tag(map, hash);
 	u32 idx = hash & (map->nr_slots - 1);
 	struct stackmap_record *new = NULL;
 	unsigned int probes = 0;
@@ -201,7 +217,7 @@ static int stackmap_find_slot(struct ftrace_stackmap *map, const unsigned long *
 			continue;
 		}
 
-		if ((slot & ~(BIT(map->offset_bits) - 1)) == tag &&
+		if (stackmap_tag(map, slot) == tag &&
 		    stackmap_match(stackmap_record_at(map, stackmap_offset(map, slot)),
 				   ips, nr, hash)) {
 			ret = idx;
@@ -254,7 +270,7 @@ static void stackmap_count_ref(struct ftrace_stackmap *map, struct stackmap_cpu 
  * __ftrace_stackmap_get_id - ftrace_stackmap_get_id() with a hash of the caller's choice
  * @map: the map
  * @ips: the frames, innermost first
- * @nr: number of frames, 0 is allowed
+ * @nr: number of frames
  * @hash: hash of the frames; equal stacks must come with equal hashes
  *
  * Tests force collisions with it.
@@ -267,9 +283,13 @@ int __ftrace_stackmap_get_id(struct ftrace_stackmap *map, const unsigned long *i
 {
 	struct stackmap_cpu *cpu = this_cpu_ptr(map->cpu);
 	enum stackmap_drop why;
-	int idx;
+	int idx = -ENOSPC;
 
-	idx = stackmap_find_slot(map, ips, nr, hash, &why);
+	if (likely(nr))
+		idx = stackmap_find_slot(map, ips, nr, hash, &why);
+	else
+		why = STACKMAP_DROP_EMPTY;
+
 	if (idx < 0) {
 		local_inc(&cpu->drops[why]);
 		return idx;
@@ -278,14 +298,14 @@ int __ftrace_stackmap_get_id(struct ftrace_stackmap *map, const unsigned long *i
 	stackmap_count_ref(map, cpu, idx);
 	local_inc(&cpu->successes);
 
-	return ((map->gen & STACKMAP_GEN_MASK) << STACKMAP_SLOT_BITS) | idx;
+	return stackmap_id(map, idx);
 }
 
 /**
  * ftrace_stackmap_get_id - the id of a stack, which is stored when it is new
  * @map: the map, from ftrace_stackmap_active()
  * @ips: the frames, innermost first
- * @nr: number of frames, 0 is allowed
+ * @nr: number of frames; a stack without frames is not stored
  *
  * Takes no lock, waits for nobody and ends after a bounded number of steps.
  * Each call counts as one success or one drop.
@@ -520,8 +540,8 @@ int ftrace_stackmap_enable(struct trace_array *tr)
 
 	lockdep_assert_held(&trace_types_lock);
 
-	if (tr->range_addr_start || trace_array_is_readonly(tr) ||
-	    tr->flags & (TRACE_ARRAY_FL_BOOT | TRACE_ARRAY_FL_LAST_BOOT))
+	/* TRACE_ARRAY_FL_BOOT, _LAST_BOOT and _RDONLY go with a range of memory. */
+	if (tr->range_addr_start)
 		return -EOPNOTSUPP;
 
 	if (stackmap_protected(tr))
@@ -543,7 +563,7 @@ int ftrace_stackmap_enable(struct trace_array *tr)
  * that no stack goes uncounted. With the option off the memory is given back.
  * Ids in the buffer are stale afterwards. When the generation in the ids starts
  * again from 0 they could come to mean something else, so the buffers of the
- * instance are emptied then.
+ * instance are emptied then. There is nothing to reset without a map.
  *
  * Context: may sleep, under trace_types_lock.
  * Return: 0, -EBUSY while tracing is on in @tr, -ENOMEM (nothing has changed).
@@ -554,11 +574,11 @@ int ftrace_stackmap_reset(struct trace_array *tr)
 
 	lockdep_assert_held(&trace_types_lock);
 
-	if (tracer_tracing_is_on(tr))
-		return -EBUSY;
-
 	if (!stackmap_protected(tr))
 		return 0;
+
+	if (tracer_tracing_is_on(tr))
+		return -EBUSY;
 
 	if (tr->trace_flags & TRACE_ITER(STACKMAP)) {
 		new = ftrace_stackmap_alloc(READ_ONCE(stackmap_bits), tr->stackmap_gen + 1);
@@ -567,8 +587,11 @@ int ftrace_stackmap_reset(struct trace_array *tr)
 	}
 
 	WRITE_ONCE(tr->stackmap_gen, tr->stackmap_gen + 1);
-	if (!(tr->stackmap_gen & STACKMAP_GEN_MASK))
+	if (!(tr->stackmap_gen & STACKMAP_GEN_MASK)) {
+		/* Without a map, no id enters the buffers behind the emptying. */
+		ftrace_stackmap_swap(tr, NULL);
 		tracing_empty_buffers(tr);
+	}
 
 	ftrace_stackmap_swap(tr, new);
 	return 0;
@@ -693,11 +716,6 @@ static void stackmap_seq_stop(struct seq_file *m, void *v)
 	__releases(RCU)
 {
 	rcu_read_unlock();
-}
-
-static u32 stackmap_id(const struct ftrace_stackmap *map, u32 idx)
-{
-	return ((map->gen & STACKMAP_GEN_MASK) << STACKMAP_SLOT_BITS) | idx;
 }
 
 static void stackmap_show_frame(struct seq_file *m, struct trace_array *tr,
@@ -840,9 +858,12 @@ static int stackmap_text_open(struct inode *inode, struct file *file)
 	return stackmap_open(inode, file, &stackmap_text_seq_ops);
 }
 
+/* To seek is to begin again, with other stacks: what was read would not fit any more. */
 static int stackmap_bin_open(struct inode *inode, struct file *file)
 {
-	return stackmap_open(inode, file, &stackmap_bin_seq_ops);
+	int ret = stackmap_open(inode, file, &stackmap_bin_seq_ops);
+
+	return ret ?: nonseekable_open(inode, file);
 }
 
 static int stackmap_release(struct inode *inode, struct file *file)
@@ -885,7 +906,6 @@ static const struct file_operations stackmap_text_fops = {
 static const struct file_operations stackmap_bin_fops = {
 	.open		= stackmap_bin_open,
 	.read		= seq_read,
-	.llseek		= seq_lseek,
 	.release	= stackmap_release,
 };
 

@@ -3,6 +3,7 @@
 #define _TRACE_STACKMAP_H
 
 #include <linux/atomic.h>
+#include <linux/cache.h>
 #include <linux/rcupdate.h>
 #include <linux/types.h>
 
@@ -78,6 +79,7 @@ enum stackmap_drop {
 	STACKMAP_DROP_ENTRIES,	/* as many stacks as the map may hold */
 	STACKMAP_DROP_ARENA,	/* no space for the frames */
 	STACKMAP_DROP_PROBES,	/* no slot within STACKMAP_PROBES */
+	STACKMAP_DROP_EMPTY,	/* no frames, there is nothing to store */
 	STACKMAP_NR_DROPS,
 };
 
@@ -161,11 +163,12 @@ void ftrace_stackmap_create_files(struct trace_array *tr, struct dentry *dir);
  * @tr: the instance
  *
  * Context: any. The map may be used until preemption is enabled again.
- * Return: the map, or NULL when options/stackmap is off.
+ * Return: the map, or NULL when options/stackmap is off, or where RCU ignores
+ * this CPU and a grace period would not wait for it.
  */
 static __always_inline struct ftrace_stackmap *ftrace_stackmap_active(struct trace_array *tr)
 {
-	if (!(tr->trace_flags & TRACE_ITER(STACKMAP)))
+	if (!(tr->trace_flags & TRACE_ITER(STACKMAP)) || !rcu_is_watching())
 		return NULL;
 
 	/* The checking variants call functions that could be traced. */

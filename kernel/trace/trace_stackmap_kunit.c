@@ -11,7 +11,6 @@
 #include <linux/completion.h>
 #include <linux/cpumask.h>
 #include <linux/hrtimer.h>
-#include <linux/jhash.h>
 #include <linux/kthread.h>
 #include <linux/preempt.h>
 
@@ -191,14 +190,19 @@ static void stackmap_prefixes(struct kunit *test)
 {
 	struct ftrace_stackmap *map = test_map(test, STACKMAP_BITS_MIN);
 	unsigned long ips[32];
-	int id[33];
+	int id[33] = { };
 
+	/* Short ones among long ones, and the other way round. */
 	test_fill(ips, 1, ARRAY_SIZE(ips));
-	for (int nr = 0; nr < ARRAY_SIZE(id); nr++) {
+	for (int nr = 16; nr > 0; nr--)
 		id[nr] = test_get_id_hash(map, ips, nr, TEST_HASH);
+	for (int nr = 17; nr < ARRAY_SIZE(id); nr++)
+		id[nr] = test_get_id_hash(map, ips, nr, TEST_HASH);
+
+	for (int nr = 1; nr < ARRAY_SIZE(id); nr++) {
 		KUNIT_ASSERT_GE(test, id[nr], 0);
 		KUNIT_EXPECT_EQ(test, test_record(map, id[nr])->nr, nr);
-		for (int other = 0; other < nr; other++)
+		for (int other = 1; other < nr; other++)
 			KUNIT_EXPECT_NE(test, id[nr], id[other]);
 	}
 }
@@ -208,7 +212,7 @@ static void test_describe(const unsigned int *param, char *desc)
 	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%u", *param);
 }
 
-static const unsigned int stackmap_depths[] = { 0, 1, 64, 65, TEST_MAX_DEPTH };
+static const unsigned int stackmap_depths[] = { 1, 64, 65, TEST_MAX_DEPTH };
 KUNIT_ARRAY_PARAM(stackmap_depth, stackmap_depths, test_describe);
 
 static void stackmap_any_depth(struct kunit *test)
@@ -231,10 +235,18 @@ static void stackmap_any_depth(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ftrace_stackmap_ref(map, id), 2);
 
 	/* The last frame counts like any other. */
-	if (nr) {
-		ips[nr - 1]++;
-		KUNIT_EXPECT_NE(test, test_get_id(map, ips, nr), id);
-	}
+	ips[nr - 1]++;
+	KUNIT_EXPECT_NE(test, test_get_id(map, ips, nr), id);
+}
+
+static void stackmap_no_frames(struct kunit *test)
+{
+	struct ftrace_stackmap *map = test_map(test, STACKMAP_BITS_MIN);
+	unsigned long ip = 0;
+
+	KUNIT_EXPECT_EQ(test, test_get_id(map, &ip, 0), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_drops(map, STACKMAP_DROP_EMPTY), 1);
+	test_check_map(test, map, 1, 1);
 }
 
 static void stackmap_full_table(struct kunit *test)
@@ -310,19 +322,31 @@ static void stackmap_ref_eviction(struct kunit *test)
 	test_check_map(test, map, calls, 2);
 }
 
-#define TEST_WRITERS		4
-#define TEST_TIMER_NS		(100 * NSEC_PER_USEC)
+static void stackmap_many_hits(struct kunit *test)
+{
+	struct ftrace_stackmap *map = test_map(test, STACKMAP_BITS_MIN);
+	int id = test_insert(map, 1);
+
+	/* More than a word of the cache can count where a long has 32 bits. */
+	for (int i = 1; i < 20000; i++)
+		KUNIT_ASSERT_EQ(test, test_insert(map, 1), id);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_ref(map, id), 20000);
+	test_check_map(test, map, 20000, 2);
+}
+
+#define TEST_MAX_WRITERS	8
+#define TEST_TIMER_NS		(50 * NSEC_PER_USEC)
 
 /* A thread and, on the same CPU, a timer that interrupts it; both insert. */
 struct test_writer {
 	struct task_struct	*task;
+	atomic_t		*start;	/* number of writers that are not ready yet */
 	struct hrtimer		timer;
 	struct completion	done;
 	struct ftrace_stackmap	*map;	/* to insert into, or */
 	struct trace_array	*tr;	/* the instance whose map to use */
 	unsigned int		nr_stacks;
-	unsigned int		rounds;
-	u32			seed;
+	unsigned int		passes;
 	unsigned long		calls;
 	unsigned long		irq_calls;
 	unsigned long		errors;
@@ -355,8 +379,9 @@ static enum hrtimer_restart test_timer(struct hrtimer *timer)
 {
 	struct test_writer *w = container_of(timer, struct test_writer, timer);
 
+	/* What the thread is at, or will be soon. */
 	for (int i = 0; i < 8; i++, w->irq_calls++) {
-		if (!test_write_one(w, jhash_1word(w->irq_calls, ~w->seed) % w->nr_stacks))
+		if (!test_write_one(w, (READ_ONCE(w->calls) + i) % w->nr_stacks))
 			w->errors++;
 	}
 	hrtimer_forward_now(timer, ns_to_ktime(TEST_TIMER_NS));
@@ -371,10 +396,16 @@ static int test_writer_fn(void *data)
 	hrtimer_setup(&w->timer, test_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
 	hrtimer_start(&w->timer, ns_to_ktime(TEST_TIMER_NS), HRTIMER_MODE_REL_PINNED_HARD);
 
-	for (; w->calls < w->rounds; w->calls++) {
-		if (!test_write_one(w, jhash_1word(w->calls, w->seed) % w->nr_stacks))
+	/* All at once, and in the same order, so that they meet at each slot. */
+	atomic_dec(w->start);
+	while (atomic_read(w->start) > 0)
+		cpu_relax();
+
+	while (w->calls < w->passes * w->nr_stacks) {
+		if (!test_write_one(w, w->calls % w->nr_stacks))
 			errors++;
-		if (w->calls % 1024 == 0)
+		WRITE_ONCE(w->calls, w->calls + 1);
+		if (w->calls % 4096 == 0)
 			cond_resched();
 	}
 
@@ -384,51 +415,89 @@ static int test_writer_fn(void *data)
 	return 0;
 }
 
-static void test_writer_start(struct kunit *test, struct test_writer *w, unsigned int cpu)
+/* Starts a copy of @model on each CPU; returns how many there are. */
+static int test_start_writers(struct kunit *test, struct test_writer *w,
+			      const struct test_writer *model, atomic_t *start)
 {
-	init_completion(&w->done);
-	w->task = kthread_create_on_cpu(test_writer_fn, w, cpu, "stackmap_test/%u");
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, w->task);
-	wake_up_process(w->task);
+	int nr = 0;
+	int cpu;
+
+	for_each_online_cpu(cpu) {
+		if (nr == TEST_MAX_WRITERS)
+			break;
+		w[nr] = *model;
+		w[nr].start = start;
+		init_completion(&w[nr].done);
+		w[nr].task = kthread_create_on_cpu(test_writer_fn, &w[nr], cpu, "stackmap_test/%u");
+		if (IS_ERR(w[nr].task))
+			break;
+		nr++;
+	}
+
+	atomic_set(start, nr);
+	for (int i = 0; i < nr; i++)
+		wake_up_process(w[i].task);
+	KUNIT_EXPECT_GT(test, nr, 0);
+	return nr;
 }
 
-static unsigned int test_writer_cpu(unsigned int i)
+static struct test_writer *test_writers(struct kunit *test)
 {
-	return cpumask_nth(i % num_online_cpus(), cpu_online_mask);
+	struct test_writer *w = kunit_kcalloc(test, TEST_MAX_WRITERS, sizeof(*w), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, w);
+	return w;
 }
 
-/* One case where everything fits, and one where the map fills up meanwhile. */
-static const unsigned int stackmap_race_stacks[] = { 700, 5000 };
-KUNIT_ARRAY_PARAM(stackmap_race, stackmap_race_stacks, test_describe);
+struct test_race {
+	const char		*desc;
+	unsigned int		nr_stacks;
+	unsigned int		rounds;	/* each with a map of its own */
+	unsigned int		passes;
+};
+
+static const struct test_race stackmap_races[] = {
+	{ "every slot is fought for", 700, 200, 3 },
+	{ "the map fills up", 5000, 20, 3 },
+	{ "interrupted hits", 8, 1, 3000000 },
+};
+KUNIT_ARRAY_PARAM_DESC(stackmap_race, stackmap_races, desc);
 
 static void stackmap_concurrent_inserts(struct kunit *test)
 {
-	unsigned int nr_stacks = *(const unsigned int *)test->param_value;
-	struct ftrace_stackmap *map = test_map(test, STACKMAP_BITS_MIN);
-	unsigned long calls = 0, irq_calls = 0;
-	struct test_writer *w;
+	const struct test_race *race = test->param_value;
+	struct test_writer model = { .nr_stacks = race->nr_stacks, .passes = race->passes };
+	unsigned long calls = 0, irq_calls = 0, drops = 0, round_calls;
+	struct test_writer *w = test_writers(test);
+	struct ftrace_stackmap *map;
+	atomic_t start;
+	int nr;
 
-	w = kunit_kcalloc(test, TEST_WRITERS, sizeof(*w), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, w);
+	for (int round = 0; round < race->rounds; round++) {
+		map = test_map(test, STACKMAP_BITS_MIN);
+		model.map = map;
+		round_calls = 0;
 
-	for (int i = 0; i < TEST_WRITERS; i++) {
-		w[i].map = map;
-		w[i].nr_stacks = nr_stacks;
-		w[i].rounds = 200000;
-		w[i].seed = i / 2;	/* pairs insert the same stacks in the same order */
-		test_writer_start(test, &w[i], test_writer_cpu(i));
+		nr = test_start_writers(test, w, &model, &start);
+		for (int i = 0; i < nr; i++) {
+			wait_for_completion(&w[i].done);
+			KUNIT_EXPECT_EQ(test, w[i].errors, 0);
+			calls += w[i].calls;
+			irq_calls += w[i].irq_calls;
+			round_calls += w[i].calls + w[i].irq_calls;
+		}
+
+		/* Whoever loses a race must end up with an id, too. */
+		drops += test_drops(map);
+		if (model.nr_stacks < map->max_entries)
+			KUNIT_ASSERT_EQ(test, drops, 0);
+		test_check_map(test, map, round_calls, model.nr_stacks);
+		kunit_release_action(test, test_free_map, map);
 	}
-	for (int i = 0; i < TEST_WRITERS; i++) {
-		wait_for_completion(&w[i].done);
-		calls += w[i].calls;
-		irq_calls += w[i].irq_calls;
-		KUNIT_EXPECT_EQ(test, w[i].errors, 0);
-	}
 
-	kunit_info(test, "%u CPUs, %lu calls by threads, %lu by interrupts, %lu drops\n",
-		   num_online_cpus(), calls, irq_calls, test_drops(map));
+	kunit_info(test, "%d CPUs, %lu calls by threads, %lu by interrupts, %lu drops\n",
+		   nr, calls, irq_calls, drops);
 	KUNIT_EXPECT_GT(test, irq_calls, 0);
-	test_check_map(test, map, calls + irq_calls, nr_stacks);
 }
 
 static void test_put_instance(void *data)
@@ -549,6 +618,25 @@ static void stackmap_reset_frees(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, test_resolves(test, tr, old, 1));
 }
 
+#ifdef CONFIG_TRACER_SNAPSHOT
+/* Moves the events of @tr into its snapshot. */
+static void test_take_snapshot(struct kunit *test, struct trace_array *tr)
+{
+	KUNIT_ASSERT_EQ(test, tracing_arm_snapshot(tr), 0);
+	tracing_snapshot_instance(tr);
+	KUNIT_EXPECT_EQ(test, ring_buffer_entries(tr->snapshot_buffer.buffer), 1);
+}
+
+static void test_snapshot_is_empty(struct kunit *test, struct trace_array *tr)
+{
+	KUNIT_EXPECT_EQ(test, ring_buffer_entries(tr->snapshot_buffer.buffer), 0);
+	tracing_disarm_snapshot(tr);
+}
+#else
+static void test_take_snapshot(struct kunit *test, struct trace_array *tr) { }
+static void test_snapshot_is_empty(struct kunit *test, struct trace_array *tr) { }
+#endif
+
 static void stackmap_generation_wraps(struct kunit *test)
 {
 	struct trace_array *tr = test_instance(test, STACKMAP_GEN_MASK - 1);
@@ -558,6 +646,8 @@ static void stackmap_generation_wraps(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ring_buffer_entries(tr->array_buffer.buffer), 1);
 	KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
 	KUNIT_EXPECT_EQ(test, ring_buffer_entries(tr->array_buffer.buffer), 1);
+	test_take_snapshot(test, tr);
+	test_record_event(tr, 2);
 
 	id = test_instance_id(tr, 1);
 	KUNIT_EXPECT_GE(test, id, 0);
@@ -566,6 +656,7 @@ static void stackmap_generation_wraps(struct kunit *test)
 	/* From here on old ids would be valid again, so none may be left. */
 	KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
 	KUNIT_EXPECT_EQ(test, ring_buffer_entries(tr->array_buffer.buffer), 0);
+	test_snapshot_is_empty(test, tr);
 	KUNIT_EXPECT_EQ(test, test_instance_id(tr, 1) >> STACKMAP_SLOT_BITS, 0);
 	KUNIT_EXPECT_FALSE(test, test_resolves(test, tr, id, 1));
 }
@@ -588,38 +679,49 @@ static void stackmap_recording_off(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ftrace_stackmap_successes(map), 1);
 }
 
+/* In the buffer of another instance, an id would be read with the wrong map. */
+static void stackmap_foreign_buffer(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 0);
+	struct trace_array *other = trace_array_get_by_name("stackmap_kunit_other", NULL);
+	struct ftrace_stackmap *map = rcu_access_pointer(tr->stackmap);
+	unsigned long ips[TEST_DEPTHS];
+
+	KUNIT_ASSERT_NOT_NULL(test, other);
+	test_fill(ips, 1, test_depth(1));
+	scoped_guard(preempt_notrace)
+		trace_record_stack(tr, other->array_buffer.buffer, tracing_gen_ctx(), ips,
+				   test_depth(1));
+	KUNIT_EXPECT_EQ(test, ring_buffer_entries(other->array_buffer.buffer), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&map->entries), 0);
+	test_put_instance(other);
+}
+
 /* Writers must never see memory of a map that a reset has freed. */
 static void stackmap_reset_under_load(struct kunit *test)
 {
 	struct trace_array *tr = test_instance(test, 0);
+	struct test_writer model = { .tr = tr, .nr_stacks = 700, .passes = 20000 };
+	struct test_writer *w = test_writers(test);
 	unsigned int resets = 0;
 	bool running = true;
-	struct test_writer *w;
+	atomic_t start;
+	int nr;
 
-	w = kunit_kcalloc(test, TEST_WRITERS, sizeof(*w), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, w);
-
-	for (int i = 0; i < TEST_WRITERS; i++) {
-		w[i].tr = tr;
-		w[i].nr_stacks = 700;
-		w[i].rounds = 100000;
-		w[i].seed = i;
-		test_writer_start(test, &w[i], test_writer_cpu(i));
-	}
+	nr = test_start_writers(test, w, &model, &start);
 	while (running) {
 		KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
 		resets++;
 		running = false;
-		for (int i = 0; i < TEST_WRITERS; i++)
+		for (int i = 0; i < nr; i++)
 			running |= !completion_done(&w[i].done);
-		cond_resched();
 	}
-	for (int i = 0; i < TEST_WRITERS; i++) {
+	for (int i = 0; i < nr; i++) {
 		wait_for_completion(&w[i].done);
 		KUNIT_EXPECT_EQ(test, w[i].errors, 0);
 	}
 	kunit_info(test, "%u resets\n", resets);
-	KUNIT_EXPECT_GT(test, resets, 1);
+	KUNIT_EXPECT_EQ(test, tr->stackmap_gen, resets);
 }
 
 static struct kunit_case stackmap_test_cases[] = {
@@ -628,11 +730,14 @@ static struct kunit_case stackmap_test_cases[] = {
 	KUNIT_CASE(stackmap_bounded_probes),
 	KUNIT_CASE(stackmap_prefixes),
 	KUNIT_CASE_PARAM(stackmap_any_depth, stackmap_depth_gen_params),
+	KUNIT_CASE(stackmap_no_frames),
 	KUNIT_CASE(stackmap_full_table),
 	KUNIT_CASE(stackmap_full_arena),
 	KUNIT_CASE(stackmap_ref_eviction),
+	KUNIT_CASE(stackmap_many_hits),
 	KUNIT_CASE_PARAM(stackmap_concurrent_inserts, stackmap_race_gen_params),
 	KUNIT_CASE(stackmap_recording_off),
+	KUNIT_CASE(stackmap_foreign_buffer),
 	KUNIT_CASE(stackmap_reset_generation),
 	KUNIT_CASE(stackmap_reset_frees),
 	KUNIT_CASE(stackmap_generation_wraps),
