@@ -17,8 +17,3 @@ cd $TRACING_DIR
 [ -e options/stackmap ] || { echo "this kernel has no stack map"; exit 1; }
 # shellcheck source=/dev/null
 . /selftests/ftrace/test.d/stackmap/functions
-
-# The beginning of a trace file, cut between two events.
-first_lines() { # file number
-	awk -v n="$2" 'NR > n && !/^ => / { exit } { print }' "$1"
-}

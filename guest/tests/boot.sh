@@ -1,0 +1,42 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# From the first event that the tracer can record at boot, each stack is an id, and it resolves.
+# append: trace_options=stackmap,stacktrace trace_event=sched:sched_switch trace_buf_size=16M
+# timeout: 300
+. /guest/lib.sh
+
+echo 0 > tracing_on
+settle
+cat stack_map_stat
+[ "$(cat options/stackmap)" = 1 ] || fail "the option is off"
+[ "$(lost_events)" -eq 0 ] || fail "the buffer was overwritten"
+
+echo 1 > options/sym-offset
+first_lines trace 400 > "$TMPDIR/first"
+sed -n '/^#/d; 1,25p' "$TMPDIR/first"
+grep -E ': <(stack_id [0-9]+|stack trace)>$' "$TMPDIR/first" | head -n 1 | grep stack_id ||
+	fail "the first stack in the buffer is no id"
+n=$(check_resolved "$TMPDIR/first")
+[ "$n" -gt 5 ] || fail "$n ids in the first lines"
+
+# Nothing was recorded before the option came: each event has an id.
+echo 0 > options/stackmap-frames
+cat trace > "$TMPDIR/all"
+ids=$(count_ids "$TMPDIR/all")
+full=$(count_full "$TMPDIR/all")
+events=$(awk '/: sched_switch: / { n++ } END { print n + 0 }' "$TMPDIR/all")
+echo "$events events, $ids ids, $full full stacks"
+[ "$full" -eq 0 ] || fail "full stacks"
+[ "$events" -gt 100 ] || fail "hardly an event"
+[ "$ids" -eq "$events" ] || fail "stacks are missing"
+[ "$ids" -eq "$(stat_of successes)" ] || fail "the ids are not the successes"
+# Init is process 1; the kernel's threads switched long before it started.
+awk '/: sched_switch: / { exit !/swapper|kthreadd|<idle>|rcu/ }' "$TMPDIR/all" ||
+	fail "the first event is not one of early boot"
+check_map
+
+# A new instance has none of it.
+mkdir instances/new
+[ "$(cat instances/new/options/stackmap)" = 0 ] || fail "an instance inherits the option"
+[ "$(stat_of memory instances/new)" -eq 0 ] || fail "an instance inherits memory"
+rmdir instances/new

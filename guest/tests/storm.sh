@@ -1,0 +1,219 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# Everything at once: kmem, sched and the function tracer with their stacks in maps, while options
+# are toggled, maps reset, files read, tracers changed and instances made and removed. In the end
+# no complaint of the kernel, no stuck process, and the counts add up.
+# Usage: storm.sh [seconds]
+# flavour: debug
+# thread: multi
+# cpus: 2
+# mem: 2048
+# timeout: 600
+# shellcheck disable=SC2030,SC2031 # each loop has a TMPDIR and an n of its own
+. /guest/lib.sh
+
+seconds=${1:-${STORM_SECONDS:-60}}
+storm=$TMPDIR
+pids=
+
+# The function tracer has a filter: QEMU's threads, one a CPU, are what makes these races real,
+# and a guest under them does not survive the patching of all functions at once.
+hot='vfs_* do_sys_* kmem_cache_* __kmalloc* kfree* *wake_up* schedule* pipe_* *_page_fault do_fault*
+	lookup_* path_* dup_* copy_* do_exit do_wait* wait_* handle_mm_fault d_* dput mntput* fput*
+	anon_vma_* vma_* unmap_* free_p* ksys_* security_* task_* pick_* update_*'
+
+filter() { # dir
+	for f in $hot; do
+		echo "$f" >> "$1/set_ftrace_filter" || true
+	done
+	echo '*rcu*' '*lock*' > "$1/set_ftrace_notrace"
+} 2> /dev/null
+
+# start NAME COMMAND...: the command again and again until the storm is over.
+start() {
+	name=$1
+	shift
+	(
+		set +e
+		trap - EXIT
+		TMPDIR=$storm/$name
+		mkdir "$TMPDIR"
+		n=0
+		while [ -e "$storm/run" ]; do
+			"$@" > /dev/null 2> "$storm/stderr.$name"
+			n=$((n + 1))
+		done
+		echo "$n" > "$storm/count.$name"
+	) &
+	pids="$pids $!:$name"
+}
+
+pause() {
+	sleep .0"$1"
+}
+
+toggle() {
+	for dir in . instances/storm*; do
+		for option in stackmap stackmap-frames; do
+			echo 0 > "$dir/options/$option"
+			pause 1
+			echo 1 > "$dir/options/$option"
+		done
+		[ "$dir" != . ] || echo 0 > options/stacktrace
+		pause 2
+		[ "$dir" != . ] || echo 1 > options/stacktrace
+		pause 3
+	done
+}
+
+reset() {
+	echo reset > stack_map
+	echo 0 > tracing_on
+	echo reset > stack_map
+	echo 1 > tracing_on
+	pause 9
+}
+
+# With the option off, too, so that memory goes and comes.
+free() {
+	echo 0 > tracing_on
+	echo 0 > options/stackmap
+	echo 0 > stack_map
+	echo $((10 + n % 5)) > /sys/module/ftrace_stackmap/parameters/bits
+	echo 1 > options/stackmap
+	echo 1 > tracing_on
+	sleep .3
+}
+
+read_files() {
+	for dir in . instances/storm*; do
+		cat "$dir/stack_map_stat"
+		cat "$dir/stack_map"
+		cat "$dir/stack_map_bin"
+		head -c 100000 "$dir/trace"
+		timeout 1 head -n 500 "$dir/trace_pipe"
+	done
+}
+
+tracer() {
+	echo nop > current_tracer
+	pause 5
+	echo function > current_tracer
+	sleep .5
+	echo 1 > snapshot
+}
+
+# An instance from its birth to its death, its counts checked in between.
+instance() { # name
+	dir=instances/$1
+	mkdir "$dir"
+	echo 1 > "$dir/options/stackmap"
+	echo 1 > "$dir/options/stacktrace"
+	echo 1 > "$dir/events/sched/enable"
+	echo 1 > "$dir/events/kmem/enable"
+	if [ $((n % 3)) -eq 0 ]; then
+		echo 'vfs_*' 'kmem_cache_*' > "$dir/set_ftrace_filter"
+		echo 1 > "$dir/options/func_stack_trace"
+		echo function > "$dir/current_tracer"
+	fi
+	stackmap_work 2
+	echo 0 > "$dir/tracing_on"
+	if [ $((n % 2)) -eq 0 ]; then
+		settle
+		(check_map "$dir") || cat "$storm/stderr.$1" "$dir/stack_map_stat" >> "$storm/wrong"
+	fi
+	echo nop > "$dir/current_tracer"
+	until rmdir "$dir" || [ ! -e "$storm/run" ]; do
+		pause 5
+	done
+}
+
+churn() { # an instance that dies at once, reader or not
+	mkdir instances/"$1"
+	echo 1 > instances/"$1"/options/stackmap
+	echo 1 > instances/"$1"/options/stacktrace
+	echo 1 > instances/"$1"/events/sched/enable
+	cat instances/"$1"/stack_map
+	rmdir instances/"$1"
+}
+
+touch "$storm/run"
+set_opt buffer_size_kb 256
+set_opt /sys/module/ftrace_stackmap/parameters/bits 12
+stackmap_on
+set_opt options/func_stack_trace 1
+filter .
+echo "the function tracer has $(wc -l < set_ftrace_filter) functions"
+[ "$(wc -l < set_ftrace_filter)" -lt 1500 ] || fail "these are too many"
+echo function > current_tracer
+echo 1 > events/kmem/enable
+echo 1 > events/sched/enable
+echo 1 > tracing_on
+
+start work1 stackmap_work 3
+start work2 stackmap_work 3
+start toggle toggle
+start reset reset
+start free free
+start read1 read_files
+start read2 read_files
+start tracer tracer
+start storm1 instance storm1
+start storm2 instance storm2
+start churn churn storm_churn
+
+now() { cut -d. -f1 /proc/uptime; }
+begin=$(now)
+end=$((begin + seconds))
+while [ "$(now)" -lt $end ]; do
+	sleep 10
+	echo "$(($(now) - begin)) s: $(grep -E '^(entries|successes|drops|generation):' stack_map_stat | tr '\n' ' ')"
+done
+
+rm "$storm/run"
+echo "the storm is over, waiting for its processes"
+limit=$(($(now) + 120))
+for p in $pids; do
+	while kill -0 "${p%:*}" 2> /dev/null && [ "$(now)" -lt $limit ]; do
+		sleep .5
+	done
+	if kill -0 "${p%:*}" 2> /dev/null; then
+		cat "/proc/${p%:*}/stack" || true
+		fail "process ${p%:*} (${p#*:}) is stuck"
+	fi
+done
+for f in "$storm"/count.*; do
+	echo "${f##*/count.}: $(cat "$f") rounds"
+	[ "$(cat "$f")" -gt 1 ] || fail "${f##*/count.} hardly ran"
+done
+[ ! -e "$storm/wrong" ] || fail "counts that don't add up in an instance: $(cat "$storm/wrong")"
+
+stop_recording
+echo nop > current_tracer
+echo 0 > events/enable
+for i in instances/storm*; do
+	[ ! -d "$i" ] || rmdir "$i"
+done
+settle
+cat stack_map_stat
+check_map
+
+echo "a quiet run at the end, with nothing lost"
+echo 16384 > buffer_size_kb
+echo 1 > options/stackmap
+echo 1 > options/stacktrace
+echo 0 > options/stackmap-frames
+echo reset > stack_map
+clear_trace
+echo 1 > events/kmem/enable
+echo 1 > events/sched/enable
+echo 1 > tracing_on
+stackmap_work 2
+stop_recording
+cat stack_map_stat
+check_map
+check_counts
+
+if dmesg | grep -E 'WARNING: |BUG: |INFO: (task|rcu)|possible (recursive|circular)|suspicious|KASAN: |Oops|Call Trace'; then
+	fail "the kernel complained"
+fi

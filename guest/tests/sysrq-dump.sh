@@ -1,0 +1,48 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# sysrq-z: ids are dumped with the frames that they have in the map; without, if the option says so.
+# timeout: 300
+. /guest/lib.sh
+
+dump() { # what the kernel prints, without the time stamps
+	dmesg -c > /dev/null
+	echo z > /proc/sysrq-trigger
+	sleep .5
+	dmesg | sed 's/^\[ *[0-9.]*\] \{0,1\}//; s/^ *=>/ =>/' > "$TMPDIR/dump"
+	cat "$TMPDIR/dump"
+}
+
+# A dump takes the events out of the buffer.
+record() {
+	echo 1 > tracing_on
+	( : )
+	( : )
+	stop_recording
+	n=$(count_ids trace)
+	[ "$n" -ge 2 ] || fail "nothing to dump"
+}
+
+stackmap_on
+set_opt options/sym-offset 1
+echo 1 > events/sched/sched_process_fork/enable
+
+record
+dump
+[ "$(check_resolved "$TMPDIR/dump")" -eq "$n" ] || fail "not $n ids with their frames"
+
+echo 0 > options/stackmap-frames
+record
+dump
+[ "$(count_ids "$TMPDIR/dump")" -eq "$n" ] || fail "not $n ids"
+if grep '^ => ' "$TMPDIR/dump"; then
+	fail "frames although the option is off"
+fi
+
+echo 1 > options/stackmap-frames
+record
+echo reset > stack_map
+dump
+[ "$(grep -c '(stale)$' "$TMPDIR/dump")" -eq "$n" ] || fail "not $n stale ids"
+if grep '^ => ' "$TMPDIR/dump"; then
+	fail "frames of stale ids"
+fi
