@@ -10,6 +10,7 @@ help:
 	@echo "make demo      measure the stack map against full stacks in a booted kernel, print a table"
 	@echo "make test      every check; the last line is: N passed, N failed, N skipped"
 	@echo "               ONLY=step,step of: $$(scripts/test --steps)"
+	@echo "make test-full the same and what takes longer: the storm under KASAN and lockdep"
 	@echo "make guest     SCRIPT=path [APPEND=\"kernel arguments\"] [CPUS=n] [MEM=n] [TIMEOUT=seconds]"
 	@echo "               [FLAVOUR=x86_64|debug]: run a script in the guest, end with its exit status"
 	@echo "make flamegraph records in the guest and draws build/flamegraph.svg from the stack map"
@@ -31,6 +32,8 @@ demo:
 	@scripts/demo
 test:
 	@scripts/test
+test-full:
+	@FULL=1 scripts/test
 guest:
 	@[ -n "$$SCRIPT" ] || { echo "make guest: please give SCRIPT=path" >&2; exit 2; }
 	@scripts/prepare $(or $(FLAVOUR),x86_64) rootfs >&2
@@ -50,4 +53,4 @@ clean:
 distclean:
 	rm -rf build
 
-.PHONY: help tree kernel rootfs demo test guest shell flamegraph mutants clean distclean
+.PHONY: help tree kernel rootfs demo test test-full guest shell flamegraph mutants clean distclean

@@ -4,6 +4,7 @@
 # are toggled, maps reset, files read, tracers changed and instances made and removed. In the end
 # no complaint of the kernel, no stuck process, and the counts add up.
 # Usage: storm.sh [seconds]
+# when: full
 # flavour: debug
 # thread: multi
 # cpus: 2
@@ -137,6 +138,15 @@ churn() { # an instance that dies at once, reader or not
 	rmdir instances/"$1"
 }
 
+# Where a process and its children are.
+where() { # pid
+	echo "$1: $(tr '\0' ' ' < "/proc/$1/cmdline") $(grep State "/proc/$1/status")"
+	cat "/proc/$1/stack" || true
+	for child in $(cat "/proc/$1/task/$1/children"); do
+		(where "$child")
+	done
+}
+
 touch "$storm/run"
 set_opt buffer_size_kb 256
 set_opt /sys/module/ftrace_stackmap/parameters/bits 12
@@ -178,7 +188,7 @@ for p in $pids; do
 		sleep .5
 	done
 	if kill -0 "${p%:*}" 2> /dev/null; then
-		cat "/proc/${p%:*}/stack" || true
+		where "${p%:*}"
 		fail "process ${p%:*} (${p#*:}) is stuck"
 	fi
 done
