@@ -19,9 +19,8 @@ pids=
 
 # The function tracer has a filter: QEMU's threads, one a CPU, are what makes these races real,
 # and a guest under them does not survive the patching of all functions at once.
-hot='vfs_* do_sys_* kmem_cache_* __kmalloc* kfree* *wake_up* schedule* pipe_* *_page_fault do_fault*
-	lookup_* path_* dup_* copy_* do_exit do_wait* wait_* handle_mm_fault d_* dput mntput* fput*
-	anon_vma_* vma_* unmap_* free_p* ksys_* security_* task_* pick_* update_*'
+hot='vfs_* do_sys_* ksys_* pipe_* path_* lookup_* dup_* copy_* do_exit do_wait* wait_* handle_mm_fault
+	dput mntput* fput* anon_vma_* unmap_* free_p* wake_up_* kmem_cache_free'
 
 filter() { # dir
 	for f in $hot; do
@@ -117,7 +116,7 @@ instance() { # name
 		echo 1 > "$dir/options/func_stack_trace"
 		echo function > "$dir/current_tracer"
 	fi
-	stackmap_work 2
+	stackmap_work 1
 	echo 0 > "$dir/tracing_on"
 	if [ $((n % 2)) -eq 0 ]; then
 		settle
@@ -142,7 +141,7 @@ churn() { # an instance that dies at once, reader or not
 where() { # pid
 	echo "$1: $(tr '\0' ' ' < "/proc/$1/cmdline") $(grep State "/proc/$1/status")"
 	cat "/proc/$1/stack" || true
-	for child in $(cat "/proc/$1/task/$1/children"); do
+	grep -l "^PPid:.$1\$" /proc/[0-9]*/status 2> /dev/null | while IFS=/ read -r _ _ child _; do
 		(where "$child")
 	done
 }
@@ -160,8 +159,8 @@ echo 1 > events/kmem/enable
 echo 1 > events/sched/enable
 echo 1 > tracing_on
 
-start work1 stackmap_work 3
-start work2 stackmap_work 3
+start work1 stackmap_work
+start work2 stackmap_work
 start toggle toggle
 start reset reset
 start free free
@@ -194,7 +193,7 @@ for p in $pids; do
 done
 for f in "$storm"/count.*; do
 	echo "${f##*/count.}: $(cat "$f") rounds"
-	[ "$(cat "$f")" -gt 1 ] || fail "${f##*/count.} hardly ran"
+	[ "$(cat "$f")" -gt 0 ] || fail "${f##*/count.} did nothing"
 done
 [ ! -e "$storm/wrong" ] || fail "counts that don't add up in an instance: $(cat "$storm/wrong")"
 

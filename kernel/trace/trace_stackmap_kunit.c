@@ -461,6 +461,7 @@ static const struct test_race stackmap_races[] = {
 	{ "the map fills up", 5000, 20, 3 },
 	{ "interrupted hits", 8, 1, 3000000 },
 };
+
 KUNIT_ARRAY_PARAM_DESC(stackmap_race, stackmap_races, desc);
 
 static void stackmap_concurrent_inserts(struct kunit *test)
