@@ -90,8 +90,8 @@ read_files() {
 		cat "$dir/stack_map_stat"
 		cat "$dir/stack_map"
 		cat "$dir/stack_map_bin"
-		head -c 100000 "$dir/trace"
-		timeout 1 head -n 500 "$dir/trace_pipe"
+		head -c 20000 "$dir/trace"
+		timeout 1 head -n 100 "$dir/trace_pipe"
 	done
 }
 
@@ -159,13 +159,11 @@ echo 1 > events/kmem/enable
 echo 1 > events/sched/enable
 echo 1 > tracing_on
 
-start work1 stackmap_work
-start work2 stackmap_work
+start work stackmap_work
 start toggle toggle
 start reset reset
 start free free
-start read1 read_files
-start read2 read_files
+start read read_files
 start tracer tracer
 start storm1 instance storm1
 start storm2 instance storm2
