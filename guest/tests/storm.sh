@@ -159,7 +159,7 @@ echo 1 > events/kmem/enable
 echo 1 > events/sched/enable
 echo 1 > tracing_on
 
-start work stackmap_work
+start load stackmap_work
 start toggle toggle
 start reset reset
 start free free
