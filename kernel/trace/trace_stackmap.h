@@ -3,6 +3,7 @@
 #define _TRACE_STACKMAP_H
 
 #include <linux/atomic.h>
+#include <linux/bits.h>
 #include <linux/cache.h>
 #include <linux/rcupdate.h>
 #include <linux/types.h>
@@ -74,6 +75,9 @@
 /* References that a CPU collects before it has to write to shared records. */
 #define STACKMAP_REF_CACHE	512
 
+/* Records start at multiples of this many bytes. */
+#define STACKMAP_UNIT		sizeof(u64)
+
 /* Why a stack was not stored. */
 enum stackmap_drop {
 	STACKMAP_DROP_ENTRIES,	/* as many stacks as the map may hold */
@@ -141,6 +145,8 @@ struct ftrace_stackmap {
 extern const char __start_notes[];
 extern const char __stop_notes[];
 
+extern unsigned int ftrace_stackmap_bits;
+
 struct ftrace_stackmap *ftrace_stackmap_alloc(unsigned int bits, u32 gen);
 void ftrace_stackmap_free(struct ftrace_stackmap *map);
 int ftrace_stackmap_get_id(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr);
@@ -152,11 +158,42 @@ const struct stackmap_record *ftrace_stackmap_lookup(struct trace_array *tr, int
 unsigned long ftrace_stackmap_ref(struct ftrace_stackmap *map, u32 slot);
 unsigned long ftrace_stackmap_successes(struct ftrace_stackmap *map);
 unsigned long ftrace_stackmap_drops(struct ftrace_stackmap *map, enum stackmap_drop why);
+size_t ftrace_stackmap_memory(const struct ftrace_stackmap *map);
 
 int ftrace_stackmap_enable(struct trace_array *tr);
 int ftrace_stackmap_reset(struct trace_array *tr);
 void ftrace_stackmap_destroy(struct trace_array *tr);
 void ftrace_stackmap_create_files(struct trace_array *tr, struct dentry *dir);
+
+static inline u32 stackmap_nr_slots(unsigned int bits)
+{
+	return 2U << bits;
+}
+
+static inline u32 stackmap_id(const struct ftrace_stackmap *map, u32 idx)
+{
+	return ((map->gen & STACKMAP_GEN_MASK) << STACKMAP_SLOT_BITS) | idx;
+}
+
+static inline u32 stackmap_offset(const struct ftrace_stackmap *map, u32 slot)
+{
+	return slot & (BIT(map->offset_bits) - 1);
+}
+
+static inline struct stackmap_record *
+stackmap_record_at(const struct ftrace_stackmap *map, u32 offset)
+{
+	return map->arena + (size_t)offset * STACKMAP_UNIT;
+}
+
+/* The record of slot number @idx, or NULL. The map must not go away meanwhile. */
+static inline struct stackmap_record *stackmap_record(const struct ftrace_stackmap *map, u32 idx)
+{
+	/* stackmap_record:A, pairs with stackmap_publish:A */
+	u32 slot = READ_ONCE(map->slots[idx]);
+
+	return slot ? stackmap_record_at(map, stackmap_offset(map, slot)) : NULL;
+}
 
 /**
  * ftrace_stackmap_active - the map that stacks of an instance go through
