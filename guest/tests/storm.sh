@@ -4,11 +4,10 @@
 # are toggled, maps reset, files read, tracers changed and instances made and removed. In the end
 # no complaint of the kernel, no stuck process, and the counts add up.
 # Usage: storm.sh [seconds]
-# when: full
 # flavour: debug
 # thread: multi
 # cpus: 2
-# mem: 2048
+# mem: 1024
 # timeout: 600
 # shellcheck disable=SC2030,SC2031 # each loop has a TMPDIR and an n of its own
 . /guest/lib.sh
@@ -79,7 +78,7 @@ free() {
 	echo 0 > tracing_on
 	echo 0 > options/stackmap
 	echo 0 > stack_map
-	echo $((10 + n % 5)) > /sys/module/ftrace_stackmap/parameters/bits
+	echo $((10 + n % 2)) > /sys/module/ftrace_stackmap/parameters/bits
 	echo 1 > options/stackmap
 	echo 1 > tracing_on
 	sleep .3
@@ -90,7 +89,7 @@ read_files() {
 		cat "$dir/stack_map_stat"
 		cat "$dir/stack_map"
 		cat "$dir/stack_map_bin"
-		head -c 20000 "$dir/trace"
+		head -c 5000 "$dir/trace"
 		timeout 1 head -n 100 "$dir/trace_pipe"
 	done
 }
@@ -148,7 +147,7 @@ where() { # pid
 
 touch "$storm/run"
 set_opt buffer_size_kb 256
-set_opt /sys/module/ftrace_stackmap/parameters/bits 12
+set_opt /sys/module/ftrace_stackmap/parameters/bits 11
 stackmap_on
 set_opt options/func_stack_trace 1
 filter .
