@@ -4,7 +4,7 @@
 
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
-export BASE KERNEL_SRC SCRIPT APPEND CPUS MEM TIMEOUT FLAVOUR ONLY
+export BASE KERNEL_SRC SCRIPT APPEND CPUS MEM TIMEOUT FLAVOUR ONLY CHECK FROM
 
 help:
 	@echo "make demo      measure the stack map against full stacks in a booted kernel, print a table"
@@ -14,6 +14,7 @@ help:
 	@echo "make guest     SCRIPT=path [APPEND=\"kernel arguments\"] [CPUS=n] [MEM=n] [TIMEOUT=seconds]"
 	@echo "               [FLAVOUR=x86_64|debug]: run a script in the guest, end with its exit status"
 	@echo "make flamegraph records in the guest and draws build/flamegraph.svg from the stack map"
+	@echo "make series    [CHECK=1] [FROM=\"name <address>\"]: a mail series of it all, checked, in build/<base>/series/"
 	@echo "make mutants   break the stack map on purpose, and see that a test notices each time"
 	@echo "make shell     an interactive shell in the guest"
 	@echo "make kernel    source, tree and kernel (FLAVOUR=x86_64|debug|off|nofunc)"
@@ -46,11 +47,14 @@ flamegraph:
 	@scripts/prepare x86_64 rootfs
 	@scripts/guest -o build/flamegraph guest/tests/stackmap_dump.sh save
 	@scripts/flamegraph build/flamegraph/map
+series:
+	@scripts/prepare tree
+	@scripts/series
 mutants:
 	@scripts/mutants
 clean:
-	rm -rf build/log build/stackmap_dump build/flamegraph* build/guest build/*/{x86_64,debug,off,nofunc,kunit,linux,linux.ok,changed,stackmap_dump}
+	rm -rf build/log build/stackmap_dump build/flamegraph* build/guest build/*/{x86_64,debug,off,nofunc,kunit,linux,linux.ok,changed,series,stackmap_dump}
 distclean:
 	rm -rf build
 
-.PHONY: help tree kernel rootfs demo test test-full guest shell flamegraph mutants clean distclean
+.PHONY: help tree kernel rootfs demo test test-full guest shell flamegraph series mutants clean distclean

@@ -29,6 +29,16 @@ base() {
 	fi
 }
 
+# Prints the files of this repository that go into a kernel tree, each ended by a zero byte.
+overlay_files() {
+	local d dirs=()
+	for d in kernel Documentation tools arch include lib; do
+		[ ! -d "$ROOT/$d" ] || dirs+=("$d")
+	done
+	[ ${#dirs[@]} -eq 0 ] || (cd "$ROOT" && find "${dirs[@]}" -type f ! -name '*~' ! -name '.*.sw?' \
+		! -name '*.orig' ! -name '*.rej' ! -name '*.o' -print0)
+}
+
 # One builder at a time in a build directory; the lock ends with the script.
 lock() {
 	mkdir -p "$(dirname "$1")"

@@ -16,10 +16,12 @@
 #include <linux/minmax.h>
 #include <linux/moduleparam.h>
 #include <linux/percpu.h>
+#include <linux/rwsem.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/vmalloc.h>
 
+#include "trace_output.h"
 #include "trace_stackmap.h"
 
 #undef MODULE_PARAM_PREFIX
@@ -454,36 +456,67 @@ static struct ftrace_stackmap *stackmap_protected(struct trace_array *tr)
 	return rcu_dereference_protected(tr->stackmap, lockdep_is_held(&trace_types_lock));
 }
 
+static int stackmap_enable(struct trace_array *tr)
+{
+	struct ftrace_stackmap *map;
+
+	/*
+	 * TRACE_ARRAY_FL_BOOT, _LAST_BOOT and _RDONLY go with a range of memory,
+	 * whose ids would be without their stacks after the reboot.
+	 */
+	if (tr->range_addr_start)
+		return -EOPNOTSUPP;
+
+	if (!stackmap_protected(tr)) {
+		map = ftrace_stackmap_alloc(READ_ONCE(ftrace_stackmap_bits), tr->stackmap_gen);
+		if (!map)
+			return -ENOMEM;
+		ftrace_stackmap_swap(tr, map);
+	}
+
+	tr->trace_flags |= TRACE_ITER(STACKMAP);
+	return 0;
+}
+
 /**
- * ftrace_stackmap_enable - get an instance ready for options/stackmap
+ * ftrace_stackmap_set - set or clear options/stackmap
  * @tr: the instance
+ * @enable: whether stacks are to go through the map
  *
- * Allocates the map unless there is one already. Only an instance whose buffer
- * does not outlive the kernel can have a map: ids in any other buffer would be
- * without their stacks after the reboot.
+ * Allocates the map unless there is one already, and changes tr->trace_flags.
+ * The map outlives the option, for the ids in the buffer.
  *
  * Context: may sleep, under trace_types_lock.
  * Return: 0, -EOPNOTSUPP for a persistent or read-only instance, -ENOMEM.
  */
-int ftrace_stackmap_enable(struct trace_array *tr)
+int ftrace_stackmap_set(struct trace_array *tr, bool enable)
 {
-	struct ftrace_stackmap *map;
-
 	lockdep_assert_held(&trace_types_lock);
 
-	/* TRACE_ARRAY_FL_BOOT, _LAST_BOOT and _RDONLY go with a range of memory. */
-	if (tr->range_addr_start)
-		return -EOPNOTSUPP;
+	if (enable)
+		return stackmap_enable(tr);
 
-	if (stackmap_protected(tr))
-		return 0;
-
-	map = ftrace_stackmap_alloc(READ_ONCE(ftrace_stackmap_bits), tr->stackmap_gen);
-	if (!map)
-		return -ENOMEM;
-
-	ftrace_stackmap_swap(tr, map);
+	tr->trace_flags &= ~TRACE_ITER(STACKMAP);
 	return 0;
+}
+
+#ifdef CONFIG_TRACER_SNAPSHOT
+static void stackmap_empty_snapshot(struct trace_array *tr)
+{
+	tracing_reset_all_cpus(&tr->snapshot_buffer);
+}
+#else
+static inline void stackmap_empty_snapshot(struct trace_array *tr) { }
+#endif
+
+/* Remove all events of an instance, those of offline CPUs and the snapshot's too. */
+static void stackmap_empty_buffers(struct trace_array *tr)
+{
+	/* Whoever prints events holds it for reading, from finding one to its end. */
+	guard(rwsem_write)(&trace_event_sem);
+
+	tracing_reset_all_cpus(&tr->array_buffer);
+	stackmap_empty_snapshot(tr);
 }
 
 /**
@@ -521,7 +554,7 @@ int ftrace_stackmap_reset(struct trace_array *tr)
 	if (!(tr->stackmap_gen & STACKMAP_GEN_MASK)) {
 		/* Without a map, no id enters the buffers behind the emptying. */
 		ftrace_stackmap_swap(tr, NULL);
-		tracing_empty_buffers(tr);
+		stackmap_empty_buffers(tr);
 	}
 
 	ftrace_stackmap_swap(tr, new);

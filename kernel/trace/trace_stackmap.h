@@ -160,7 +160,7 @@ unsigned long ftrace_stackmap_successes(struct ftrace_stackmap *map);
 unsigned long ftrace_stackmap_drops(struct ftrace_stackmap *map, enum stackmap_drop why);
 size_t ftrace_stackmap_memory(const struct ftrace_stackmap *map);
 
-int ftrace_stackmap_enable(struct trace_array *tr);
+int ftrace_stackmap_set(struct trace_array *tr, bool enable);
 int ftrace_stackmap_reset(struct trace_array *tr);
 void ftrace_stackmap_destroy(struct trace_array *tr);
 void ftrace_stackmap_create_files(struct trace_array *tr, struct dentry *dir);
@@ -225,7 +225,7 @@ ftrace_stackmap_lookup(struct trace_array *tr, int id)
 	return NULL;
 }
 
-static inline int ftrace_stackmap_enable(struct trace_array *tr)
+static inline int ftrace_stackmap_set(struct trace_array *tr, bool enable)
 {
 	return -EOPNOTSUPP;
 }
