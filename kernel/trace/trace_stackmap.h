@@ -164,6 +164,7 @@ int ftrace_stackmap_set(struct trace_array *tr, bool enable);
 int ftrace_stackmap_reset(struct trace_array *tr);
 void ftrace_stackmap_destroy(struct trace_array *tr);
 void ftrace_stackmap_create_files(struct trace_array *tr, struct dentry *dir);
+void ftrace_stackmap_init_events(void);
 
 static inline u32 stackmap_nr_slots(unsigned int bits)
 {
@@ -219,12 +220,6 @@ ftrace_stackmap_record(struct ftrace_stackmap *map, struct trace_buffer *buffer,
 	return false;
 }
 
-static inline const struct stackmap_record *
-ftrace_stackmap_lookup(struct trace_array *tr, int id)
-{
-	return NULL;
-}
-
 static inline int ftrace_stackmap_set(struct trace_array *tr, bool enable)
 {
 	return -EOPNOTSUPP;
@@ -233,6 +228,8 @@ static inline int ftrace_stackmap_set(struct trace_array *tr, bool enable)
 static inline void ftrace_stackmap_destroy(struct trace_array *tr) { }
 
 static inline void ftrace_stackmap_create_files(struct trace_array *tr, struct dentry *dir) { }
+
+static inline void ftrace_stackmap_init_events(void) { }
 
 static inline struct ftrace_stackmap *ftrace_stackmap_active(struct trace_array *tr)
 {
