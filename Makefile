@@ -15,6 +15,7 @@ help:
 	@echo "               [FLAVOUR=x86_64|debug]: run a script in the guest, end with its exit status"
 	@echo "make flamegraph records in the guest and draws build/flamegraph.svg from the stack map"
 	@echo "make mutants   break the stack map on purpose, and see that a test notices each time"
+	@echo "make bench     measure the stack map and its rivals on User-Mode Linux: table, CSV and plot"
 	@echo "make shell     an interactive shell in the guest"
 	@echo "make kernel    source, tree and kernel (FLAVOUR=x86_64|debug|off|nofunc)"
 	@echo "make tree      source and tree only: the pristine kernel joined with this repository"
@@ -46,11 +47,14 @@ flamegraph:
 	@scripts/prepare x86_64 rootfs
 	@scripts/guest -o build/flamegraph guest/tests/stackmap_dump.sh save
 	@scripts/flamegraph build/flamegraph/map
+bench:
+	@scripts/prepare tree
+	@scripts/bench
 mutants:
 	@scripts/mutants
 clean:
-	rm -rf build/log build/stackmap_dump build/flamegraph* build/guest build/*/{x86_64,debug,off,nofunc,kunit,linux,linux.ok,changed,stackmap_dump}
+	rm -rf build/log build/stackmap_dump build/flamegraph* build/guest build/bench build/*/{bench,x86_64,debug,off,nofunc,kunit,linux,linux.ok,changed,stackmap_dump}
 distclean:
 	rm -rf build
 
-.PHONY: help tree kernel rootfs demo test test-full guest shell flamegraph mutants clean distclean
+.PHONY: help tree kernel rootfs demo test test-full guest shell flamegraph bench mutants clean distclean
