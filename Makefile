@@ -16,6 +16,7 @@ help:
 	@echo "make flamegraph records the demo's workload and draws build/flamegraph.svg from its stack map"
 	@echo "make series    [CHECK=1] [FROM=\"name <address>\"]: a mail series of it all, checked, in build/<base>/series/"
 	@echo "make mutants   break the stack map on purpose, and see that a test notices each time"
+	@echo "make bench     measure the stack map and its rivals on User-Mode Linux: table, CSV and plot"
 	@echo "make shell     an interactive shell in the guest"
 	@echo "make kernel    source, tree and kernel (FLAVOUR=x86_64|debug|off|nofunc)"
 	@echo "make tree      source and tree only: the pristine kernel joined with this repository"
@@ -50,11 +51,14 @@ flamegraph:
 series:
 	@scripts/prepare tree
 	@scripts/series
+bench:
+	@scripts/prepare tree
+	@scripts/bench
 mutants:
 	@scripts/mutants
 clean:
-	rm -rf build/log build/stackmap_dump build/flamegraph* build/guest build/*/{x86_64,debug,off,nofunc,kunit,linux,linux.ok,changed,series,stackmap_dump}
+	rm -rf build/log build/stackmap_dump build/flamegraph* build/guest build/bench build/model build/*/{bench,x86_64,debug,off,nofunc,kunit,linux,linux.ok,changed,series,stackmap_dump}
 distclean:
 	rm -rf build
 
-.PHONY: help tree kernel rootfs demo test test-full guest shell flamegraph series mutants clean distclean
+.PHONY: help tree kernel rootfs demo test test-full guest shell flamegraph series bench mutants clean distclean

@@ -1,0 +1,624 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Benchmark of the stack map and of what else stores stacks, on User-Mode Linux:
+ * the map as it is in the kernel, at native speed. Prints lines of
+ *
+ *   BENCH section,what,depth,stacks,cpus,minimum,median
+ *
+ * in hundredths of a nanosecond of the thread's CPU time for each call. In each
+ * repetition all rivals have their turn, one after the other.
+ */
+#include <linux/kthread.h>
+#include <linux/moduleparam.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/sort.h>
+#include <linux/stackdepot.h>
+#include <linux/trace.h>
+#include <linux/vmalloc.h>
+#include <linux/xxhash.h>
+
+#include "bench.h"
+#include "trace.h"
+#include "trace_stackmap.h"
+#include "tracing_map.h"
+
+#define BENCH_MAX_PEERS		12
+
+static unsigned int bench_reps;
+
+static bool bench_small;	/* for a quick look: fewer depths and stacks */
+module_param_named(small, bench_small, bool, 0444);
+
+/* Everything that is returned goes here, so that nothing is optimized away. */
+static unsigned long bench_sink;
+
+/* The loop around it all. */
+static __always_inline unsigned long bench_none(struct bench *b, const unsigned long *ips,
+						unsigned int depth)
+{
+	return ips[0];
+}
+BENCH_LOOPS(bench_none, bench_none)
+
+/* The floor of every map that hashes with jhash2(). */
+static __always_inline unsigned long bench_jhash2(struct bench *b, const unsigned long *ips,
+						  unsigned int depth)
+{
+	const unsigned long *stored = b->stored + (b->set > 1 ? b->no * b->depth : 0);
+	u32 hash = jhash2((const u32 *)ips, depth * (sizeof(*ips) / sizeof(u32)), depth);
+
+	return hash + memcmp(ips, stored, depth * sizeof(*ips));
+}
+BENCH_LOOPS(bench_jhash2, bench_jhash2)
+
+static __always_inline unsigned long bench_xxhash(struct bench *b, const unsigned long *ips,
+						  unsigned int depth)
+{
+	const unsigned long *stored = b->stored + (b->set > 1 ? b->no * b->depth : 0);
+
+	return xxhash(ips, depth * sizeof(*ips), depth) +
+	       memcmp(ips, stored, depth * sizeof(*ips));
+}
+BENCH_LOOPS(bench_xxhash, bench_xxhash)
+
+static int bench_stored_setup(struct bench *b)
+{
+	b->stored = vmalloc_array(b->set, b->depth * sizeof(*b->stored));
+	if (!b->stored)
+		return -ENOMEM;
+	for (unsigned int no = 0; no < b->set; no++) {
+		bench_stack(b, no);
+		memcpy(b->stored + no * b->depth, b->ips, b->depth * sizeof(*b->ips));
+	}
+	return 0;
+}
+
+static void bench_stored_teardown(struct bench *b)
+{
+	vfree(b->stored);
+}
+
+static __always_inline unsigned long bench_stackmap(struct bench *b, const unsigned long *ips,
+						    unsigned int depth)
+{
+	return ftrace_stackmap_get_id(b->map, ips, depth);
+}
+BENCH_LOOPS(bench_stackmap, bench_stackmap)
+
+/* What is left when the hash costs (nearly) nothing. */
+static __always_inline unsigned long bench_unhashed(struct bench *b, const unsigned long *ips,
+						    unsigned int depth)
+{
+	return __ftrace_stackmap_get_id(b->map, ips, depth, b->no * GOLDEN_RATIO_32);
+}
+BENCH_LOOPS(bench_unhashed, bench_unhashed)
+
+/* Log2 of a map with room for @nr stacks of @depth frames, entries and arena. */
+static unsigned int bench_bits(unsigned int nr, unsigned int depth)
+{
+	u64 size = (u64)nr * (sizeof(struct stackmap_record) + depth * sizeof(long));
+	unsigned int bits = STACKMAP_BITS_MIN;
+
+	while (bits < STACKMAP_BITS_MAX &&
+	       (1U << bits < nr || (sizeof(struct stackmap_record) + 24 * sizeof(long)) << bits < size))
+		bits++;
+	return bits;
+}
+
+static int bench_stackmap_setup(struct bench *b)
+{
+	b->map = ftrace_stackmap_alloc(bench_bits(b->set, b->depth), 0);
+	return b->map ? 0 : -ENOMEM;
+}
+
+/* The same memory again: where it is new, the first to touch it would pay for that. */
+static void bench_stackmap_clear(struct bench *b)
+{
+	struct ftrace_stackmap *map = b->map;
+	int cpu;
+
+	memset(map->slots, 0, array_size(map->nr_slots, sizeof(*map->slots)));
+	atomic_set(&map->entries, 0);
+	atomic_set(&map->tail, 1);
+	for_each_possible_cpu(cpu)
+		memset(per_cpu_ptr(map->cpu, cpu), 0, sizeof(*map->cpu));
+}
+
+static void bench_stackmap_teardown(struct bench *b)
+{
+	ftrace_stackmap_free(b->map);
+}
+
+static __always_inline unsigned long bench_depot(struct bench *b, unsigned long *ips,
+						 unsigned int depth)
+{
+	return stack_depot_save(ips, depth, GFP_NOWAIT);
+}
+BENCH_LOOPS(bench_depot, bench_depot)
+
+/* The depot never forgets, so it gets stacks that it has not seen yet. */
+static void bench_depot_clear(struct bench *b)
+{
+	static unsigned int next = 1 << 20;
+
+	b->first = next;
+	next += b->set;
+}
+
+static __always_inline unsigned long bench_tracing_map(struct bench *b, unsigned long *ips,
+						       unsigned int depth)
+{
+	struct tracing_map_elt *elt = tracing_map_insert(b->map, ips);
+
+	if (!elt)
+		return 0;
+	tracing_map_update_sum(elt, 0, 1);
+	return elt->map->key_size;
+}
+BENCH_LOOPS(bench_tracing_map, bench_tracing_map)
+
+static int bench_tracing_map_setup(struct bench *b)
+{
+	unsigned int bits = max(order_base_2(b->set), TRACING_MAP_BITS_MIN);
+	struct tracing_map *map = tracing_map_create(bits, b->depth * sizeof(long), NULL, NULL);
+
+	if (IS_ERR(map))
+		return PTR_ERR(map);
+	tracing_map_add_sum_field(map);
+	tracing_map_add_key_field(map, 0, tracing_map_cmp_none);
+	b->map = map;
+	return tracing_map_init(map);
+}
+
+static void bench_tracing_map_clear(struct bench *b)
+{
+	tracing_map_clear(b->map);
+}
+
+static void bench_tracing_map_teardown(struct bench *b)
+{
+	tracing_map_destroy(b->map);
+}
+
+/* The event of a stack in the ring buffer of an instance, whatever it records. */
+static __always_inline unsigned long bench_event(struct bench *b, unsigned long *ips,
+						 unsigned int depth)
+{
+	struct trace_array *tr = b->map;
+
+	trace_record_stack(tr, tr->array_buffer.buffer, 0, ips, depth);
+	return 0;
+}
+BENCH_LOOPS(bench_event, bench_event)
+
+static struct trace_array *bench_instance(const char *name)
+{
+	struct trace_array *tr = trace_array_get_by_name(name, NULL);
+	/* A clock of the cost that the x86 one has; the local one is a system call here. */
+	int ret = tr ? tracing_set_clock(tr, "counter") : -ENOMEM;
+
+	return ret ? ERR_PTR(ret) : tr;
+}
+
+static int bench_full_setup(struct bench *b)
+{
+	b->map = bench_instance("bench_full");
+	return PTR_ERR_OR_ZERO(b->map);
+}
+
+static int bench_id_setup(struct bench *b)
+{
+	char option[] = "stackmap";
+
+	b->map = bench_instance("bench_id");
+	if (IS_ERR(b->map))
+		return PTR_ERR(b->map);
+	WRITE_ONCE(ftrace_stackmap_bits, bench_bits(b->set, b->depth));
+	return trace_set_options(b->map, option);
+}
+
+static void bench_event_teardown(struct bench *b)
+{
+	trace_array_put(b->map);
+	trace_array_destroy(b->map);
+}
+
+static const struct bench_peer bench_peer_none = {
+	.name		= "empty loop",
+	.run		= bench_none_run,
+	.insert		= bench_none_insert,
+};
+
+static const struct bench_peer bench_peer_jhash2 = {
+	.name		= "jhash2 + memcmp",
+	.setup		= bench_stored_setup,
+	.run		= bench_jhash2_run,
+	.insert		= bench_jhash2_insert,
+	.teardown	= bench_stored_teardown,
+};
+
+static const struct bench_peer bench_peer_xxhash = {
+	.name		= "xxhash + memcmp",
+	.setup		= bench_stored_setup,
+	.run		= bench_xxhash_run,
+	.insert		= bench_xxhash_insert,
+	.teardown	= bench_stored_teardown,
+};
+
+static const struct bench_peer bench_peer_stackmap = {
+	.name		= "stack map",
+	.setup		= bench_stackmap_setup,
+	.run		= bench_stackmap_run,
+	.insert		= bench_stackmap_insert,
+	.clear		= bench_stackmap_clear,
+	.teardown	= bench_stackmap_teardown,
+};
+
+static const struct bench_peer bench_peer_unhashed = {
+	.name		= "stack map, hash given",
+	.setup		= bench_stackmap_setup,
+	.run		= bench_unhashed_run,
+	.insert		= bench_unhashed_insert,
+	.clear		= bench_stackmap_clear,
+	.teardown	= bench_stackmap_teardown,
+};
+
+static const struct bench_peer bench_peer_depot = {
+	.name		= "stack_depot_save",
+	.run		= bench_depot_run,
+	.insert		= bench_depot_insert,
+	.clear		= bench_depot_clear,
+};
+
+static const struct bench_peer bench_peer_tracing_map = {
+	.name		= "tracing_map",
+	.setup		= bench_tracing_map_setup,
+	.run		= bench_tracing_map_run,
+	.insert		= bench_tracing_map_insert,
+	.clear		= bench_tracing_map_clear,
+	.teardown	= bench_tracing_map_teardown,
+};
+
+static const struct bench_peer bench_peer_full = {
+	.name		= "event, full stack",
+	.setup		= bench_full_setup,
+	.run		= bench_event_run,
+	.insert		= bench_event_insert,
+	.teardown	= bench_event_teardown,
+};
+
+static const struct bench_peer bench_peer_id = {
+	.name		= "event, stack map",
+	.setup		= bench_id_setup,
+	.run		= bench_event_run,
+	.insert		= bench_event_insert,
+	.teardown	= bench_event_teardown,
+};
+
+static const struct bench_peer *const bench_hit_peers[] = {
+	&bench_peer_none, &bench_peer_jhash2, &bench_peer_xxhash, &bench_peer_stackmap,
+	&bench_peer_unhashed, &bench_peer_depot, &bench_bpf, &bench_peer_tracing_map,
+	&bench_peer_full, &bench_peer_id,
+};
+
+static const struct bench_peer *const bench_insert_peers[] = {
+	&bench_peer_stackmap, &bench_peer_depot, &bench_bpf, &bench_peer_tracing_map,
+};
+
+static int bench_cmp(const void *a, const void *b)
+{
+	u64 x = *(const u64 *)a, y = *(const u64 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* @took: hundredths of a nanosecond for each call, of all repetitions. */
+static void bench_report(const char *section, const char *what, unsigned int depth,
+			 unsigned int set, unsigned int cpus, u64 *took)
+{
+	sort(took, bench_reps, sizeof(*took), bench_cmp, NULL);
+	pr_info("BENCH %s,\"%s\",%u,%u,%u,%llu,%llu\n", section, what, depth, set, cpus,
+		took[0], took[bench_reps / 2]);
+}
+
+static u64 bench_time(unsigned long (*run)(struct bench *b, unsigned int calls), struct bench *b,
+		      unsigned int calls)
+{
+	unsigned long sum;
+	u64 start;
+
+	preempt_disable();
+	start = bench_now();
+	sum = run(b, calls);
+	start = bench_now() - start;
+	preempt_enable();
+
+	WRITE_ONCE(bench_sink, bench_sink + sum);
+	cond_resched();
+	return start * 100 / calls;
+}
+
+static void bench_init(struct bench *b, unsigned int depth, unsigned int set)
+{
+	u32 seed = 7;
+
+	memset(b, 0, sizeof(*b));
+	b->depth = depth;
+	b->set = set;
+	b->nr = depth;
+	for (int i = 0; i < BENCH_MAX_DEPTH; i++)
+		b->ips[i] = BENCH_TEXT + bench_random(&seed, 0x1000000);
+	bench_stack(b, 0);
+}
+
+struct bench_run {
+	struct bench	b[BENCH_MAX_PEERS];
+	u64		took[BENCH_MAX_PEERS][BENCH_MAX_REPS];
+};
+
+static struct bench_run *bench_run;
+
+static int bench_setup(const struct bench_peer *const *peers, int nr, unsigned int depth,
+		       unsigned int set)
+{
+	struct bench *b = bench_run->b;
+	int ret;
+
+	for (int i = 0; i < nr; i++) {
+		bench_init(&b[i], depth, set);
+		ret = peers[i]->setup ? peers[i]->setup(&b[i]) : 0;
+		if (ret) {
+			pr_err("bench: no %s for %u stacks of depth %u: %d\n", peers[i]->name, set,
+			       depth, ret);
+			return ret;
+		}
+	}
+	return 0;
+}
+
+static void bench_teardown(const struct bench_peer *const *peers, int nr)
+{
+	for (int i = 0; i < nr; i++)
+		if (peers[i]->teardown)
+			peers[i]->teardown(&bench_run->b[i]);
+}
+
+static int bench_hits(unsigned int depth, unsigned int set)
+{
+	const int nr = ARRAY_SIZE(bench_hit_peers);
+	struct bench *b = bench_run->b;
+	unsigned int calls = clamp(set, 20000U, 100000U);
+
+	if (bench_setup(bench_hit_peers, nr, depth, set))
+		return -ENOMEM;
+
+	for (int i = 0; i < nr; i++) {
+		bench_time(bench_hit_peers[i]->insert, &b[i], set);
+		bench_stack(&b[i], 0);
+	}
+	for (int rep = 0; rep < bench_reps; rep++)
+		for (int i = 0; i < nr; i++)
+			bench_run->took[i][rep] = bench_time(bench_hit_peers[i]->run, &b[i], calls);
+
+	for (int i = 0; i < nr; i++)
+		bench_report("hit", bench_hit_peers[i]->name, depth, set, 1, bench_run->took[i]);
+	bench_teardown(bench_hit_peers, nr);
+	return 0;
+}
+
+static int bench_inserts(unsigned int depth, unsigned int set)
+{
+	const int nr = ARRAY_SIZE(bench_insert_peers);
+	struct bench *b = bench_run->b;
+
+	if (bench_setup(bench_insert_peers, nr, depth, set))
+		return -ENOMEM;
+
+	/* The first time is not counted, the memory is new then. */
+	for (int rep = -1; rep < (int)bench_reps; rep++) {
+		for (int i = 0; i < nr; i++) {
+			bench_insert_peers[i]->clear(&b[i]);
+			bench_run->took[i][max(rep, 0)] =
+				bench_time(bench_insert_peers[i]->insert, &b[i], set);
+		}
+	}
+
+	for (int i = 0; i < nr; i++)
+		bench_report("insert", bench_insert_peers[i]->name, depth, set, 1,
+			     bench_run->took[i]);
+	bench_teardown(bench_insert_peers, nr);
+	return 0;
+}
+
+/*
+ * A map before and after it is full: hits, and what it can't store. Two maps of
+ * the same size and load, of which one has a place left.
+ */
+static int bench_full_map(unsigned int depth, unsigned int set)
+{
+	static const char * const what[] = {
+		"stored, before", "stored, full", "not stored, full"
+	};
+	unsigned int bits = 14, nr = 1 << bits;
+	static struct bench b[ARRAY_SIZE(what)];
+	struct ftrace_stackmap *map[2];
+
+	for (int i = 0; i < ARRAY_SIZE(map); i++) {
+		map[i] = ftrace_stackmap_alloc(bits, 0);
+		if (!map[i])
+			return -ENOMEM;
+	}
+	for (int i = 0; i < ARRAY_SIZE(what); i++) {
+		bench_init(&b[i], depth, nr);
+		b[i].map = map[i > 0];
+	}
+	bench_time(bench_stackmap_insert, &b[0], nr - 1);
+	bench_time(bench_stackmap_insert, &b[1], nr + nr / 2);
+	b[2].first = nr * 2;
+	for (int i = 0; i < ARRAY_SIZE(what); i++) {
+		b[i].set = set;
+		bench_stack(&b[i], 0);
+	}
+
+	for (int rep = 0; rep < bench_reps; rep++)
+		for (int i = 0; i < ARRAY_SIZE(what); i++)
+			bench_run->took[i][rep] = bench_time(bench_stackmap_run, &b[i], 20000);
+	for (int i = 0; i < ARRAY_SIZE(what); i++)
+		bench_report("full", what[i], depth, set, 1, bench_run->took[i]);
+
+	for (int i = 0; i < ARRAY_SIZE(map); i++)
+		ftrace_stackmap_free(map[i]);
+	return 0;
+}
+
+/* Threads, each on a CPU of its own. */
+struct bench_thread {
+	struct bench		b;
+	struct task_struct	*task;
+	struct completion	done;
+	unsigned long		(*run)(struct bench *b, unsigned int calls);
+	unsigned int		calls;
+	u64			took;
+};
+
+static struct bench_thread *bench_threads;
+static atomic_t bench_not_ready, bench_not_done;
+
+static int bench_thread_fn(void *data)
+{
+	struct bench_thread *t = data;
+
+	bench_time(t->run, &t->b, 1);
+	preempt_disable();
+	atomic_dec(&bench_not_ready);
+	while (atomic_read(&bench_not_ready) > 0)
+		cpu_relax();
+	t->took = bench_time(t->run, &t->b, t->calls);
+	preempt_enable();
+
+	/* Keep the others under load until the last one is done. */
+	atomic_dec(&bench_not_done);
+	while (t->run != bench_stackmap_insert && atomic_read(&bench_not_done) > 0)
+		bench_time(t->run, &t->b, 1000);
+	complete(&t->done);
+	return 0;
+}
+
+/* Returns the mean of what a call took in all threads. */
+static u64 bench_together(unsigned int cpus)
+{
+	u64 sum = 0;
+
+	atomic_set(&bench_not_ready, cpus);
+	atomic_set(&bench_not_done, cpus);
+	for (int i = 0; i < cpus; i++) {
+		struct bench_thread *t = &bench_threads[i];
+
+		init_completion(&t->done);
+		t->task = kthread_create_on_cpu(bench_thread_fn, t, i, "bench/%u");
+		if (WARN_ON(IS_ERR(t->task)))
+			return 0;
+	}
+	for (int i = 0; i < cpus; i++)
+		wake_up_process(bench_threads[i].task);
+	for (int i = 0; i < cpus; i++) {
+		wait_for_completion(&bench_threads[i].done);
+		sum += bench_threads[i].took;
+	}
+	return sum / cpus;
+}
+
+enum bench_sharing {
+	BENCH_PRIVATE,		/* a map for each CPU: what the machine itself can do */
+	BENCH_SHARED,		/* the same stacks of the same map */
+	BENCH_INSERT,		/* all insert into the same map, each stacks of its own */
+	BENCH_DEPOT,
+};
+
+static const char * const bench_sharing_names[] = {
+	"hit, a map each", "hit, one map", "insert, one map", "stack_depot_save"
+};
+
+static int bench_cpus(enum bench_sharing how, unsigned int depth, unsigned int set,
+		      unsigned int cpus)
+{
+	static struct bench first;
+
+	bench_init(&first, depth, how == BENCH_INSERT ? set * cpus : set);
+	if (bench_stackmap_setup(&first))
+		return -ENOMEM;
+	if (how == BENCH_SHARED)
+		bench_time(bench_stackmap_insert, &first, set);
+
+	for (int i = 0; i < cpus; i++) {
+		struct bench_thread *t = &bench_threads[i];
+
+		bench_init(&t->b, depth, set);
+		t->run = how == BENCH_INSERT ? bench_stackmap_insert :
+			 how == BENCH_DEPOT ? bench_depot_run : bench_stackmap_run;
+		t->calls = how == BENCH_INSERT ? set : 200000;
+		t->b.map = first.map;
+		if (how == BENCH_PRIVATE && bench_stackmap_setup(&t->b))
+			return -ENOMEM;
+		if (how == BENCH_PRIVATE || how == BENCH_DEPOT)
+			bench_time(how == BENCH_DEPOT ? bench_depot_insert : bench_stackmap_insert,
+				   &t->b, set);
+		if (how == BENCH_INSERT)
+			t->b.first = i * set;
+		bench_stack(&t->b, 0);
+	}
+
+	for (int rep = -1; rep < (int)bench_reps; rep++) {
+		if (how == BENCH_INSERT)
+			bench_stackmap_clear(&first);
+		bench_run->took[0][max(rep, 0)] = bench_together(cpus);
+	}
+	bench_report("cpus", bench_sharing_names[how], depth, set, cpus, bench_run->took[0]);
+
+	for (int i = 0; how == BENCH_PRIVATE && i < cpus; i++)
+		bench_stackmap_teardown(&bench_threads[i].b);
+	bench_stackmap_teardown(&first);
+	return 0;
+}
+
+static void bench_all_cpus(void)
+{
+	for (unsigned int cpus = 1; cpus <= num_online_cpus(); cpus++) {
+		for (int how = 0; how < ARRAY_SIZE(bench_sharing_names); how++) {
+			if (how != BENCH_INSERT && bench_cpus(how, 16, 1, cpus))
+				return;
+			if (bench_cpus(how, 16, 1000, cpus))
+				return;
+		}
+		if (bench_cpus(BENCH_INSERT, 16, 8192, cpus))
+			return;
+	}
+}
+
+static const unsigned int bench_depths[] = { 4, 8, 16, 32, 64 };
+static const unsigned int bench_sets[] = { 1, 1000, 10000, 100000 };
+
+void bench_maps(unsigned int reps)
+{
+	int sets = bench_small ? 2 : ARRAY_SIZE(bench_sets);
+
+	bench_reps = reps;
+	bench_run = vzalloc(sizeof(*bench_run));
+	bench_threads = vcalloc(num_possible_cpus(), sizeof(*bench_threads));
+	if (!bench_run || !bench_threads)
+		return;
+
+	for (int s = 0; s < sets; s++)
+		for (int d = 0; d < ARRAY_SIZE(bench_depths); d++)
+			if (bench_hits(bench_depths[d], bench_sets[s]))
+				return;
+	for (int d = 0; d < ARRAY_SIZE(bench_depths); d++)
+		if (bench_inserts(bench_depths[d], 1 << 14))
+			return;
+	for (int d = 0; d < ARRAY_SIZE(bench_depths); d++)
+		for (int s = 0; s < 2; s++)
+			if (bench_full_map(bench_depths[d], bench_sets[s]))
+				return;
+	bench_all_cpus();
+}
