@@ -10,7 +10,7 @@ help:
 	@echo "make demo      measure the stack map against full stacks in a booted kernel, print a table"
 	@echo "make test      every check; the last line is: N passed, N failed, N skipped"
 	@echo "               ONLY=step,step of: $$(scripts/test --steps)"
-	@echo "make test-full the same and what takes longer: the storm under KASAN and lockdep"
+	@echo "make test-full the same and what takes longer: the largest models, every mail of the series built"
 	@echo "make guest     SCRIPT=path [APPEND=\"kernel arguments\"] [CPUS=n] [MEM=n] [TIMEOUT=seconds]"
 	@echo "               [FLAVOUR=x86_64|debug]: run a script in the guest, end with its exit status"
 	@echo "make flamegraph records the demo's workload and draws build/flamegraph.svg from its stack map"
