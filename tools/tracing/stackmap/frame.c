@@ -52,36 +52,25 @@ static bool is_bpf(const struct symbol *s)
 	return s->mod && !strcmp(s->mod, "bpf");
 }
 
-static void set_text(struct frame *f, const char *fmt, ...)
+/* printf() would be most of the time that a large map with many different frames takes. */
+static void set_text(struct frame *f, const struct symbol *s)
 {
-	va_list ap;
-	int len;
+	size_t room = strlen(s->name) + (s->mod ? strlen(s->mod) : 0) + sizeof("+0x/0x [] ") + 32;
+	char *p;
 
-	va_start(ap, fmt);
-	len = vsnprintf(f->buf, sizeof(f->buf), fmt, ap);
-	va_end(ap);
-	f->text = f->buf;
-	if (len >= (int)sizeof(f->buf)) {
-		va_start(ap, fmt);
-		len = vasprintf(&f->text, fmt, ap);
-		va_end(ap);
-	}
-	check_mem(len < 0 ? NULL : f);
-	f->len = len;
-}
-
-static void set_symbol_text(struct frame *f, const struct symbol *s)
-{
-	u64 off = f->ip - s->addr, size = s->end - s->addr;
-
+	f->text = room > sizeof(f->buf) ? check_mem(malloc(room)) : f->buf;
 	if (s->type == MODULE_BASE)
-		set_text(f, "[%s]+0x%llx", s->mod, off);
-	else if (is_bpf(s))
-		set_text(f, "%s+0x%llx", s->name, off);
-	else if (s->mod)
-		set_text(f, "%s+0x%llx/0x%llx [%s]", s->name, off, size, s->mod);
+		p = stpcpy(stpcpy(stpcpy(f->text, "["), s->mod), "]");
 	else
-		set_text(f, "%s+0x%llx/0x%llx", s->name, off, size);
+		p = stpcpy(f->text, s->name);
+	p = put_hex(stpcpy(p, "+0x"), f->ip - s->addr);
+	if (s->type != MODULE_BASE && !is_bpf(s)) {
+		p = put_hex(stpcpy(p, "/0x"), s->end - s->addr);
+		if (s->mod)
+			p = stpcpy(stpcpy(stpcpy(p, " ["), s->mod), "]");
+	}
+	*p = '\0';
+	f->len = p - f->text;
 }
 
 /* As %pS prints it. */
@@ -89,12 +78,15 @@ static const char *frame_text(struct frame *f)
 {
 	if (f->text)
 		return f->text;
+	if (f->sym) {
+		set_text(f, f->sym);
+		return f->text;
+	}
+	f->text = f->buf;
 	if (is_trampoline(f->ip))
-		set_text(f, "[FTRACE TRAMPOLINE]");
-	else if (f->sym)
-		set_symbol_text(f, f->sym);
+		f->len = sprintf(f->buf, "[FTRACE TRAMPOLINE]");
 	else
-		set_text(f, "0x%llx", f->ip);
+		f->len = sprintf(f->buf, "0x%llx", f->ip);
 	return f->text;
 }
 

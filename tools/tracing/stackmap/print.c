@@ -1,7 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The forms in which a map is shown whole: text, folded, JSON, speedscope. */
 
-/* The first words of each frame line. printf() would be most of the time that a large map takes. */
+/* printf() would be most of the time that a large map takes, so not for what frames consist of. */
+static void print_hex(u64 n)
+{
+	char buf[2 * sizeof(n)];
+
+	fwrite_unlocked(buf, 1, put_hex(buf, n) - buf, stdout);
+}
+
+static void print_decimal(u32 n)
+{
+	char buf[10], *p = buf + sizeof(buf);
+
+	do {
+		*--p = '0' + n % 10;
+		n /= 10;
+	} while (n);
+	fwrite_unlocked(p, 1, buf + sizeof(buf) - p, stdout);
+}
+
+/* The first words of each frame line. */
 static const char *frame_number(u32 i)
 {
 	static char numbers[MAX_DEPTH][20];
@@ -95,18 +114,28 @@ static void print_folded(struct map *m, const struct config *cfg)
  * A symbol is bytes of whatever the build put there. Those that are not ASCII come out as the
  * character of that number, so that the output is always valid and nothing is lost.
  */
+static size_t plain_json(const char *s)
+{
+	size_t n = 0;
+
+	while (s[n] >= ' ' && s[n] <= '~' && s[n] != '"' && s[n] != '\\')
+		n++;
+	return n;
+}
+
 static void print_json_string(const char *s)
 {
-	const unsigned char *c;
+	size_t n;
 
 	putchar_unlocked('"');
-	for (c = (const unsigned char *)s; *c; c++) {
-		if (*c == '"' || *c == '\\')
-			printf("\\%c", *c);
-		else if (*c < ' ' || *c > '~')
-			printf("\\u%04x", *c);
-		else
-			putchar_unlocked(*c);
+	while (*s) {
+		n = plain_json(s);
+		fwrite_unlocked(s, 1, n, stdout);
+		s += n;
+		if (*s == '"' || *s == '\\')
+			printf("\\%c", *s++);
+		else if (*s)
+			printf("\\u%04x", (unsigned char)*s++);
 	}
 	putchar_unlocked('"');
 }
@@ -131,13 +160,16 @@ static void print_json_stack(struct map *m, const struct stack *s, const struct 
 {
 	u32 i;
 
-	printf("{\"id\": %u, \"ref_count\": %u, \"depth\": %u,\n", s->id, s->ref, s->nr);
-	fputs("  \"ips\": [", stdout);
-	for (i = 0; i < s->nr; i++)
-		printf("%s\"0x%llx\"", i ? ", " : "", m->ips[s->first + i]);
-	fputs("],\n  \"symbols\": [", stdout);
+	frames_prefetch(m, s);
+	printf("{\"id\": %u, \"ref_count\": %u, \"depth\": %u,\n  \"ips\": [\"0x", s->id, s->ref,
+	       s->nr);
 	for (i = 0; i < s->nr; i++) {
-		fputs(i ? ", " : "", stdout);
+		fputs_unlocked(i ? "\", \"0x" : "", stdout);
+		print_hex(m->ips[s->first + i]);
+	}
+	fputs("\"],\n  \"symbols\": [", stdout);
+	for (i = 0; i < s->nr; i++) {
+		fputs_unlocked(i ? ", " : "", stdout);
 		print_json_string(frame_text(frame_get(m, s, i)));
 	}
 	if (cfg->lines)
@@ -183,10 +215,12 @@ static void print_speedscope_samples(struct map *m, struct intern *names)
 
 	for (i = 0; i < m->nr_stacks; i++) {
 		s = &m->stacks[i];
+		frames_prefetch(m, s);
 		fputs(i ? ",\n  [" : "\n  [", stdout);
-		for (frame = s->nr; frame--; )
-			printf("%u%s", name_uid(frame_get(m, s, frame), names), frame ? "," : "");
-		putchar(']');
+		for (frame = s->nr; frame--; ) {
+			print_decimal(name_uid(frame_get(m, s, frame), names));
+			putchar_unlocked(frame ? ',' : ']');
+		}
 	}
 }
 

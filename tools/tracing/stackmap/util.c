@@ -55,6 +55,16 @@ static void sort_array(void *array, size_t nr, size_t size, int (*cmp)(const voi
 		qsort(array, nr, size, cmp);
 }
 
+/* The digits of @n without a NUL; returns the byte after them. */
+static char *put_hex(char *p, u64 n)
+{
+	int shift = n ? (63 - __builtin_clzll(n)) & ~3 : 0;
+
+	for (; shift >= 0; shift -= 4)
+		*p++ = "0123456789abcdef"[n >> shift & 15];
+	return p;
+}
+
 static char *copy_string(const char *s)
 {
 	return check_mem(strdup(s));
