@@ -4,8 +4,8 @@
 cd /selftests/ftrace || exit 1
 ./ftracetest --logdir /tmp/logs "$@"
 rc=$?
-for log in /tmp/logs/*.log; do
-	[ "${log##*/}" != ftracetest.log ] && [ -f "$log" ] || continue
+for log in /tmp/logs/*-log.*; do
+	[ -f "$log" ] || continue
 	echo "===== ${log##*/}"
 	tail -n 60 "$log"
 done
