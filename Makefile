@@ -13,7 +13,7 @@ help:
 	@echo "make test-full the same and what takes longer: the storm under KASAN and lockdep"
 	@echo "make guest     SCRIPT=path [APPEND=\"kernel arguments\"] [CPUS=n] [MEM=n] [TIMEOUT=seconds]"
 	@echo "               [FLAVOUR=x86_64|debug]: run a script in the guest, end with its exit status"
-	@echo "make flamegraph records in the guest and draws build/flamegraph.svg from the stack map"
+	@echo "make flamegraph records the demo's workload and draws build/flamegraph.svg from its stack map"
 	@echo "make series    [CHECK=1] [FROM=\"name <address>\"]: a mail series of it all, checked, in build/<base>/series/"
 	@echo "make mutants   break the stack map on purpose, and see that a test notices each time"
 	@echo "make shell     an interactive shell in the guest"
@@ -45,7 +45,7 @@ shell:
 	@scripts/guest -i -f $(or $(FLAVOUR),x86_64) -a "$$APPEND" -c $(or $(CPUS),2) -m $(or $(MEM),1024)
 flamegraph:
 	@scripts/prepare x86_64 rootfs
-	@scripts/guest -o build/flamegraph guest/tests/stackmap_dump.sh save
+	@scripts/guest -o build/flamegraph guest/demo.sh 512 kmem_cache_alloc
 	@scripts/flamegraph build/flamegraph/map
 series:
 	@scripts/prepare tree

@@ -3,12 +3,14 @@
 # The same fixed workload twice on the same small buffer, with full stacks and with the stack map:
 # one table, the most frequent stacks, and what the trace file looks like. Status 0 only if each
 # run worked and its counts add up.
-# Usage: demo.sh [KiB of buffer for each CPU]
+# Usage: demo.sh [KiB of buffer for each CPU [EVENT]]
+# With an EVENT (or "function"), that is only recorded into a map, which is saved in /out/map.
 
 export LC_ALL=C
 cd /sys/kernel/tracing || exit 1
 [ -e options/stackmap ] || { echo "this kernel has no stack map"; exit 1; }
 kib=${1:-512}
+only=${2:-}
 tmp=$(mktemp -d)
 cpus=$(nproc)
 bad=0
@@ -103,6 +105,7 @@ record() { # name full|map
 		echo 1 >"$dir/options/stackmap-frames"
 		head -n 400 "$dir/trace" >"$tmp/$name.trace"
 	fi
+	[ -z "$only" ] || stackmap_dump -i "${dir#*/}" save /out/map || wrong "$name: not saved"
 	echo nop >"$dir/current_tracer"
 	rmdir "$dir" || wrong "$name $mode: the instance does not go"
 }
@@ -118,6 +121,11 @@ check_counts() { # name dir entries-ever-written
 	[ $((2 * (successes + drops))) = "$3" ] ||
 		wrong "$1: $successes successes and $drops drops for $3 entries of events and their stacks"
 }
+
+if [ -n "$only" ]; then
+	record "$only" map
+	exit $bad
+fi
 
 echo "Linux $(uname -r), $cpus CPUs, $kib KiB of buffer for each of them. Recording the same workload:"
 for name in sched_switch kmem_cache_alloc function; do
