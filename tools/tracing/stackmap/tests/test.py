@@ -685,17 +685,23 @@ class Large(Case):
         data += [record.pack(i, depth, i, 0, *rnd.choices(sites, k=depth)) for i in range(nr)]
         path = self.file("map", b"".join(data))
         kallsyms = self.file("k", syms)
+        for mode, head in [("--sort=ref", b"stack_id"), ("--folded", b"function"),
+                           ("--json", b" {")]:
+            self.large_dump(nr, head, mode, "-k", kallsyms, path)
+
+    def large_dump(self, nr, head, *args):
+        """One dump of so many lines that begin with the head."""
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         with open(os.path.join(self.dir, "out"), "wb") as out:
-            subprocess.run([TOOL, "-q", "-k", kallsyms, path], stdout=out, check=True)
+            subprocess.run([TOOL, "-q", *args], stdout=out, check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         with open(os.path.join(self.dir, "out"), "rb") as out:
-            self.assertEqual(sum(line.startswith(b"stack_id") for line in out), nr)
+            self.assertEqual(sum(line.startswith(head) for line in out), nr)
         if SANITIZED:
             return
         # Time of this process, not of a machine that others use as well.
         spent = sum(getattr(after, f) - getattr(before, f) for f in ("ru_utime", "ru_stime"))
-        print(f"{nr} stacks of depth {depth}: {spent:.2f} s", file=sys.stderr)
+        print(f"{nr} stacks, {args[0]}: {spent:.2f} s", file=sys.stderr)
         self.assertLess(spent, 3.0)
         self.assertLess(after.ru_maxrss, 256 << 10)
 
