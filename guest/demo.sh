@@ -49,6 +49,11 @@ sum() {
 
 stat_of() { sed -n "s/^$1: *\([0-9]*\).*/\1/p" "$2/stack_map_stat"; }
 
+# Linux 6.12 always prints the frames.
+show_frames() { # 0|1 dir
+	[ ! -e "$2/options/stackmap-frames" ] || echo "$1" >"$2/options/stackmap-frames"
+}
+
 # One recording; leaves "events bytes-per-event entries successes drops" in $tmp/NAME.MODE.
 record() { # name full|map
 	local name=$1 mode=$2 dir=instances/demo.$1.$2 cpu pids=() began=$SECONDS
@@ -57,7 +62,7 @@ record() { # name full|map
 	mkdir "$dir" || return 1
 	echo 0 >"$dir/tracing_on"
 	echo "$kib" >"$dir/buffer_size_kb"
-	echo 0 >"$dir/options/stackmap-frames"
+	show_frames 0 "$dir"
 	[ "$mode" = full ] || echo 1 >"$dir/options/stackmap" || return 1
 	if [ "$name" = function ]; then
 		echo "$traced_functions" >"$dir/set_ftrace_filter"
@@ -102,7 +107,7 @@ record() { # name full|map
 		check_counts "$name" "$dir" $written
 		cat "$dir/stack_map" >"$tmp/$name.stacks"
 		stat_of memory "$dir" >"$tmp/$name.memory"
-		echo 1 >"$dir/options/stackmap-frames"
+		show_frames 1 "$dir"
 		head -n 400 "$dir/trace" >"$tmp/$name.trace"
 	fi
 	[ -z "$only" ] || stackmap_dump -i "${dir#*/}" save /out/map || wrong "$name: not saved"

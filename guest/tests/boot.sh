@@ -20,7 +20,7 @@ n=$(check_resolved "$TMPDIR/first")
 [ "$n" -gt 5 ] || fail "$n ids in the first lines"
 
 # Nothing was recorded before the option came: each event has an id.
-echo 0 > options/stackmap-frames
+show_frames 0
 cat trace > "$TMPDIR/all"
 ids=$(count_ids "$TMPDIR/all")
 full=$(count_full "$TMPDIR/all")

@@ -54,6 +54,7 @@ pause() {
 toggle() {
 	for dir in . instances/storm*; do
 		for option in stackmap stackmap-frames; do
+			[ -e "$dir/options/$option" ] || continue
 			echo 0 > "$dir/options/$option"
 			pause 1
 			echo 1 > "$dir/options/$option"
@@ -208,7 +209,7 @@ echo "a quiet run at the end, with nothing lost"
 echo 16384 > buffer_size_kb
 echo 1 > options/stackmap
 echo 1 > options/stacktrace
-echo 0 > options/stackmap-frames
+show_frames 0
 echo reset > stack_map
 clear_trace
 echo 1 > events/kmem/enable

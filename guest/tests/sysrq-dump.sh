@@ -30,15 +30,17 @@ record
 dump
 [ "$(check_resolved "$TMPDIR/dump")" -eq "$n" ] || fail "not $n ids with their frames"
 
-echo 0 > options/stackmap-frames
-record
-dump
-[ "$(count_ids "$TMPDIR/dump")" -eq "$n" ] || fail "not $n ids"
-if grep '^ => ' "$TMPDIR/dump"; then
-	fail "frames although the option is off"
+if has_frames_option; then
+	show_frames 0
+	record
+	dump
+	[ "$(count_ids "$TMPDIR/dump")" -eq "$n" ] || fail "not $n ids"
+	if grep '^ => ' "$TMPDIR/dump"; then
+		fail "frames although the option is off"
+	fi
+	show_frames 1
 fi
 
-echo 1 > options/stackmap-frames
 record
 echo reset > stack_map
 dump

@@ -1,0 +1,31 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# perf, while the stack map is in use: its own events and call chains are what they were, and
+# "perf ftrace" shows ids with their frames.
+# program: perf
+# timeout: 300
+. /guest/lib.sh
+
+command -v perf > /dev/null || skip "there is no perf here"
+
+stackmap_on
+echo 1 > events/sched/sched_switch/enable
+echo 1 > tracing_on
+perf record -q -a -g -e sched:sched_switch -o "$TMPDIR/perf.data" sleep 1 ||
+	fail "perf record"
+stop_recording
+[ "$(count_ids trace)" -gt 5 ] || fail "no ids beside perf"
+[ "$(count_full trace)" -eq 0 ] || fail "full stacks beside perf"
+check_map
+perf script -i "$TMPDIR/perf.data" > "$TMPDIR/script" 2> "$TMPDIR/err" || { cat "$TMPDIR/err"; fail "perf script"; }
+grep -q 'sched:sched_switch' "$TMPDIR/script" || fail "perf script shows no event"
+grep -qE '^[[:space:]]+[0-9a-f]+ (__)?schedule' "$TMPDIR/script" || fail "perf script shows no call chain"
+
+# perf ftrace reads trace_pipe; it resets the options that it knows, which stackmap is not.
+echo 0 > events/enable
+echo 1 > options/stackmap
+perf ftrace trace -a --func-opts call-graph -T do_sys_openat2 -- ls / > "$TMPDIR/ftrace" 2> "$TMPDIR/err" ||
+	{ cat "$TMPDIR/err"; fail "perf ftrace"; }
+head -n 20 "$TMPDIR/ftrace"
+[ "$(count_ids "$TMPDIR/ftrace")" -ge 1 ] || fail "perf ftrace shows no id"
+grep -q '^ => ' "$TMPDIR/ftrace" || fail "perf ftrace shows no frame"

@@ -1,0 +1,67 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# The event as user space sees it: its format file, and trace-cmd with ids in the buffer.
+# timeout: 300
+. /guest/lib.sh
+
+cat > "$TMPDIR/format" <<'F'
+	field:int stack_id;	offset:8;	size:4;	signed:1;
+
+print fmt: "<stack_id %d>", REC->stack_id
+F
+grep -v common_ events/ftrace/stack_id/format | sed '1,/^format:/d' | sed 1d |
+	cmp - "$TMPDIR/format" || { cat events/ftrace/stack_id/format; fail "the format is another one"; }
+grep -qx "name: stack_id" events/ftrace/stack_id/format || fail "the format has another name"
+
+command -v trace-cmd > /dev/null || skip "there is no trace-cmd here"
+
+# Every line of a report is an event that trace-cmd understood, or a frame of a full stack.
+understood() { # report
+	if grep -E 'FAILED|[Uu]nknown|failed to|^ *version = *$' "$1"; then
+		fail "trace-cmd does not understand something"
+	fi
+	# Without the kernel's plug-in an id stands behind "stack_id:".
+	ids=$(grep -cE 'stack_id: *<stack_id [0-9]+>$' "$1" || true)
+	events=$(grep -c 'sched_switch: ' "$1" || true)
+	echo "$1: $events events, $ids ids"
+	[ "$ids" -ge 20 ] || fail "$ids ids in the report"
+}
+
+echo "record, report"
+trace-cmd record -q -o "$TMPDIR/trace.dat" -e sched:sched_switch -O stacktrace -O stackmap \
+	ls -lR /proc/self/task > /dev/null
+trace-cmd report -q -i "$TMPDIR/trace.dat" > "$TMPDIR/report" 2> "$TMPDIR/err" || { cat "$TMPDIR/err"; fail "report"; }
+understood "$TMPDIR/report"
+[ "$ids" -eq "$events" ] || fail "$events events with $ids ids"
+# Raw words, without the print format.
+trace-cmd report -q -R -i "$TMPDIR/trace.dat" > "$TMPDIR/raw" 2> /dev/null
+[ "$(grep -cE 'stack_id: +stack_id=(0x)?[0-9a-f]+$' "$TMPDIR/raw")" -eq "$ids" ] || fail "report -R has other ids"
+check_map
+
+echo "start, stop, show, extract"
+stackmap_idle
+echo reset > stack_map
+trace-cmd start -e sched:sched_switch -O stacktrace -O stackmap > /dev/null
+stackmap_work 3
+trace-cmd stop
+settle
+trace-cmd show > "$TMPDIR/shown"
+n=$(count_ids "$TMPDIR/shown")
+[ "$n" -eq "$(count_ids trace)" ] || fail "show has $n ids"
+grep -q '^ => ' "$TMPDIR/shown" || fail "show has no frames"
+trace-cmd extract -o "$TMPDIR/extract.dat" > /dev/null
+trace-cmd report -q -i "$TMPDIR/extract.dat" > "$TMPDIR/report" 2> /dev/null
+understood "$TMPDIR/report"
+[ "$ids" -eq "$n" ] || fail "extract has $ids ids of $n"
+# The ids that were taken away can still be looked up here.
+sed -n 's/.*<stack_id \([0-9]*\)>$/\1/p' "$TMPDIR/report" | sort -u > "$TMPDIR/taken"
+sed -n 's/^stack_id \([0-9]*\) .*/\1/p' stack_map | sort > "$TMPDIR/known"
+comm -23 "$TMPDIR/taken" "$TMPDIR/known" > "$TMPDIR/lost"
+[ ! -s "$TMPDIR/lost" ] || fail "ids that the map does not have: $(head -n 3 "$TMPDIR/lost")"
+
+echo "an instance"
+trace-cmd reset > /dev/null
+trace-cmd record -q -o "$TMPDIR/instance.dat" -B stackmap_tc -e sched:sched_switch -O stacktrace -O stackmap \
+	ls -lR /proc/self/task > /dev/null
+trace-cmd report -q -i "$TMPDIR/instance.dat" > "$TMPDIR/report" 2> /dev/null
+understood "$TMPDIR/report"
