@@ -30,6 +30,9 @@ static unsigned int bench_reps;
 static bool bench_small;	/* for a quick look: fewer depths and stacks */
 module_param_named(small, bench_small, bool, 0444);
 
+static bool bench_hot;		/* for a quicker one: hits of one stack only */
+module_param_named(hot, bench_hot, bool, 0444);
+
 /* Everything that is returned goes here, so that nothing is optimized away. */
 static unsigned long bench_sink;
 
@@ -98,10 +101,10 @@ BENCH_LOOPS(bench_unhashed, bench_unhashed)
 static unsigned int bench_bits(unsigned int nr, unsigned int depth)
 {
 	u64 size = (u64)nr * (sizeof(struct stackmap_record) + depth * sizeof(long));
+	u64 mean = sizeof(struct stackmap_record) + 24 * sizeof(long);
 	unsigned int bits = STACKMAP_BITS_MIN;
 
-	while (bits < STACKMAP_BITS_MAX &&
-	       (1U << bits < nr || (sizeof(struct stackmap_record) + 24 * sizeof(long)) << bits < size))
+	while (bits < STACKMAP_BITS_MAX && (1U << bits < nr || mean << bits < size))
 		bits++;
 	return bits;
 }
@@ -192,30 +195,52 @@ static __always_inline unsigned long bench_event(struct bench *b, unsigned long 
 }
 BENCH_LOOPS(bench_event, bench_event)
 
-static struct trace_array *bench_instance(const char *name)
+/* The default size, which stays in the cache, and one that no cache holds. */
+#define BENCH_LARGE_BUFFER	(64UL << 20)
+
+static int bench_instance(struct bench *b, const char *name, unsigned long size)
 {
 	struct trace_array *tr = trace_array_get_by_name(name, NULL);
-	/* A clock of the cost that the x86 one has; the local one is a system call here. */
-	int ret = tr ? tracing_set_clock(tr, "counter") : -ENOMEM;
+	int ret;
 
-	return ret ? ERR_PTR(ret) : tr;
+	if (!tr)
+		return -ENOMEM;
+	b->map = tr;
+	if (size) {
+		ret = tracing_resize_ring_buffer(tr, size, RING_BUFFER_ALL_CPUS);
+		if (ret < 0)
+			return ret;
+	}
+	/* A clock of the cost that the x86 one has; the local one is a system call here. */
+	return tracing_set_clock(tr, "counter");
+}
+
+static int bench_enable_map(struct bench *b)
+{
+	char option[] = "stackmap";
+
+	WRITE_ONCE(ftrace_stackmap_bits, bench_bits(b->set, b->depth));
+	return trace_set_options(b->map, option);
 }
 
 static int bench_full_setup(struct bench *b)
 {
-	b->map = bench_instance("bench_full");
-	return PTR_ERR_OR_ZERO(b->map);
+	return bench_instance(b, "bench_full", 0);
 }
 
 static int bench_id_setup(struct bench *b)
 {
-	char option[] = "stackmap";
+	return bench_instance(b, "bench_id", 0) ?: bench_enable_map(b);
+}
 
-	b->map = bench_instance("bench_id");
-	if (IS_ERR(b->map))
-		return PTR_ERR(b->map);
-	WRITE_ONCE(ftrace_stackmap_bits, bench_bits(b->set, b->depth));
-	return trace_set_options(b->map, option);
+static int bench_full_large_setup(struct bench *b)
+{
+	return bench_instance(b, "bench_full_large", BENCH_LARGE_BUFFER);
+}
+
+static int bench_id_large_setup(struct bench *b)
+{
+	return bench_instance(b, "bench_id_large", BENCH_LARGE_BUFFER) ?: bench_enable_map(b);
 }
 
 static void bench_event_teardown(struct bench *b)
@@ -296,10 +321,26 @@ static const struct bench_peer bench_peer_id = {
 	.teardown	= bench_event_teardown,
 };
 
+static const struct bench_peer bench_peer_full_large = {
+	.name		= "event, full stack, 64 MB",
+	.setup		= bench_full_large_setup,
+	.run		= bench_event_run,
+	.insert		= bench_event_insert,
+	.teardown	= bench_event_teardown,
+};
+
+static const struct bench_peer bench_peer_id_large = {
+	.name		= "event, stack map, 64 MB",
+	.setup		= bench_id_large_setup,
+	.run		= bench_event_run,
+	.insert		= bench_event_insert,
+	.teardown	= bench_event_teardown,
+};
+
 static const struct bench_peer *const bench_hit_peers[] = {
 	&bench_peer_none, &bench_peer_jhash2, &bench_peer_xxhash, &bench_peer_stackmap,
 	&bench_peer_unhashed, &bench_peer_depot, &bench_bpf, &bench_peer_tracing_map,
-	&bench_peer_full, &bench_peer_id,
+	&bench_peer_full, &bench_peer_id, &bench_peer_full_large, &bench_peer_id_large,
 };
 
 static const struct bench_peer *const bench_insert_peers[] = {
@@ -601,7 +642,7 @@ static const unsigned int bench_sets[] = { 1, 1000, 10000, 100000 };
 
 void bench_maps(unsigned int reps)
 {
-	int sets = bench_small ? 2 : ARRAY_SIZE(bench_sets);
+	int sets = bench_hot ? 1 : bench_small ? 2 : ARRAY_SIZE(bench_sets);
 
 	bench_reps = reps;
 	bench_run = vzalloc(sizeof(*bench_run));
@@ -613,6 +654,8 @@ void bench_maps(unsigned int reps)
 		for (int d = 0; d < ARRAY_SIZE(bench_depths); d++)
 			if (bench_hits(bench_depths[d], bench_sets[s]))
 				return;
+	if (bench_hot)
+		return;
 	for (int d = 0; d < ARRAY_SIZE(bench_depths); d++)
 		if (bench_inserts(bench_depths[d], 1 << 14))
 			return;

@@ -12,7 +12,10 @@
 static unsigned int bench_reps = 9;
 module_param_named(reps, bench_reps, uint, 0444);
 
-static unsigned int bench_load_reps = 30;
+static bool bench_with_maps = true;
+module_param_named(maps, bench_with_maps, bool, 0444);
+
+static unsigned int bench_load_reps;
 module_param_named(load_reps, bench_load_reps, uint, 0444);
 
 /* From libc, which User-Mode Linux is linked with. */
@@ -34,7 +37,7 @@ u64 bench_now(void)
 
 static int __init bench_start(void)
 {
-	if (IS_ENABLED(CONFIG_FTRACE_STACKMAP))
+	if (IS_ENABLED(CONFIG_FTRACE_STACKMAP) && bench_with_maps)
 		bench_maps(clamp(bench_reps, 1U, BENCH_MAX_REPS));
 	bench_load(bench_load_reps);
 	pr_info("BENCH end\n");

@@ -118,7 +118,7 @@ struct stackmap_cpu {
  * @gen: generation, of which an id holds the low STACKMAP_GEN_BITS
  * @max_entries: number of stacks that may be stored
  * @nr_slots: size of @slots, twice @max_entries
- * @offset_bits: width of the arena offset in a slot, the tag is above
+ * @offset_mask: the bits of a slot that are the arena offset, the others are the tag
  * @arena_units: size of @arena in STACKMAP_UNITs
  * @slots: the hash table
  * @arena: the records; unit 0 is not used, so that no slot in use is 0
@@ -130,7 +130,7 @@ struct ftrace_stackmap {
 	u32			gen;
 	u32			max_entries;
 	u32			nr_slots;
-	u32			offset_bits;
+	u32			offset_mask;
 	u32			arena_units;
 	u32			*slots;
 	void			*arena;
@@ -178,7 +178,7 @@ static inline u32 stackmap_id(const struct ftrace_stackmap *map, u32 idx)
 
 static inline u32 stackmap_offset(const struct ftrace_stackmap *map, u32 slot)
 {
-	return slot & (BIT(map->offset_bits) - 1);
+	return slot & map->offset_mask;
 }
 
 static inline struct stackmap_record *

@@ -19,6 +19,7 @@
 #define TEST_MAX_DEPTH	1024
 #define TEST_DEPTHS	24	/* depths of numbered stacks: 1 to this */
 #define TEST_HASH	0x12345678
+#define TEST_SIMILAR_BITS	14
 
 static unsigned int test_depth(unsigned int no)
 {
@@ -34,6 +35,12 @@ static void test_fill(unsigned long *ips, unsigned int no, unsigned int nr)
 {
 	for (unsigned int i = 0; i < nr; i++)
 		ips[i] = test_frame(no, i);
+}
+
+/* Return address number @i, where x86_64 has its kernel text (cut off on 32 bits). */
+static unsigned long test_kernel_text(unsigned int i)
+{
+	return -0x7f000000UL + 0x4d5c3 * (i + 1);
 }
 
 static int test_get_id(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr)
@@ -70,9 +77,8 @@ static int test_insert_hash(struct ftrace_stackmap *map, unsigned int no, u32 ha
 static const struct stackmap_record *test_record(struct ftrace_stackmap *map, int id)
 {
 	u32 slot = map->slots[id & (BIT(STACKMAP_SLOT_BITS) - 1)];
-	u32 offset = slot & (BIT(map->offset_bits) - 1);
 
-	return map->arena + offset * sizeof(u64);
+	return stackmap_record_at(map, stackmap_offset(map, slot));
 }
 
 static void test_free_map(void *map)
@@ -204,6 +210,102 @@ static void stackmap_prefixes(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, test_record(map, id[nr])->nr, nr);
 		for (int other = 1; other < nr; other++)
 			KUNIT_EXPECT_NE(test, id[nr], id[other]);
+	}
+}
+
+/* Stacks that differ in little, as stacks do: what tells number @no from the others. */
+static void test_similar_leaf(unsigned long *ips, unsigned int nr, unsigned int no)
+{
+	ips[0] += no;
+}
+
+static void test_similar_middle(unsigned long *ips, unsigned int nr, unsigned int no)
+{
+	ips[nr / 2] += no * 16UL;
+}
+
+static void test_similar_last(unsigned long *ips, unsigned int nr, unsigned int no)
+{
+	ips[nr - 1] += no * 64UL;
+}
+
+static void test_similar_pages(unsigned long *ips, unsigned int nr, unsigned int no)
+{
+	ips[nr / 2] += no * 4096UL;
+}
+
+/* The sum of all frames is the same. */
+static void test_similar_balanced(unsigned long *ips, unsigned int nr, unsigned int no)
+{
+	ips[0] += no;
+	ips[nr - 1] -= no;
+}
+
+/* The same frames in different order, nearly. */
+static void test_similar_paths(unsigned long *ips, unsigned int nr, unsigned int no)
+{
+	for (unsigned int i = 0; i < nr; i++)
+		ips[i] = test_kernel_text(no >> (i % TEST_SIMILAR_BITS) & 1);
+	ips[nr - 1] += no;
+}
+
+struct test_similar {
+	const char	*desc;
+	void		(*change)(unsigned long *ips, unsigned int nr, unsigned int no);
+};
+
+static const struct test_similar stackmap_similars[] = {
+	{ "the first frame", test_similar_leaf },
+	{ "one in the middle", test_similar_middle },
+	{ "the last frame", test_similar_last },
+	{ "by pages", test_similar_pages },
+	{ "two that balance", test_similar_balanced },
+	{ "one of two functions", test_similar_paths },
+};
+
+KUNIT_ARRAY_PARAM_DESC(stackmap_similar, stackmap_similars, desc);
+
+/* How far from its place the stack in slot @idx is. */
+static unsigned int test_distance(struct ftrace_stackmap *map, u32 idx)
+{
+	return (idx - test_record(map, idx)->hash) & (map->nr_slots - 1);
+}
+
+/*
+ * With 2^14 stacks in 2^15 slots a good hash leaves them 0.5 slots from their
+ * place on average, and 20 to 50 at most.
+ */
+static void stackmap_similar_stacks(struct kunit *test)
+{
+	static const unsigned int depths[] = { 3, 8, 15, 24 };
+	const struct test_similar *similar = test->param_value;
+	unsigned long ips[TEST_DEPTHS];
+	struct ftrace_stackmap *map;
+	unsigned long sum, worst;
+
+	for (int d = 0; d < ARRAY_SIZE(depths); d++) {
+		map = test_map(test, TEST_SIMILAR_BITS);
+		for (unsigned int no = 0; no < map->max_entries; no++) {
+			for (unsigned int i = 0; i < depths[d]; i++)
+				ips[i] = test_kernel_text(i);
+			similar->change(ips, depths[d], no);
+			KUNIT_ASSERT_GE(test, test_get_id(map, ips, depths[d]), 0);
+		}
+		KUNIT_ASSERT_EQ(test, atomic_read(&map->entries), map->max_entries);
+
+		sum = 0;
+		worst = 0;
+		for (u32 idx = 0; idx < map->nr_slots; idx++) {
+			if (!map->slots[idx])
+				continue;
+			sum += test_distance(map, idx);
+			worst = max(worst, test_distance(map, idx));
+		}
+		kunit_info(test, "depth %u: %lu/1000 slots on average, %lu at most\n", depths[d],
+			   sum * 1000 / map->max_entries, worst);
+		KUNIT_EXPECT_LT(test, sum, map->max_entries * 3 / 4);
+		KUNIT_EXPECT_LT(test, worst, STACKMAP_PROBES / 2);
+		kunit_release_action(test, test_free_map, map);
 	}
 }
 
@@ -730,6 +832,7 @@ static struct kunit_case stackmap_test_cases[] = {
 	KUNIT_CASE(stackmap_equal_hashes),
 	KUNIT_CASE(stackmap_bounded_probes),
 	KUNIT_CASE(stackmap_prefixes),
+	KUNIT_CASE_PARAM(stackmap_similar_stacks, stackmap_similar_gen_params),
 	KUNIT_CASE_PARAM(stackmap_any_depth, stackmap_depth_gen_params),
 	KUNIT_CASE(stackmap_no_frames),
 	KUNIT_CASE(stackmap_full_table),
