@@ -195,6 +195,7 @@ static void count_lines(struct map *m, FILE *f, struct map *whole)
 		if (i == whole->nr_stacks) {
 			whole->stacks = grow(whole->stacks, &whole->room_stacks, i + 1,
 					     sizeof(*whole->stacks));
+			stack.id = i;
 			whole->stacks[whole->nr_stacks++] = stack;
 			m->nr_ips += stack.nr;
 		}
