@@ -46,7 +46,7 @@
 unsigned int ftrace_stackmap_bits __read_mostly = STACKMAP_BITS_DEFAULT;
 
 /* Whether the stacks of maps that are allocated from now on are split. */
-bool ftrace_stackmap_split __read_mostly = true;
+static bool stackmap_split __read_mostly = true;
 
 /*
  * Where interrupts enter the kernel. ARM keeps C functions in irqentry.text, called by the code
@@ -280,14 +280,17 @@ int ftrace_stackmap_get_id(struct ftrace_stackmap *map, const unsigned long *ips
 void ftrace_stackmap_find_parts(const struct ftrace_stackmap *map, const unsigned long *ips,
 				unsigned int nr, struct stackmap_parts *parts)
 {
+	const unsigned long start = map->entry_start, size = map->entry_size;
 	unsigned int n = 0;
 
 	parts->first[0] = 0;
 	/* Two frames must follow, the instruction that was hit and its caller. */
-	for (unsigned int i = 0; i + 2 < nr && n + 1 < STACKMAP_PARTS; i++) {
-		if (likely(ips[i] - map->entry_start >= map->entry_size))
+	for (unsigned int i = 0; size && i + 2 < nr; i++) {
+		if (likely(ips[i] - start >= size))
 			continue;
 		parts->first[++n] = i + 2;
+		if (n == STACKMAP_PARTS - 1)
+			break;
 		/* That instruction may be one of the entry code. */
 		i++;
 	}
@@ -459,16 +462,16 @@ unsigned long ftrace_stackmap_ref(struct ftrace_stackmap *map, u32 slot)
 	return ref;
 }
 
-/* A count that each CPU keeps for itself, exact while nobody inserts. */
-#define stackmap_sum(map, count)						\
-({										\
-	unsigned long sum_ = 0;							\
-	int cpu_;								\
-										\
-	for_each_possible_cpu(cpu_)						\
-		sum_ += local_read(&per_cpu_ptr((map)->cpu, cpu_)->count);	\
-	sum_;									\
-})
+/* A count that each CPU keeps for itself, at @offset in struct stackmap_cpu. */
+static unsigned long stackmap_sum(struct ftrace_stackmap *map, size_t offset)
+{
+	unsigned long sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += local_read((local_t *)((void *)per_cpu_ptr(map->cpu, cpu) + offset));
+	return sum;
+}
 
 /**
  * ftrace_stackmap_successes - how many stacks are recorded by their ids
@@ -479,7 +482,7 @@ unsigned long ftrace_stackmap_ref(struct ftrace_stackmap *map, u32 slot)
  */
 unsigned long ftrace_stackmap_successes(struct ftrace_stackmap *map)
 {
-	return stackmap_sum(map, successes);
+	return stackmap_sum(map, offsetof(struct stackmap_cpu, successes));
 }
 
 /**
@@ -491,7 +494,7 @@ unsigned long ftrace_stackmap_successes(struct ftrace_stackmap *map)
  */
 unsigned long ftrace_stackmap_nr_split(struct ftrace_stackmap *map)
 {
-	return stackmap_sum(map, split);
+	return stackmap_sum(map, offsetof(struct stackmap_cpu, split));
 }
 
 /**
@@ -503,7 +506,8 @@ unsigned long ftrace_stackmap_nr_split(struct ftrace_stackmap *map)
  */
 unsigned long ftrace_stackmap_nr_parts(struct ftrace_stackmap *map)
 {
-	return stackmap_sum(map, successes) + stackmap_sum(map, splits);
+	return ftrace_stackmap_successes(map) +
+	       stackmap_sum(map, offsetof(struct stackmap_cpu, splits));
 }
 
 /**
@@ -516,7 +520,7 @@ unsigned long ftrace_stackmap_nr_parts(struct ftrace_stackmap *map)
  */
 unsigned long ftrace_stackmap_drops(struct ftrace_stackmap *map, enum stackmap_drop why)
 {
-	return stackmap_sum(map, drops[why]);
+	return stackmap_sum(map, offsetof(struct stackmap_cpu, drops[why]));
 }
 
 /**
@@ -575,7 +579,7 @@ struct ftrace_stackmap *ftrace_stackmap_alloc(unsigned int bits, u32 gen)
 	map->arena_units = 1 + DIV_ROUND_UP(record_size, STACKMAP_UNIT) * map->max_entries;
 	map->offset_bits = order_base_2(map->arena_units);
 	map->entry_start = STACKMAP_ENTRY_START;
-	map->entry_size = READ_ONCE(ftrace_stackmap_split) ?
+	map->entry_size = READ_ONCE(stackmap_split) ?
 			  STACKMAP_ENTRY_END - STACKMAP_ENTRY_START : 0;
 	atomic_set(&map->tail, 1);
 
@@ -765,5 +769,5 @@ static const struct kernel_param_ops stackmap_bits_ops = {
 module_param_cb(bits, &stackmap_bits_ops, &ftrace_stackmap_bits, 0644);
 MODULE_PARM_DESC(bits, "log2 of the number of stacks that a stack map holds, 10 to 18");
 
-module_param_named(split, ftrace_stackmap_split, bool, 0644);
+module_param_named(split, stackmap_split, bool, 0644);
 MODULE_PARM_DESC(split, "split stacks where an interrupt has hit");

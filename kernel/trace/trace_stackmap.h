@@ -190,7 +190,6 @@ extern const char __start_notes[];
 extern const char __stop_notes[];
 
 extern unsigned int ftrace_stackmap_bits;
-extern bool ftrace_stackmap_split;
 
 struct ftrace_stackmap *ftrace_stackmap_alloc(unsigned int bits, u32 gen);
 void ftrace_stackmap_free(struct ftrace_stackmap *map);

@@ -152,8 +152,8 @@ static int section_release(struct reader *r, u64 start, u32 len)
 static int section_split(struct reader *r, u64 start, u32 len)
 {
 	if (len != sizeof(r->map->split))
-		return damaged(r, start + 4, "the section of split stacks has %u bytes, not 8", len);
-	return get_longs(r, &r->map->split, 1, "the section of split stacks");
+		return damaged(r, start + 4, "the number of split stacks has %u bytes, not 8", len);
+	return get_longs(r, &r->map->split, 1, "the number of split stacks");
 }
 
 /* A section that a newer kernel added is no reason to refuse the stacks before it. */

@@ -519,7 +519,7 @@ class Output(Case):
             split = (mkmap.SPLIT, struct.pack(f"{order}Q", 5))
             path = self.file("map", mkmap.make([(7, 1, [TEXT])], [split], order))
             for mode in [["-F"], ["-j"], []]:
-                self.assertIn("have split 5 stacks", self.run_tool(*mode, path)[1])
+                self.assertIn("5 stacks are split", self.run_tool(*mode, path)[1])
             self.assertNotIn("split", self.run_tool("-a", "-", path)[1])
             self.assertIn("split by interrupts: 5\n", self.run_tool("-s", path)[0])
         data = mkmap.make([], [(mkmap.SPLIT, bytes(4))])
