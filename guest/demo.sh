@@ -85,7 +85,7 @@ record() { # name full|map
 	sleep .3
 
 	cat "$dir/trace" >"$tmp/trace"
-	stacks=$(grep -cE ': <(stack_id [0-9]+|stack trace)>' "$tmp/trace")
+	stacks=$(grep -cE ': <(stack_id [0-9]+|stack_split [0-9]+( @[0-9a-f]+ [0-9]+)+|stack trace)>' "$tmp/trace")
 	events=$(grep -cE '^ .*-[0-9]+ +\[[0-9]+\]' "$tmp/trace")
 	events=$((events - stacks))
 	bytes=$(sum bytes "$dir")
@@ -115,14 +115,15 @@ record() { # name full|map
 	rmdir "$dir" || wrong "$name $mode: the instance does not go"
 }
 
-# sum(ref) == successes, and each event written has asked for one stack: an id or a full one.
+# sum(ref) == parts of the successes, and each event written has asked for one stack: an id or a full one.
 check_counts() { # name dir entries-ever-written
-	local refs successes drops
+	local refs successes drops parts
 	successes=$(stat_of successes "$2")
 	drops=$(stat_of drops "$2")
+	parts=$(stat_of parts "$2")
 	refs=$(sed -n 's/^stack_id .*\[ref \([0-9]*\),.*/\1/p' "$2/stack_map" | awk '{ n += $1 } END { printf "%d", n }')
 	[ "$successes" -gt 0 ] || wrong "$1: nothing went through the map"
-	[ "$refs" = "$successes" ] || wrong "$1: $refs references, $successes successes"
+	[ "$refs" = "$parts" ] || wrong "$1: $refs references, $parts parts"
 	[ $((2 * (successes + drops))) = "$3" ] ||
 		wrong "$1: $successes successes and $drops drops for $3 entries of events and their stacks"
 }

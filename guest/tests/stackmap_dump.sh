@@ -106,10 +106,13 @@ same_text "annotate dense" "$TMPDIR/trace" "$TMPDIR/annotated"
 # The summary counts what stack_map_stat counts, and there are no duplicates.
 dump --summary | tee "$TMPDIR/summary"
 grep -qx "stacks: $(stat_of entries)" "$TMPDIR/summary" || fail "another number of stacks"
-grep -qx "references: $(stat_of successes)" "$TMPDIR/summary" || fail "another number of references"
+grep -qx "references: $(stat_of parts)" "$TMPDIR/summary" || fail "another number of references"
 grep -q "^kernel: $(uname -r)" "$TMPDIR/summary" || fail "another kernel"
-test "$(dump --folded | awk '{ n += $NF } END { printf "%.0f", n }')" = "$(stat_of successes)" ||
+test "$(dump --folded | awk '{ n += $NF } END { printf "%.0f", n }')" = "$(stat_of parts)" ||
 	fail "--folded has other counts"
+dump --folded --annotate "$TMPDIR/trace" > "$TMPDIR/whole"
+test "$(awk '{ n += $NF } END { printf "%.0f", n }' "$TMPDIR/whole")" = "$(count_ids "$TMPDIR/trace")" ||
+	fail "--folded of the trace has other counts"
 dump --diff "$TMPDIR/saved" > "$TMPDIR/diff"
 test ! -s "$TMPDIR/diff" || fail "a difference with itself"
 
@@ -146,7 +149,7 @@ if command -v trace-cmd > /dev/null; then
 	trace-cmd record -q -o "$TMPDIR/trace.dat" -e sched_switch -e kmem_cache_alloc \
 		-O stacktrace -O stackmap ls -lR /proc/self/task > /dev/null
 	trace-cmd report -q "$TMPDIR/trace.dat" > "$TMPDIR/report" 2> /dev/null
-	ids=$(grep -c 'stack_id: *<stack_id [0-9]*>$' "$TMPDIR/report")
+	ids=$(grep -cE 'stack_id: *<stack_id [0-9]+>$|stack_split: *<stack_split [0-9]+ @' "$TMPDIR/report")
 	test "$ids" -ge 100 || fail "$ids ids in the report of trace-cmd"
 	dump --annotate - < "$TMPDIR/report" > "$TMPDIR/annotated"
 	if grep -q 'not in this map' "$TMPDIR/annotated"; then
@@ -155,7 +158,7 @@ if command -v trace-cmd > /dev/null; then
 	grep -v '^ => ' "$TMPDIR/report" > "$TMPDIR/lines"
 	grep -v '^ => ' "$TMPDIR/annotated" | cmp - "$TMPDIR/lines" ||
 		fail "--annotate has changed lines of the report"
-	awk '/<stack_id [0-9]+>/ { if (want) exit 1; want = 1; next } /^ => / { want = 0 }
+	awk '/<stack_(id [0-9]+>|split [0-9]+ @)/ { if (want) exit 1; want = 1; next } /^ => / { want = 0 }
 		END { exit want }' "$TMPDIR/annotated" || fail "an id without frames"
 	echo "trace-cmd: $ids ids, all of them resolved"
 fi

@@ -21,6 +21,8 @@
 #include <linux/string.h>
 #include <linux/vmalloc.h>
 
+#include <asm/sections.h>
+
 #include "trace_output.h"
 #include "trace_stackmap.h"
 
@@ -42,6 +44,21 @@
  * stackmap_bits_set().
  */
 unsigned int ftrace_stackmap_bits __read_mostly = STACKMAP_BITS_DEFAULT;
+
+/* Whether the stacks of maps that are allocated from now on are split. */
+static bool stackmap_split __read_mostly = true;
+
+/*
+ * Where interrupts enter the kernel. ARM keeps C functions in irqentry.text, called by the code
+ * that enters. Elsewhere the assembly is in irqentry.text, or that is empty and no stack is split.
+ */
+#if defined(CONFIG_X86) || defined(CONFIG_ARM64) || defined(CONFIG_ARM)
+#define STACKMAP_ENTRY_START	((unsigned long)__entry_text_start)
+#define STACKMAP_ENTRY_END	((unsigned long)__entry_text_end)
+#else
+#define STACKMAP_ENTRY_START	((unsigned long)__irqentry_text_start)
+#define STACKMAP_ENTRY_END	((unsigned long)__irqentry_text_end)
+#endif
 
 /* Bijective in either argument. The rotation lets the high bits, the good ones, count on. */
 static unsigned long stackmap_mix(unsigned long hash, unsigned long ip)
@@ -206,6 +223,21 @@ static noinline int stackmap_insert(struct ftrace_stackmap *map, int idx,
 	return idx;
 }
 
+/* The slot index of @ips, or -ENOSPC and the reason in @why. */
+static __always_inline int stackmap_find_or_insert(struct ftrace_stackmap *map,
+						   const unsigned long *ips, unsigned int nr,
+						   u32 hash, enum stackmap_drop *why)
+{
+	u32 slot;
+	int idx;
+
+	*why = STACKMAP_DROP_PROBES;
+	idx = stackmap_find(map, 0, ips, nr, hash, &slot);
+	if (unlikely(idx >= 0 && !slot))
+		idx = stackmap_insert(map, idx, ips, nr, hash, why);
+	return idx;
+}
+
 /*
  * One more reference to slot @idx. The cache word is changed by one local
  * cmpxchg, so that a nested context sees it before or after, and what it held
@@ -254,14 +286,10 @@ int __ftrace_stackmap_get_id(struct ftrace_stackmap *map, const unsigned long *i
 			     unsigned int nr, u32 hash)
 {
 	struct stackmap_cpu *cpu = this_cpu_ptr(map->cpu);
-	enum stackmap_drop why = STACKMAP_DROP_PROBES;
-	u32 slot;
+	enum stackmap_drop why;
 	int idx;
 
-	idx = stackmap_find(map, 0, ips, nr, hash, &slot);
-	if (unlikely(idx >= 0 && !slot))
-		idx = stackmap_insert(map, idx, ips, nr, hash, &why);
-
+	idx = stackmap_find_or_insert(map, ips, nr, hash, &why);
 	if (unlikely(idx < 0)) {
 		local_inc(&cpu->drops[why]);
 		return idx;
@@ -291,6 +319,114 @@ int ftrace_stackmap_get_id(struct ftrace_stackmap *map, const unsigned long *ips
 }
 
 /**
+ * ftrace_stackmap_find_parts - look where a stack is to be split
+ * @map: the map
+ * @ips: the frames, innermost first
+ * @nr: number of frames
+ * @parts: filled in
+ *
+ * What is behind the last place that @parts has room for stays in one part.
+ *
+ * Context: any.
+ */
+void ftrace_stackmap_find_parts(const struct ftrace_stackmap *map, const unsigned long *ips,
+				unsigned int nr, struct stackmap_parts *parts)
+{
+	const unsigned long start = map->entry_start, size = map->entry_size;
+	unsigned int n = 0;
+
+	parts->first[0] = 0;
+	/* Two frames must follow, the instruction that was hit and its caller. */
+	for (unsigned int i = 0; size && i + 2 < nr; i++) {
+		if (likely(ips[i] - start >= size))
+			continue;
+		parts->first[++n] = i + 2;
+		if (n == STACKMAP_PARTS - 1)
+			break;
+		/* That instruction may be one of the entry code. */
+		i++;
+	}
+	parts->first[++n] = nr + 1;
+	parts->nr = n;
+}
+
+/* Number of frames of part @i. */
+static unsigned int stackmap_part_nr(const struct stackmap_parts *parts, unsigned int i)
+{
+	return parts->first[i + 1] - 1 - parts->first[i];
+}
+
+/**
+ * ftrace_stackmap_get_ids - the ids of the parts of a stack
+ * @map: the map, from ftrace_stackmap_active()
+ * @ips: the frames, innermost first
+ * @parts: where the stack is split, from ftrace_stackmap_find_parts()
+ * @ids: filled in, one for each part
+ *
+ * As ftrace_stackmap_get_id(). All parts get an id and a reference, or none.
+ * A part that was stored when another one did not fit stays without references.
+ *
+ * Context: any, NMI included, with preemption off since the map was obtained.
+ * Return: 0; -ENOSPC when the map can't take one of the parts.
+ */
+int ftrace_stackmap_get_ids(struct ftrace_stackmap *map, const unsigned long *ips,
+			    const struct stackmap_parts *parts, int *ids)
+{
+	struct stackmap_cpu *cpu = this_cpu_ptr(map->cpu);
+	const unsigned long *part;
+	enum stackmap_drop why;
+	unsigned int nr;
+
+	for (unsigned int i = 0; i < parts->nr; i++) {
+		part = ips + parts->first[i];
+		nr = stackmap_part_nr(parts, i);
+		ids[i] = stackmap_find_or_insert(map, part, nr, stackmap_hash(part, nr),
+						 &why);
+		if (ids[i] < 0) {
+			local_inc(&cpu->drops[why]);
+			return ids[i];
+		}
+	}
+
+	for (unsigned int i = 0; i < parts->nr; i++) {
+		stackmap_count_ref(map, cpu, ids[i]);
+		ids[i] = stackmap_id(map, ids[i]);
+	}
+	local_add(parts->nr - 1, &cpu->splits);
+	local_inc(&cpu->split);
+	local_inc(&cpu->successes);
+	return 0;
+}
+
+static bool stackmap_record_split(struct ftrace_stackmap *map, struct trace_buffer *buffer,
+				  unsigned int trace_ctx, const unsigned long *ips,
+				  const struct stackmap_parts *parts)
+{
+	struct ring_buffer_event *event;
+	struct stack_split_entry *entry;
+	int ids[STACKMAP_PARTS];
+
+	event = trace_buffer_lock_reserve(buffer, TRACE_STACK_SPLIT,
+					  struct_size(entry, ip, parts->nr - 1), trace_ctx);
+	if (!event)
+		return true;
+
+	if (ftrace_stackmap_get_ids(map, ips, parts, ids)) {
+		ring_buffer_discard_commit(buffer, event);
+		return false;
+	}
+
+	entry = ring_buffer_event_data(event);
+	entry->stack_id = ids[0];
+	for (unsigned int i = 1; i < STACKMAP_PARTS; i++)
+		entry->outer[i - 1] = i < parts->nr ? ids[i] : -1;
+	for (unsigned int i = 1; i < parts->nr; i++)
+		entry->ip[i - 1] = ips[parts->first[i] - 1];
+	trace_buffer_unlock_commit_nostack(buffer, event);
+	return true;
+}
+
+/**
  * ftrace_stackmap_record - write the id of a stack into a ring buffer
  * @map: the map, from ftrace_stackmap_active()
  * @buffer: the ring buffer
@@ -298,8 +434,9 @@ int ftrace_stackmap_get_id(struct ftrace_stackmap *map, const unsigned long *ips
  * @ips: the frames, innermost first
  * @nr: number of frames
  *
- * The event is reserved before the map is asked, so that what the buffer does
- * not take does not enter the map either.
+ * Writes the ids of its parts where it is to be split. The event is reserved
+ * before the map is asked, so that what the buffer does not take does not enter
+ * the map either.
  *
  * Context: any, NMI included, with preemption off since the map was obtained.
  * Return: false if the map can't take the stack and the frames are to be
@@ -310,7 +447,12 @@ bool ftrace_stackmap_record(struct ftrace_stackmap *map, struct trace_buffer *bu
 {
 	struct ring_buffer_event *event;
 	struct stack_id_entry *entry;
+	struct stackmap_parts parts;
 	int id;
+
+	ftrace_stackmap_find_parts(map, ips, nr, &parts);
+	if (parts.nr > 1)
+		return stackmap_record_split(map, buffer, trace_ctx, ips, &parts);
 
 	event = trace_buffer_lock_reserve(buffer, TRACE_STACK_ID, sizeof(*entry), trace_ctx);
 	if (!event)
@@ -373,8 +515,19 @@ unsigned long ftrace_stackmap_ref(struct ftrace_stackmap *map, u32 slot)
 	return ref;
 }
 
+/* A count that each CPU keeps for itself, at @offset in struct stackmap_cpu. */
+static unsigned long stackmap_sum(struct ftrace_stackmap *map, size_t offset)
+{
+	unsigned long sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += local_read((local_t *)((void *)per_cpu_ptr(map->cpu, cpu) + offset));
+	return sum;
+}
+
 /**
- * ftrace_stackmap_successes - how many stacks got an id
+ * ftrace_stackmap_successes - how many stacks are recorded by their ids
  * @map: the map
  *
  * Context: any, while the map can't go away.
@@ -382,16 +535,36 @@ unsigned long ftrace_stackmap_ref(struct ftrace_stackmap *map, u32 slot)
  */
 unsigned long ftrace_stackmap_successes(struct ftrace_stackmap *map)
 {
-	unsigned long sum = 0;
-	int cpu;
-
-	for_each_possible_cpu(cpu)
-		sum += local_read(&per_cpu_ptr(map->cpu, cpu)->successes);
-	return sum;
+	return stackmap_sum(map, offsetof(struct stackmap_cpu, successes));
 }
 
 /**
- * ftrace_stackmap_drops - how many stacks got no id
+ * ftrace_stackmap_nr_split - how many of the successes have several parts
+ * @map: the map
+ *
+ * Context: any, while the map can't go away.
+ * Return: the sum over all CPUs, exact while nobody inserts.
+ */
+unsigned long ftrace_stackmap_nr_split(struct ftrace_stackmap *map)
+{
+	return stackmap_sum(map, offsetof(struct stackmap_cpu, split));
+}
+
+/**
+ * ftrace_stackmap_nr_parts - how many parts all successes have
+ * @map: the map
+ *
+ * Context: any, while the map can't go away.
+ * Return: the sum over all CPUs, exact while nobody inserts.
+ */
+unsigned long ftrace_stackmap_nr_parts(struct ftrace_stackmap *map)
+{
+	return ftrace_stackmap_successes(map) +
+	       stackmap_sum(map, offsetof(struct stackmap_cpu, splits));
+}
+
+/**
+ * ftrace_stackmap_drops - how many stacks the map did not take
  * @map: the map
  * @why: the reason to count
  *
@@ -400,12 +573,7 @@ unsigned long ftrace_stackmap_successes(struct ftrace_stackmap *map)
  */
 unsigned long ftrace_stackmap_drops(struct ftrace_stackmap *map, enum stackmap_drop why)
 {
-	unsigned long sum = 0;
-	int cpu;
-
-	for_each_possible_cpu(cpu)
-		sum += local_read(&per_cpu_ptr(map->cpu, cpu)->drops[why]);
-	return sum;
+	return stackmap_sum(map, offsetof(struct stackmap_cpu, drops[why]));
 }
 
 /**
@@ -463,6 +631,9 @@ struct ftrace_stackmap *ftrace_stackmap_alloc(unsigned int bits, u32 gen)
 	map->nr_slots = stackmap_nr_slots(bits);
 	map->arena_units = 1 + DIV_ROUND_UP(record_size, STACKMAP_UNIT) * map->max_entries;
 	map->offset_mask = roundup_pow_of_two(map->arena_units) - 1;
+	map->entry_start = STACKMAP_ENTRY_START;
+	map->entry_size = READ_ONCE(stackmap_split) ?
+			  STACKMAP_ENTRY_END - STACKMAP_ENTRY_START : 0;
 	atomic_set(&map->tail, 1);
 
 	map->slots = vcalloc(map->nr_slots, sizeof(*map->slots));
@@ -650,3 +821,6 @@ static const struct kernel_param_ops stackmap_bits_ops = {
 
 module_param_cb(bits, &stackmap_bits_ops, &ftrace_stackmap_bits, 0644);
 MODULE_PARM_DESC(bits, "log2 of the number of stacks that a stack map holds, 10 to 18");
+
+module_param_named(split, stackmap_split, bool, 0644);
+MODULE_PARM_DESC(split, "split stacks where an interrupt has hit");

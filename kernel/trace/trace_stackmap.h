@@ -50,10 +50,32 @@
  * generation. The generation is part of each id, belongs to the instance and
  * survives the memory, so an id of an earlier map is recognised as stale.
  *
- * Counts: every call of ftrace_stackmap_get_id() is one success or one drop.
- * Each CPU counts its own, and collects references in a small write-back cache
- * of (slot, count) pairs; what is evicted is added to the record. Once nobody
- * inserts, the references of all records add up to the successes.
+ * Interrupts: where an interrupt has hit, the stack of whatever it hit goes on
+ * with the exact instruction, which makes nearly every such stack a new one.
+ * Hence a stack is split behind each frame in the entry code. The parts go into
+ * the map, each a stack of its own; the addresses of the instructions, which
+ * belong to no part, go into the event, between the ids:
+ *
+ *	frames			part	event (TRACE_STACK_SPLIT)
+ *	timer_fn		 0	stack_id
+ *	 ...			 0
+ *	asm_timer_interrupt	 0
+ *	memcpy			 -	ip[0]
+ *	vfs_read		 1	outer[0]
+ *	 ...			 1
+ *
+ * That depends on nothing but the frames, so that a stack is always split the
+ * same way, and what is printed are its frames as they were. An interrupt that
+ * came from user space has nothing behind it and does not split. A softirq does
+ * not either: it runs on the way out of an interrupt, or is called, and what is
+ * behind it are return addresses, which repeat.
+ *
+ * Counts: every stack asked for, in one part or several, is one success or one
+ * drop; it is a success when all its parts are in the map, and only then are
+ * they referenced. Each CPU counts its own, and collects references in a small
+ * write-back cache of (slot, count) pairs; what is evicted is added to the
+ * record. Once nobody inserts, the references of all records add up to the
+ * parts of all successes: the successes, and one more for each split.
  */
 
 /* An id: 12 bits of generation above 19 bits of slot index, never negative. */
@@ -71,6 +93,9 @@
  * of this length do not occur with a hash that is worth its name.
  */
 #define STACKMAP_PROBES		128
+
+/* A stack has at most this many parts: those of a task, a softirq, an interrupt and an NMI. */
+#define STACKMAP_PARTS		4
 
 /* References that a CPU collects before it has to write to shared records. */
 #define STACKMAP_REF_CACHE	512
@@ -105,11 +130,15 @@ struct stackmap_record {
  * struct stackmap_cpu - what a CPU writes on a hit
  * @successes: calls that returned an id
  * @drops: calls that did not, by reason
+ * @split: successes with more than one part
+ * @splits: where these were split, one less than their parts
  * @refs: write-back cache, each word a slot index above a count
  */
 struct stackmap_cpu {
 	local_t			successes;
 	local_t			drops[STACKMAP_NR_DROPS];
+	local_t			split;
+	local_t			splits;
 	local_t			refs[STACKMAP_REF_CACHE];
 };
 
@@ -120,6 +149,8 @@ struct stackmap_cpu {
  * @nr_slots: size of @slots, twice @max_entries
  * @offset_mask: the bits of a slot that are the arena offset, the others are the tag
  * @arena_units: size of @arena in STACKMAP_UNITs
+ * @entry_start: entry code of the kernel, behind whose frames stacks are split
+ * @entry_size: its size, 0 to keep all stacks in one part
  * @slots: the hash table
  * @arena: the records; unit 0 is not used, so that no slot in use is 0
  * @cpu: counters
@@ -132,12 +163,25 @@ struct ftrace_stackmap {
 	u32			nr_slots;
 	u32			offset_mask;
 	u32			arena_units;
+	unsigned long		entry_start;
+	unsigned long		entry_size;
 	u32			*slots;
 	void			*arena;
 	struct stackmap_cpu __percpu *cpu;
 	/* Written by inserts only; keep them off the line that hits read. */
 	atomic_t		entries ____cacheline_aligned_in_smp;
 	atomic_t		tail;
+};
+
+/**
+ * struct stackmap_parts - how a stack is split
+ * @nr: number of parts
+ * @first: index of the first frame of each part. The frame before it belongs to
+ *	no part. @first[@nr] is set as if one more part followed.
+ */
+struct stackmap_parts {
+	unsigned int		nr;
+	unsigned int		first[STACKMAP_PARTS + 1];
 };
 
 #ifdef CONFIG_FTRACE_STACKMAP
@@ -150,6 +194,10 @@ extern unsigned int ftrace_stackmap_bits;
 struct ftrace_stackmap *ftrace_stackmap_alloc(unsigned int bits, u32 gen);
 void ftrace_stackmap_free(struct ftrace_stackmap *map);
 int ftrace_stackmap_get_id(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr);
+void ftrace_stackmap_find_parts(const struct ftrace_stackmap *map, const unsigned long *ips,
+				unsigned int nr, struct stackmap_parts *parts);
+int ftrace_stackmap_get_ids(struct ftrace_stackmap *map, const unsigned long *ips,
+			    const struct stackmap_parts *parts, int *ids);
 bool ftrace_stackmap_record(struct ftrace_stackmap *map, struct trace_buffer *buffer,
 			    unsigned int trace_ctx, const unsigned long *ips, unsigned int nr);
 int __ftrace_stackmap_get_id(struct ftrace_stackmap *map, const unsigned long *ips,
@@ -157,6 +205,8 @@ int __ftrace_stackmap_get_id(struct ftrace_stackmap *map, const unsigned long *i
 const struct stackmap_record *ftrace_stackmap_lookup(struct trace_array *tr, int id);
 unsigned long ftrace_stackmap_ref(struct ftrace_stackmap *map, u32 slot);
 unsigned long ftrace_stackmap_successes(struct ftrace_stackmap *map);
+unsigned long ftrace_stackmap_nr_split(struct ftrace_stackmap *map);
+unsigned long ftrace_stackmap_nr_parts(struct ftrace_stackmap *map);
 unsigned long ftrace_stackmap_drops(struct ftrace_stackmap *map, enum stackmap_drop why);
 size_t ftrace_stackmap_memory(const struct ftrace_stackmap *map);
 

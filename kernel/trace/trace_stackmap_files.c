@@ -28,6 +28,7 @@ enum stackmap_bin_section {
 	STACKMAP_BIN_TEXT	= 1,	/* u64, address of _text */
 	STACKMAP_BIN_BUILD_ID	= 2,	/* build id of the kernel */
 	STACKMAP_BIN_RELEASE	= 3,	/* kernel release, not terminated */
+	STACKMAP_BIN_SPLIT	= 4,	/* u64, number of stacks that were split */
 };
 
 struct stackmap_bin_header {
@@ -217,7 +218,7 @@ static void stackmap_bin_header(struct seq_file *m, const struct stackmap_iter *
 		.magic		= STACKMAP_BIN_MAGIC,
 		.version	= STACKMAP_BIN_VERSION,
 		.nr_stacks	= iter->nr_stacks,
-		.nr_sections	= 2,
+		.nr_sections	= 3,
 	};
 	u8 build_id[BUILD_ID_SIZE_MAX];
 
@@ -225,8 +226,9 @@ static void stackmap_bin_header(struct seq_file *m, const struct stackmap_iter *
 	seq_write(m, &hdr, sizeof(hdr));
 }
 
-static void stackmap_bin_trailer(struct seq_file *m)
+static void stackmap_bin_trailer(struct seq_file *m, const struct stackmap_iter *iter)
 {
+	u64 split = iter->nr_slots ? ftrace_stackmap_nr_split(iter->map) : 0;
 	const char *release = init_utsname()->release;
 	u64 text = (unsigned long)_text;
 	u8 build_id[BUILD_ID_SIZE_MAX];
@@ -235,6 +237,7 @@ static void stackmap_bin_trailer(struct seq_file *m)
 	if (!stackmap_build_id(build_id))
 		stackmap_bin_section(m, STACKMAP_BIN_BUILD_ID, build_id, BUILD_ID_SIZE_MAX);
 	stackmap_bin_section(m, STACKMAP_BIN_RELEASE, release, strlen(release));
+	stackmap_bin_section(m, STACKMAP_BIN_SPLIT, &split, sizeof(split));
 }
 
 static void stackmap_bin_stack(struct seq_file *m, const struct stackmap_iter *iter, u32 idx)
@@ -266,7 +269,7 @@ static int stackmap_bin_show(struct seq_file *m, void *v)
 	else if (pos <= iter->nr_slots)
 		stackmap_bin_stack(m, iter, pos - 1);
 	else
-		stackmap_bin_trailer(m);
+		stackmap_bin_trailer(m, iter);
 	return 0;
 }
 
@@ -365,6 +368,8 @@ struct stackmap_stat {
 	unsigned int		nr_slots;
 	unsigned int		gen;
 	unsigned long		successes;
+	unsigned long		split;
+	unsigned long		parts;
 	unsigned long		drops[STACKMAP_NR_DROPS];
 	size_t			memory;
 };
@@ -388,6 +393,8 @@ static void stackmap_read_stat(struct trace_array *tr, struct stackmap_stat *st)
 	st->nr_slots = map->nr_slots;
 	st->gen = map->gen;
 	st->successes = ftrace_stackmap_successes(map);
+	st->split = ftrace_stackmap_nr_split(map);
+	st->parts = ftrace_stackmap_nr_parts(map);
 	for (int i = 0; i < STACKMAP_NR_DROPS; i++)
 		st->drops[i] = ftrace_stackmap_drops(map, i);
 	st->memory = ftrace_stackmap_memory(map);
@@ -411,6 +418,8 @@ static int stackmap_stat_show(struct seq_file *m, void *v)
 	seq_printf(m, "drops: %lu\n", drops);
 	seq_printf(m, "success_rate: %llu%%\n",
 		   asked ? div64_u64((u64)st.successes * 100, asked) : 100);
+	seq_printf(m, "split: %lu\n", st.split);
+	seq_printf(m, "parts: %lu\n", st.parts);
 	seq_printf(m, "generation: %u\n", st.gen & STACKMAP_GEN_MASK);
 	seq_printf(m, "memory: %zu\n", st.memory);
 	for (int i = 0; i < STACKMAP_NR_DROPS; i++)

@@ -20,6 +20,7 @@
 #define TEST_DEPTHS	24	/* depths of numbered stacks: 1 to this */
 #define TEST_HASH	0x12345678
 #define TEST_SIMILAR_BITS	14
+#define TEST_IRQ	5	/* the stack that ends in entry code, where there is any */
 
 static unsigned int test_depth(unsigned int no)
 {
@@ -73,6 +74,34 @@ static int test_insert_hash(struct ftrace_stackmap *map, unsigned int no, u32 ha
 	return test_get_id_hash(map, ips, test_depth(no), hash);
 }
 
+/* Makes the last frame of test stack TEST_IRQ all of the entry code. */
+static void test_set_entry(struct ftrace_stackmap *map)
+{
+	map->entry_start = test_frame(TEST_IRQ, test_depth(TEST_IRQ) - 1);
+	map->entry_size = 1;
+}
+
+/* Test stack TEST_IRQ, then @ip, then test stack @no. Returns the number of frames. */
+static unsigned int test_fill_irq(unsigned long *ips, unsigned long ip, unsigned int no)
+{
+	unsigned int nr = test_depth(TEST_IRQ);
+
+	test_fill(ips, TEST_IRQ, nr);
+	ips[nr++] = ip;
+	test_fill(ips + nr, no, test_depth(no));
+	return nr + test_depth(no);
+}
+
+static int test_insert_irq(struct ftrace_stackmap *map, unsigned long ip, unsigned int no, int *ids)
+{
+	unsigned long ips[2 * TEST_DEPTHS + 1];
+	struct stackmap_parts parts;
+
+	guard(preempt_notrace)();
+	ftrace_stackmap_find_parts(map, ips, test_fill_irq(ips, ip, no), &parts);
+	return ftrace_stackmap_get_ids(map, ips, &parts, ids);
+}
+
 /* The record of @id in a map that is not published anywhere. */
 static const struct stackmap_record *test_record(struct ftrace_stackmap *map, int id)
 {
@@ -106,7 +135,7 @@ static unsigned long test_drops(struct ftrace_stackmap *map)
 
 /*
  * What holds whenever nobody inserts: @calls are accounted for, references and
- * successes agree, every stack is whole and stored once.
+ * the parts of the successes agree, every stack is whole and stored once.
  */
 static void test_check_map(struct kunit *test, struct ftrace_stackmap *map, unsigned long calls,
 			   unsigned int nr_stacks)
@@ -138,7 +167,7 @@ static void test_check_map(struct kunit *test, struct ftrace_stackmap *map, unsi
 
 	KUNIT_EXPECT_EQ(test, entries, atomic_read(&map->entries));
 	KUNIT_EXPECT_LE(test, entries, map->max_entries);
-	KUNIT_EXPECT_EQ(test, refs, ftrace_stackmap_successes(map));
+	KUNIT_EXPECT_EQ(test, refs, ftrace_stackmap_nr_parts(map));
 	KUNIT_EXPECT_EQ(test, ftrace_stackmap_successes(map) + test_drops(map), calls);
 }
 
@@ -436,6 +465,108 @@ static void stackmap_many_hits(struct kunit *test)
 	test_check_map(test, map, 20000, 2);
 }
 
+/* A stack, E for a frame in the entry code, and the part that each frame belongs to. */
+struct test_split {
+	const char		*frames;
+	const char		*parts;
+};
+
+static const struct test_split stackmap_splits[] = {
+	{ "",			"" },
+	{ ".",			"0" },
+	{ "......",		"000000" },
+	{ "..E",		"000" },		/* from user space */
+	{ "..E.",		"0000" },
+	{ "..E..",		"000-1" },
+	{ "E..",		"0-1" },
+	{ "..E.....E",		"000-11111" },
+	{ "..EE..",		"000-11" },
+	{ "..EE.E",		"000-11" },
+	{ "..E.E..",		"000-1-2" },
+	{ ".E.E.E..",		"00-1-2-3" },
+	{ ".E..E..E..E..E..",	"00-11-22-3333333" },	/* more than there are parts */
+};
+
+static void test_describe_split(const struct test_split *split, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "'%s'", split->frames);
+}
+
+KUNIT_ARRAY_PARAM(stackmap_split, stackmap_splits, test_describe_split);
+
+static void stackmap_find_parts(struct kunit *test)
+{
+	struct ftrace_stackmap *map = test_map(test, STACKMAP_BITS_MIN);
+	const struct test_split *split = test->param_value;
+	unsigned int nr = strlen(split->frames);
+	struct stackmap_parts parts;
+	unsigned long ips[16];
+	char found[17] = "";
+
+	map->entry_start = 0x1000;
+	map->entry_size = 0x100;
+	KUNIT_ASSERT_LE(test, nr, ARRAY_SIZE(ips));
+	for (int i = 0; i < nr; i++)
+		ips[i] = split->frames[i] == 'E' ? 0x1000 + i * 0x11 : i % 2 ? 0xfff : 0x1100;
+
+	ftrace_stackmap_find_parts(map, ips, nr, &parts);
+	KUNIT_ASSERT_LE(test, parts.nr, STACKMAP_PARTS);
+	memset(found, '-', nr);
+	for (int i = 0; i < parts.nr; i++) {
+		for (int k = parts.first[i]; k < parts.first[i + 1] - 1; k++)
+			found[k] = '0' + i;
+	}
+	KUNIT_EXPECT_STREQ(test, found, split->parts);
+
+	map->entry_size = 0;
+	ftrace_stackmap_find_parts(map, ips, nr, &parts);
+	KUNIT_EXPECT_EQ(test, parts.nr, 1);
+	KUNIT_EXPECT_EQ(test, parts.first[1], nr + 1);
+}
+
+/* The instruction that was hit is not in the map, however many there are. */
+static void stackmap_split_counts(struct kunit *test)
+{
+	struct ftrace_stackmap *map = test_map(test, STACKMAP_BITS_MIN);
+	int irq, task, ids[STACKMAP_PARTS];
+
+	test_set_entry(map);
+	irq = test_insert(map, TEST_IRQ);
+	task = test_insert(map, 7);
+	for (int i = 0; i < 1000; i++) {
+		KUNIT_ASSERT_EQ(test, test_insert_irq(map, i, 7, ids), 0);
+		KUNIT_EXPECT_EQ(test, ids[0], irq);
+		KUNIT_EXPECT_EQ(test, ids[1], task);
+	}
+	KUNIT_EXPECT_EQ(test, atomic_read(&map->entries), 2);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_ref(map, irq), 1001);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_ref(map, task), 1001);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_nr_split(map), 1000);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_nr_parts(map), 2002);
+	test_check_map(test, map, 1002, 8);
+}
+
+/* Where one part does not fit, none is counted. */
+static void stackmap_split_whole(struct kunit *test)
+{
+	struct ftrace_stackmap *map = test_map(test, STACKMAP_BITS_MIN);
+	unsigned int max = map->max_entries;
+	int ids[STACKMAP_PARTS];
+
+	test_set_entry(map);
+	for (int no = 0; no < max; no++)
+		KUNIT_ASSERT_GE(test, test_insert(map, no), 0);
+
+	KUNIT_EXPECT_EQ(test, test_insert_irq(map, 1, max, ids), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_drops(map, STACKMAP_DROP_ENTRIES), 1);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_ref(map, test_insert(map, TEST_IRQ)), 2);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_nr_split(map), 0);
+
+	KUNIT_EXPECT_EQ(test, test_insert_irq(map, 1, max - 1, ids), 0);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_nr_split(map), 1);
+	test_check_map(test, map, max + 3, max);
+}
+
 #define TEST_MAX_WRITERS	8
 #define TEST_TIMER_NS		(50 * NSEC_PER_USEC)
 
@@ -449,22 +580,35 @@ struct test_writer {
 	struct trace_array	*tr;	/* the instance whose map to use */
 	unsigned int		nr_stacks;
 	unsigned int		passes;
+	bool			irq;	/* insert each as what an interrupt has hit */
 	unsigned long		calls;
 	unsigned long		irq_calls;
 	unsigned long		errors;
 };
 
+/* Whether @id leads to stack @no. */
+static bool test_leads_to(struct ftrace_stackmap *map, int id, unsigned int no)
+{
+	const struct stackmap_record *rec = test_record(map, id);
+
+	return rec->nr == test_depth(no) && rec->ips[0] == test_frame(no, 0) &&
+	       rec->ips[rec->nr - 1] == test_frame(no, rec->nr - 1);
+}
+
 /* Inserts a stack, and checks that the id leads back to it. */
 static bool test_insert_checked(struct ftrace_stackmap *map, unsigned int no)
 {
-	const struct stackmap_record *rec;
 	int id = test_insert(map, no);
 
-	if (id < 0)
-		return true;
-	rec = test_record(map, id);
-	return rec->nr == test_depth(no) && rec->ips[0] == test_frame(no, 0) &&
-	       rec->ips[rec->nr - 1] == test_frame(no, rec->nr - 1);
+	return id < 0 || test_leads_to(map, id, no);
+}
+
+static bool test_insert_irq_checked(struct ftrace_stackmap *map, unsigned int no)
+{
+	int ids[STACKMAP_PARTS];
+
+	return test_insert_irq(map, ~no, no, ids) ||
+	       (test_leads_to(map, ids[0], TEST_IRQ) && test_leads_to(map, ids[1], no));
 }
 
 static bool test_write_one(struct test_writer *w, unsigned int no)
@@ -474,6 +618,8 @@ static bool test_write_one(struct test_writer *w, unsigned int no)
 	guard(preempt_notrace)();
 	if (w->tr)
 		map = ftrace_stackmap_active(w->tr);
+	if (map && w->irq)
+		return test_insert_irq_checked(map, no);
 	return !map || test_insert_checked(map, no);
 }
 
@@ -556,12 +702,15 @@ struct test_race {
 	unsigned int		nr_stacks;
 	unsigned int		rounds;	/* each with a map of its own */
 	unsigned int		passes;
+	bool			irq;
 };
 
 static const struct test_race stackmap_races[] = {
 	{ "every slot is fought for", 700, 200, 3 },
 	{ "the map fills up", 5000, 20, 3 },
 	{ "interrupted hits", 8, 1, 3000000 },
+	{ "split stacks", 700, 100, 3, true },
+	{ "split stacks fill the map", 5000, 20, 3, true },
 };
 
 KUNIT_ARRAY_PARAM_DESC(stackmap_race, stackmap_races, desc);
@@ -569,7 +718,11 @@ KUNIT_ARRAY_PARAM_DESC(stackmap_race, stackmap_races, desc);
 static void stackmap_concurrent_inserts(struct kunit *test)
 {
 	const struct test_race *race = test->param_value;
-	struct test_writer model = { .nr_stacks = race->nr_stacks, .passes = race->passes };
+	struct test_writer model = {
+		.nr_stacks	= race->nr_stacks,
+		.passes		= race->passes,
+		.irq		= race->irq,
+	};
 	unsigned long calls = 0, irq_calls = 0, drops = 0, round_calls;
 	struct test_writer *w = test_writers(test);
 	struct ftrace_stackmap *map;
@@ -578,6 +731,7 @@ static void stackmap_concurrent_inserts(struct kunit *test)
 
 	for (int round = 0; round < race->rounds; round++) {
 		map = test_map(test, STACKMAP_BITS_MIN);
+		test_set_entry(map);
 		model.map = map;
 		round_calls = 0;
 
@@ -671,6 +825,78 @@ static void test_record_event(struct trace_array *tr, unsigned int no)
 		trace_record_stack(tr, tr->array_buffer.buffer, tracing_gen_ctx(), ips,
 				   test_depth(no));
 	tracer_tracing_off(tr);
+}
+
+static void test_record_irq_event(struct trace_array *tr, unsigned int no)
+{
+	unsigned long ips[2 * TEST_DEPTHS + 1];
+
+	tracer_tracing_on(tr);
+	scoped_guard(preempt_notrace)
+		trace_record_stack(tr, tr->array_buffer.buffer, tracing_gen_ctx(), ips,
+				   test_fill_irq(ips, ~no, no));
+	tracer_tracing_off(tr);
+}
+
+/* The oldest event of @tr, which is removed. */
+static void *test_consume(struct kunit *test, struct trace_array *tr, unsigned int *length)
+{
+	struct ring_buffer_event *event = NULL;
+	int cpu;
+
+	for_each_online_cpu(cpu) {
+		event = ring_buffer_consume(tr->array_buffer.buffer, cpu, NULL, NULL);
+		if (event)
+			break;
+	}
+	KUNIT_ASSERT_NOT_NULL(test, event);
+	*length = ring_buffer_event_length(event);
+	return ring_buffer_event_data(event);
+}
+
+static void stackmap_split_event(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 3);
+	struct stack_split_entry *entry;
+	unsigned int length;
+
+	scoped_guard(preempt_notrace)
+		test_set_entry(ftrace_stackmap_active(tr));
+	test_record_irq_event(tr, 7);
+	KUNIT_EXPECT_EQ(test, ring_buffer_entries(tr->array_buffer.buffer), 1);
+
+	entry = test_consume(test, tr, &length);
+	KUNIT_EXPECT_EQ(test, entry->ent.type, TRACE_STACK_SPLIT);
+	KUNIT_EXPECT_EQ(test, length, struct_size(entry, ip, 1));
+	KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, entry->stack_id, TEST_IRQ));
+	KUNIT_EXPECT_EQ(test, entry->ip[0], ~7U);
+	KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, entry->outer[0], 7));
+	KUNIT_EXPECT_EQ(test, entry->outer[1], -1);
+	KUNIT_EXPECT_EQ(test, entry->outer[2], -1);
+}
+
+/* A stack of which one part does not fit is recorded as it is. */
+static void stackmap_split_full(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 0);
+	struct ftrace_stackmap *map = rcu_access_pointer(tr->stackmap);
+	unsigned long ips[2 * TEST_DEPTHS + 1];
+	unsigned int max = map->max_entries;
+	struct stack_entry *entry;
+	unsigned int length, nr;
+
+	test_set_entry(map);
+	for (int no = 0; no < max; no++)
+		KUNIT_ASSERT_GE(test, test_insert(map, no), 0);
+	test_record_irq_event(tr, max);
+	KUNIT_EXPECT_EQ(test, ring_buffer_entries(tr->array_buffer.buffer), 1);
+
+	entry = test_consume(test, tr, &length);
+	nr = test_fill_irq(ips, ~max, max);
+	KUNIT_EXPECT_EQ(test, entry->ent.type, TRACE_STACK);
+	KUNIT_ASSERT_EQ(test, entry->size, nr);
+	KUNIT_EXPECT_MEMEQ(test, entry->caller, ips, nr * sizeof(*ips));
+	test_check_map(test, map, max + 1, max);
 }
 
 static void stackmap_reset_generation(struct kunit *test)
@@ -840,6 +1066,11 @@ static struct kunit_case stackmap_test_cases[] = {
 	KUNIT_CASE(stackmap_ref_eviction),
 	KUNIT_CASE(stackmap_many_hits),
 	KUNIT_CASE_PARAM(stackmap_concurrent_inserts, stackmap_race_gen_params),
+	KUNIT_CASE_PARAM(stackmap_find_parts, stackmap_split_gen_params),
+	KUNIT_CASE(stackmap_split_counts),
+	KUNIT_CASE(stackmap_split_whole),
+	KUNIT_CASE(stackmap_split_event),
+	KUNIT_CASE(stackmap_split_full),
 	KUNIT_CASE(stackmap_recording_off),
 	KUNIT_CASE(stackmap_foreign_buffer),
 	KUNIT_CASE(stackmap_reset_generation),

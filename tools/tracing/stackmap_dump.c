@@ -64,7 +64,8 @@ static const char help_text[] =
 "  -F, --folded           root;...;leaf count, for flame graphs\n"
 "  -j, --json             an array with an object for each stack\n"
 "  -S, --speedscope       a profile for speedscope\n"
-"  -a, --annotate TRACE   the text of a trace with the frames under each stack id (- is stdin)\n"
+"  -a, --annotate TRACE   the text of a trace with the frames under each stack id (- is stdin);\n"
+"                         with -F or -S, the stacks of the trace in that form\n"
 "  -d, --diff OLD         what is new, gone, or moved since OLD (a file or a directory)\n"
 "  -s, --summary          counts, depths, and the share of the most frequent stacks\n"
 "Selection:\n"
@@ -198,7 +199,6 @@ static void set_option(int opt, struct config *cfg, enum mode *mode)
 		set_mode(mode, MODE_SPEEDSCOPE);
 		break;
 	case 'a':
-		set_mode(mode, MODE_ANNOTATE);
 		cfg->trace = optarg;
 		break;
 	case 'd':
@@ -262,6 +262,8 @@ static enum mode parse_options(int argc, char **argv, struct config *cfg)
 
 	while ((opt = getopt_long(argc, argv, letters, options, NULL)) != -1)
 		set_option(opt, cfg, &mode);
+	if (cfg->trace && mode != MODE_FOLDED && mode != MODE_SPEEDSCOPE)
+		set_mode(&mode, MODE_ANNOTATE);
 	if (cfg->lines && !cfg->vmlinux)
 		usage("--lines needs --vmlinux", NULL);
 	return mode;
@@ -269,6 +271,11 @@ static enum mode parse_options(int argc, char **argv, struct config *cfg)
 
 static int show(struct map *m, struct map *old, enum mode mode, const struct config *cfg)
 {
+	int ret = 0;
+
+	if (m->split && !cfg->trace && mode != MODE_SUMMARY)
+		note("%llu stacks are split by interrupts, their parts stand alone (see --annotate)",
+		     m->split);
 	switch (mode) {
 	case MODE_ANNOTATE:
 		return annotate(m, cfg);
@@ -281,6 +288,8 @@ static int show(struct map *m, struct map *old, enum mode mode, const struct con
 		break;
 	}
 
+	if (cfg->trace)
+		ret = take_stacks_of_trace(m, cfg);
 	select_stacks(m, cfg);
 	if (mode == MODE_FOLDED)
 		print_folded(m, cfg);
@@ -290,7 +299,7 @@ static int show(struct map *m, struct map *old, enum mode mode, const struct con
 		print_speedscope(m, cfg);
 	else
 		print_text(m, cfg);
-	return 0;
+	return ret;
 }
 
 /* A full disk or a reader that went away is a failure, too. */

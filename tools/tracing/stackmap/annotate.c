@@ -2,7 +2,9 @@
 /*
  * --annotate: the text of trace, trace_pipe or trace-cmd report, with the frames of each stack
  * under the line that has its id. Frames that the kernel printed itself are replaced, so what was
- * annotated once can be annotated again.
+ * annotated once can be annotated again. The parts of a stack that the kernel has split where an
+ * interrupt had hit are joined here; with --folded and --speedscope, too, which then show the
+ * stacks of the trace.
  */
 
 static int compare_id(const void *key, const void *elem)
@@ -12,21 +14,110 @@ static int compare_id(const void *key, const void *elem)
 	return compare_u64(*(const u32 *)key, s->id);
 }
 
-/* The id that @line ends with, or that a field of its name has in a raw report; -1: none. */
-static long long id_of_line(const char *line)
+/*
+ * What a line of a trace has of a stack: the ids of its parts, innermost first, and between each
+ * two of them the address that an interrupt has hit. Most stacks have one part.
+ */
+struct stack_ids {
+	u32	nr;
+	u32	id[MAX_PARTS];
+	u64	ip[MAX_PARTS];
+};
+
+/* The number at *@p, which is moved behind it; -1: there is none. */
+static long long parse_id(const char **p)
 {
-	const char *p = strstr(line, "<stack_id ");
 	char *end;
 	long id;
 
-	if (!p)
-		return -1;
-	p += strlen("<stack_id ");
-	if (!isdigit((unsigned char)*p))
+	if (!isdigit((unsigned char)**p))
 		return -1;
 	errno = 0;
-	id = strtol(p, &end, 10);
-	return *end == '>' && !errno && id <= INT32_MAX ? id : -1;
+	id = strtol(*p, &end, 10);
+	*p = end;
+	return !errno && id <= INT32_MAX ? id : -1;
+}
+
+/* The address in " @ffffffff81000000 ", likewise. */
+static bool parse_hit(const char **p, u64 *ip)
+{
+	char *end;
+
+	if (strncmp(*p, " @", 2) || !isxdigit((unsigned char)(*p)[2]))
+		return false;
+	errno = 0;
+	*ip = strtoull(*p + 2, &end, 16);
+	*p = end + 1;
+	return *end == ' ' && !errno;
+}
+
+/* "42>" or "42 @ffffffff81000000 43>"; libtraceevent prints the parts that are not there, too. */
+static bool parse_parts(const char *p, bool split, struct stack_ids *ids)
+{
+	long long id;
+
+	for (ids->nr = 0; ids->nr < MAX_PARTS; ids->nr++) {
+		if (ids->nr && !parse_hit(&p, &ids->ip[ids->nr - 1]))
+			return false;
+		if (ids->nr > 1 && !strncmp(p, "-1", 2))
+			return true;
+		id = parse_id(&p);
+		if (id < 0)
+			return false;
+		ids->id[ids->nr] = id;
+		if (*p == '>')
+			return (++ids->nr > 1) == split;
+		if (!split)
+			return false;
+	}
+	return false;
+}
+
+/* The ids that @line ends with, or that a field of its name has in a raw report. */
+static char *ids_of_line(char *line, struct stack_ids *ids)
+{
+	char *id = strstr(line, "<stack_id "), *split = strstr(line, "<stack_split ");
+
+	if (id && parse_parts(id + strlen("<stack_id "), false, ids))
+		return id;
+	if (split && parse_parts(split + strlen("<stack_split "), true, ids))
+		return split;
+	return NULL;
+}
+
+static const struct stack *find_stack(const struct map *m, u32 id)
+{
+	return m->nr_stacks ? bsearch(&id, m->stacks, m->nr_stacks, sizeof(*m->stacks),
+				      compare_id) : NULL;
+}
+
+static void add_ips(struct map *m, struct stack *whole, const u64 *ips, u32 nr)
+{
+	memcpy(m->ips + whole->first + whole->nr, ips, nr * sizeof(*ips));
+	whole->nr += nr;
+}
+
+/* Joins the parts behind all other frames of the map; false if one of them is not there. */
+static bool join_parts(struct map *m, const struct stack_ids *ids, struct stack *whole)
+{
+	const struct stack *part[MAX_PARTS];
+	size_t need = m->nr_ips;
+	u32 i;
+
+	for (i = 0; i < ids->nr; i++) {
+		part[i] = find_stack(m, ids->id[i]);
+		if (!part[i])
+			return false;
+		need += part[i]->nr + 1;
+	}
+	m->ips = grow(m->ips, &m->room_ips, need, sizeof(*m->ips));
+	*whole = (struct stack) { .id = ids->id[0], .first = m->nr_ips };
+	for (i = 0; i < ids->nr; i++) {
+		if (i)
+			add_ips(m, whole, &ids->ip[i - 1], 1);
+		add_ips(m, whole, m->ips + part[i]->first, part[i]->nr);
+	}
+	return true;
 }
 
 static bool is_frame_line(const char *line)
@@ -34,16 +125,16 @@ static bool is_frame_line(const char *line)
 	return !strncmp(line, " => ", 4);
 }
 
-static bool annotate_id(struct map *m, u32 id, const struct config *cfg)
+static bool annotate_ids(struct map *m, const struct stack_ids *ids, const struct config *cfg)
 {
-	const struct stack *s = NULL;
+	struct stack whole;
 	u32 i;
 
-	if (m->nr_stacks)
-		s = bsearch(&id, m->stacks, m->nr_stacks, sizeof(*s), compare_id);
-	for (i = 0; s && i < s->nr; i++)
-		print_frame(m, s, i, " => ", cfg);
-	return s;
+	if (!join_parts(m, ids, &whole))
+		return false;
+	for (i = 0; i < whole.nr; i++)
+		print_frame(m, &whole, i, " => ", cfg);
+	return true;
 }
 
 /* After a line with an id, its own frames if it has any are dropped when ours are better. */
@@ -51,8 +142,8 @@ static size_t annotate_lines(struct map *m, FILE *f, const struct config *cfg)
 {
 	bool drop = false, missing = false;
 	size_t room = 0, nr_missing = 0;
+	struct stack_ids ids;
 	char *line = NULL;
-	long long id;
 
 	while (getline(&line, &room, f) >= 0) {
 		if (is_frame_line(line)) {
@@ -66,12 +157,11 @@ static size_t annotate_lines(struct map *m, FILE *f, const struct config *cfg)
 			puts(" => [not in this map]");
 		missing = false;
 		fputs(line, stdout);
-		id = id_of_line(line);
-		if (id < 0)
+		if (!ids_of_line(line, &ids))
 			continue;
 		if (!strchr(line, '\n'))
 			putchar('\n');
-		drop = annotate_id(m, id, cfg);
+		drop = annotate_ids(m, &ids, cfg);
 		missing = !drop;
 		nr_missing += missing;
 	}
@@ -81,20 +171,57 @@ static size_t annotate_lines(struct map *m, FILE *f, const struct config *cfg)
 	return nr_missing;
 }
 
-static int annotate(struct map *m, const struct config *cfg)
+/* Each different stack of a trace once, with the number of times that it is there. */
+static void count_lines(struct map *m, FILE *f, struct map *whole)
+{
+	size_t room = 0, nr_missing = 0, nr_full = 0, i;
+	struct intern seen = {};
+	struct stack_ids ids;
+	struct stack stack;
+	char *line = NULL;
+	char *p;
+
+	while (getline(&line, &room, f) >= 0) {
+		nr_full += !!strstr(line, ": <stack trace>");
+		p = ids_of_line(line, &ids);
+		if (!p)
+			continue;
+		if (!join_parts(m, &ids, &stack)) {
+			nr_missing++;
+			continue;
+		}
+		*strchr(p, '>') = '\0';
+		i = intern(&seen, p);
+		if (i == whole->nr_stacks) {
+			whole->stacks = grow(whole->stacks, &whole->room_stacks, i + 1,
+					     sizeof(*whole->stacks));
+			stack.id = i;
+			whole->stacks[whole->nr_stacks++] = stack;
+			m->nr_ips += stack.nr;
+		}
+		whole->stacks[i].ref += whole->stacks[i].ref < UINT32_MAX;
+	}
+	if (nr_missing)
+		note("%zu ids are not in %s", nr_missing, m->name);
+	if (nr_full)
+		note("%zu stacks that the map had no space for are left out", nr_full);
+	intern_free(&seen);
+	free(line);
+}
+
+static FILE *open_trace(const struct config *cfg)
 {
 	FILE *f = strcmp(cfg->trace, "-") ? fopen(cfg->trace, "re") : stdin;
-	size_t nr_missing;
+
+	if (!f)
+		complain("%s: %s", cfg->trace, strerror(errno));
+	return f;
+}
+
+static int close_trace(FILE *f, const struct config *cfg)
+{
 	int ret = 0;
 
-	if (!f) {
-		complain("%s: %s", cfg->trace, strerror(errno));
-		return 1;
-	}
-	sort_stacks(m, SORT_ID);
-	nr_missing = annotate_lines(m, f, cfg);
-	if (nr_missing)
-		note("%s: %zu ids are not in %s", cfg->trace, nr_missing, m->name);
 	if (ferror(f)) {
 		complain("%s: %s", cfg->trace, strerror(errno));
 		ret = 1;
@@ -102,4 +229,35 @@ static int annotate(struct map *m, const struct config *cfg)
 	if (f != stdin)
 		fclose(f);
 	return ret;
+}
+
+/* Puts the stacks of the trace in the place of those of the map. */
+static int take_stacks_of_trace(struct map *m, const struct config *cfg)
+{
+	FILE *f = open_trace(cfg);
+	struct map whole = {};
+
+	if (!f)
+		return 1;
+	sort_stacks(m, SORT_ID);
+	count_lines(m, f, &whole);
+	free(m->stacks);
+	m->stacks = whole.stacks;
+	m->nr_stacks = whole.nr_stacks;
+	m->room_stacks = whole.room_stacks;
+	return close_trace(f, cfg);
+}
+
+static int annotate(struct map *m, const struct config *cfg)
+{
+	FILE *f = open_trace(cfg);
+	size_t nr_missing;
+
+	if (!f)
+		return 1;
+	sort_stacks(m, SORT_ID);
+	nr_missing = annotate_lines(m, f, cfg);
+	if (nr_missing)
+		note("%s: %zu ids are not in %s", cfg->trace, nr_missing, m->name);
+	return close_trace(f, cfg);
 }

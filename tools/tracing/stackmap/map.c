@@ -149,6 +149,13 @@ static int section_release(struct reader *r, u64 start, u32 len)
 	return get(r, r->map->release, len, "the kernel release");
 }
 
+static int section_split(struct reader *r, u64 start, u32 len)
+{
+	if (len != sizeof(r->map->split))
+		return damaged(r, start + 4, "the number of split stacks has %u bytes, not 8", len);
+	return get_longs(r, &r->map->split, 1, "the number of split stacks");
+}
+
 /* A section that a newer kernel added is no reason to refuse the stacks before it. */
 static int section_unknown(struct reader *r, u64 start, u32 type, u32 len)
 {
@@ -175,6 +182,9 @@ static int read_section(struct reader *r)
 		break;
 	case 3:
 		ret = section_release(r, start, head[1]);
+		break;
+	case 4:
+		ret = section_split(r, start, head[1]);
 		break;
 	default:
 		ret = section_unknown(r, start, head[0], head[1]);

@@ -84,6 +84,8 @@ static void print_shares(struct map *m)
 		saturated += m->stacks[i].ref == UINT32_MAX;
 	}
 	printf("references: %llu\n", all);
+	if (m->split)
+		printf("split by interrupts: %llu\n", m->split);
 	printf("top 10 hold: %.1f%%\n", all ? 100.0 * top / all : 0.0);
 	if (saturated)
 		printf("counts at their limit: %zu (the references are more)\n", saturated);

@@ -25,6 +25,7 @@
 #define MAX_SECTIONS	1024
 #define MAX_BUILD_ID	64
 #define MAX_RELEASE	256
+#define MAX_PARTS	8		/* of a stack that was split; the kernel makes 4 */
 
 #define TRAMPOLINE_MARKER	0x7fffffff	/* the kernel's FTRACE_TRAMPOLINE_MARKER */
 
@@ -74,6 +75,7 @@ struct map {
 	u64		*ips;
 	size_t		nr_ips;
 	size_t		room_ips;
+	u64		split;		/* section 4: how many stacks the kernel has split */
 	u64		text;		/* section 1, 0 if there is none */
 	unsigned char	build_id[MAX_BUILD_ID];
 	size_t		build_id_len;

@@ -13,7 +13,7 @@ import sys
 
 MAGIC = 0x464D5342
 MARKER = 0x7FFFFFFF
-TEXT, BUILD_ID, RELEASE = 1, 2, 3
+TEXT, BUILD_ID, RELEASE, SPLIT = 1, 2, 3, 4
 
 
 def record(stack_id, ref, ips, order="<"):

@@ -460,6 +460,71 @@ class Output(Case):
         self.assertTrue(out.startswith("<stack_id 7>\n => 0x"), out)
         self.assertIn("No such file", self.run_tool("-a", "/nonexistent", path, rc=1)[1])
 
+    SPLIT_TRACE = (" bash-1 [000] d.h1. 1.000001: <stack_split 7 @ffffffff81000148 4>\n"
+                   " <idle>-0 [000] d.h1. 1.000002: <stack_split 7 @ffffffff81000148 4"
+                   " @1234 524289>\n"
+                   " bash-1 [000] d.h1. 1.000003: <stack_id 4>\n"
+                   " => what the kernel said\n")
+
+    def test_annotate_joins_parts(self):
+        path = self.file("map", golden_map("be64"))
+        seven = " => schedule+0x0/0x80\n => do_exit+0xe0/0xe0\n => schedule+0x48/0x80\n"
+        hit, four = " => schedule+0x48/0x80\n", " => weak_one+0x0/0x80\n"
+        other = " => do_exit+0x7f/0xe0\n => [FTRACE TRAMPOLINE]\n => _text+0x20/0x20\n"
+        # Behind the first part, what was a leaf is a return address.
+        behind = " => schedule+0x80/0x80\n"
+        lines = self.SPLIT_TRACE.splitlines(True)
+        out = self.run_tool("-k", KALLSYMS, "-a", "-", path, stdin=self.SPLIT_TRACE.encode())[0]
+        self.assertEqual(out, lines[0] + seven + hit + behind + lines[1] + seven + hit + behind +
+                         " => 0x1234\n" + other + lines[2] + four)
+        # As libtraceevent prints it, and a part that the map does not have.
+        for text, want in [("stack_split: <stack_split 7 @ffffffff81000148 4 @0 -1 @0 -1>\n",
+                            seven + hit + behind),
+                           ("x: <stack_split 7 @ffffffff81000148 5> (stale)\n",
+                            " => [not in this map]\n")]:
+            out = self.run_tool("-q", "-k", KALLSYMS, "-a", "-", path, stdin=text.encode())[0]
+            self.assertEqual(out, text + want)
+
+    def test_annotate_odd_splits(self):
+        path = self.file("map", golden_map("le64"))
+        many = "".join(f" @{i:x} 7" for i in range(1, 20))
+        for text in ["<stack_split ", "<stack_split 7>\n", "<stack_split 7 @>\n",
+                     "<stack_split 7 @12>\n", "<stack_split 7 @12 >\n", "<stack_split 7 @12 7",
+                     "<stack_split 7 12 7>\n", "<stack_split 7 @-1 7>\n",
+                     "<stack_split 7 @11111111111111111 7>\n", "<stack_split 7 @0 -1>\n",
+                     "<stack_id 7 @12 7>\n", f"<stack_split 7{many}>\n"]:
+            for mode in [[], ["-F"]]:
+                out = self.run_tool("-q", *mode, "-a", "-", path, stdin=text.encode())[0]
+                self.assertEqual(out, "" if mode else text)
+
+    def test_folded_from_a_trace(self):
+        path = self.file("map", golden_map("le64"))
+        text = self.SPLIT_TRACE + self.SPLIT_TRACE.splitlines(True)[0]
+        text += " bash-1 [000] d.h1. 1.000004: <stack trace>\n => schedule\n"
+        text += " bash-1 [000] d.h1. 1.000005: <stack_id 99> (stale)\n"
+        args = ["-k", KALLSYMS, "-F", "-a", "-", path]
+        out, err = self.run_tool(*args, stdin=text.encode())
+        whole = "schedule;schedule;schedule;do_exit;schedule"
+        self.assertEqual(out, f"{whole} 2\n_text;[FTRACE_TRAMPOLINE];do_exit;0x1234;{whole} 1\n"
+                         "weak_one 1\n")
+        self.assertIn("1 ids are not in", err)
+        self.assertIn("1 stacks that the map had no space for", err)
+        out = self.run_tool("-q", "--min-ref", "2", *args, stdin=text.encode())[0]
+        self.assertEqual(out, f"{whole} 2\n")
+        out = self.run_tool("-q", "-k", KALLSYMS, "-S", "-a", "-", path, stdin=text.encode())[0]
+        self.assertEqual(json.loads(out)["profiles"][0]["weights"], [2, 1, 1])
+
+    def test_parts_stand_alone(self):
+        for order in "<>":
+            split = (mkmap.SPLIT, struct.pack(f"{order}Q", 5))
+            path = self.file("map", mkmap.make([(7, 1, [TEXT])], [split], order))
+            for mode in [["-F"], ["-j"], []]:
+                self.assertIn("5 stacks are split", self.run_tool(*mode, path)[1])
+            self.assertNotIn("split", self.run_tool("-a", "-", path)[1])
+            self.assertIn("split by interrupts: 5\n", self.run_tool("-s", path)[0])
+        data = mkmap.make([], [(mkmap.SPLIT, bytes(4))])
+        self.refuse(data, 20, "split stacks has 4 bytes")
+
     def test_diff(self):
         a, b, c, d = ([TEXT + i, TEXT + 0x21] for i in (0x101, 0x102, 0x103, 0x104))
         old = self.file("old", mkmap.make([(1, 10, a), (2, 7, b), (3, 5, c)]))
@@ -515,7 +580,7 @@ class Usage(Case):
                      ["--sort", "name", "-"], ["--grep", "(", "-"], ["-F", "-j", "-"],
                      ["a", "b"], ["--lines", "-"], ["-i", "../x"], ["-i", "x", "file"],
                      ["--min-ref", "4294967296", "-"], ["--text-base", "zz", "-"],
-                     ["--annotate", "-", "-"]]:
+                     ["--annotate", "-", "-"], ["-j", "-a", "x", "-"]]:
             out, err = self.run_tool(*args, rc=2)
             self.assertEqual(out, "")
             self.assertTrue(err)

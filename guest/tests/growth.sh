@@ -1,0 +1,193 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# How the map grows under sched, irq and timer events and load: two instances record them at the
+# same time, one with its stacks split where interrupts have hit and one without. Then the bytes
+# that a stack takes in the ring buffer, split and full. Leaves growth.txt, growth.csv and
+# growth.svg in /out.
+# Usage: growth.sh [seconds [permille that the split map may gain of what the other one gains]]
+# timeout: 400
+# out: build/growth
+. /guest/lib.sh
+
+seconds=${1:-60}
+limit=${2:-50}
+steps=10
+param=/sys/module/ftrace_stackmap/parameters
+flat=instances/growth_flat
+split=instances/growth_split
+
+load() {
+	i=0
+	while [ -e "$TMPDIR/run" ]; do
+		i=$((i + 1))
+		dd if=/dev/zero of=/dev/null bs=64k count=500
+		dd if=/dev/zero of="$TMPDIR/file.$1" bs=1k count=200
+		for f in /proc/[0-9]*/stat /proc/[0-9]*/maps; do
+			read -r _ < "$f" || true
+		done
+		echo a b c | sort | cat > "$TMPDIR/pipe.$1"
+		[ $((i % 10)) -gt 0 ] || sleep .01
+	done 2> /dev/null
+}
+
+start_load() {
+	touch "$TMPDIR/run"
+	for i in 1 2 3 4; do
+		load $i &
+	done
+}
+
+stop_load() {
+	rm "$TMPDIR/run"
+	wait
+}
+
+instance() { # name, bits, split
+	set_opt $param/bits "$2"
+	echo "$3" > $param/split
+	make_instance "$1"
+	echo 0 > "instances/$1/tracing_on"
+	echo 1 > "instances/$1/options/stackmap"
+	echo 1 > "instances/$1/options/stacktrace"
+}
+
+record() { # event...
+	for i in $flat $split; do
+		echo > $i/trace
+		for e in "$@"; do
+			echo 1 > "$i/events/$e/enable"
+		done
+		echo 1 > $i/tracing_on
+	done
+}
+
+stop() {
+	for i in $flat $split; do
+		echo 0 > $i/tracing_on
+		echo 0 > $i/events/enable
+	done
+	settle
+}
+
+instance growth_flat 18 0
+instance growth_split 14 1
+record sched irq timer
+start_load
+echo "step,seconds,flat,split" > /out/growth.csv
+n=0
+while [ $n -lt $steps ]; do
+	sleep $((seconds / steps))
+	n=$((n + 1))
+	echo "$n,$((n * seconds / steps)),$(stat_of entries $flat),$(stat_of entries $split)" \
+		>> /out/growth.csv
+done
+stop_load
+stop
+
+awk -F, 'NR == 1 {
+	printf "%8s %12s %10s %12s %10s\n", "seconds", "not split", "gained", "split", "gained"
+	next
+}
+{
+	printf "%8d %12d %10d %12d %10d\n", $2, $3, $3 - flat, $4, $4 - split
+	flat = $3
+	split = $4
+}' /out/growth.csv | tee /out/growth.txt
+echo
+echo "not split:"
+cat $flat/stack_map_stat
+echo "split:"
+cat $split/stack_map_stat
+for i in $flat $split; do
+	test "$(stat_of drops $i)" -eq 0 || fail "the map of $i was full"
+	check_map $i
+done
+test "$(stat_of split $flat)" -eq 0 || fail "stacks were split, with split=0"
+
+awk -F, -v unit=$((seconds / steps)) 'function y(v) { return 380 - 340 * v / max }
+function line(column, colour, text,   i) {
+	printf "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\" points=\"60,380", colour
+	for (i = 1; i <= n; i++)
+		printf " %d,%d", 60 + 480 * i / n, y(v[column, i])
+	printf "\"/>\n<text x=\"545\" y=\"%d\" fill=\"%s\">%s</text>\n", y(v[column, n]) + 4, colour, text
+}
+NR > 1 {
+	n++
+	at[n] = $2
+	v[3, n] = $3
+	v[4, n] = $4
+	if ($3 > max)
+		max = $3
+}
+END {
+	print "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"640\" height=\"420\" font-family=\"sans-serif\" font-size=\"12\">"
+	print "<rect width=\"640\" height=\"420\" fill=\"white\"/>"
+	print "<text x=\"60\" y=\"20\">distinct stacks in the map over seconds of sched, irq and timer events</text>"
+	print "<path d=\"M60 40V380H540\" fill=\"none\" stroke=\"black\"/>"
+	for (i = 1; i <= n; i++)
+		printf "<text x=\"%d\" y=\"396\" text-anchor=\"middle\">%d</text>\n", 60 + 480 * i / n, at[i]
+	for (i = 0; i <= 4; i++)
+		printf "<text x=\"55\" y=\"%d\" text-anchor=\"end\">%d</text>\n", y(max * i / 4) + 4, max * i / 4
+	line(3, "#c03030", "not split")
+	line(4, "#3050c0", "split")
+	print "</svg>"
+}' /out/growth.csv > /out/growth.svg
+
+awk -F, -v limit="$limit" 'NR == 2 { flat = $3; split = $4 }
+END {
+	gained = $3 - flat
+	printf "after the first tenth: %d stacks not split, %d split, %.2f %%\n", gained, $4 - split,
+		gained ? 100 * ($4 - split) / gained : 100
+	exit !(gained > 100 && 1000 * ($4 - split) <= limit * gained)
+}' /out/growth.csv || fail "the split map grows, too"
+
+# The same sched_switch events with full stacks and with the map. An event takes 4 bytes more than
+# its fields, 8 if these are more than 112: 16 and 8 for each frame (full), 12 (an id), or 24 and 8
+# for each address (split). That is to be what the buffer holds.
+echo 0 > $flat/options/stackmap
+echo reset > $split/stack_map
+for i in $flat $split; do
+	echo 16384 > $i/buffer_size_kb
+done
+record sched/sched_switch
+start_load
+sleep 10
+stop_load
+stop
+for i in $flat $split; do
+	test "$(lost_events $i)" -eq 0 || fail "the buffer is too small"
+done
+size=$(awk '/offset:/ { sub(/.*offset:/, ""); n = $1 + 0; sub(/.*size:/, ""); n += $1 } END { print n }' \
+	events/sched/sched_switch/format)
+bytes_of() {
+	cat "$1"/per_cpu/cpu*/stats | awk '/^bytes:/ { n += $2 } END { print n }'
+}
+bytes_flat=$(bytes_of $flat)
+bytes_split=$(bytes_of $split)
+awk -v size="$size" -v bytes_flat="$bytes_flat" -v bytes_split="$bytes_split" '
+function flush() {
+	if (kind == "split") {
+		full_of_split += 16 + 8 * frames + (frames > 12 ? 8 : 4)
+		split_frames += frames
+	}
+	kind = ""
+	frames = 0
+}
+/^ => / { frames++; next }
+{ flush() }
+/: sched_switch: / { events++; expected += size + 4 }
+/: <stack_id [0-9]+>$/ { kind = "id"; ids++; expected += 16 }
+/: <stack_split / { kind = "split"; splits++; gsub(/[^@]/, ""); split_bytes += 28 + 8 * length($0) }
+END {
+	flush()
+	expected += split_bytes
+	printf "sched_switch events: %d, %d with a split stack (%.1f frames)\n", events, splits,
+		splits ? split_frames / splits : 0
+	if (splits)
+		printf "bytes for a split stack: %.1f, as a full one: %.1f\n", split_bytes / splits,
+			full_of_split / splits
+	printf "bytes for an event and its stack, in the buffer: %.1f, with full stacks: %.1f\n",
+		bytes_split / events, bytes_flat / events
+	printf "bytes that the events make up: %d, in the buffer: %d\n", expected, bytes_split
+	exit !(splits > 10 && expected <= bytes_split && bytes_split < 1.05 * expected)
+}' $split/trace | tee -a /out/growth.txt || fail "the bytes are others"
