@@ -274,7 +274,7 @@ static int show(struct map *m, struct map *old, enum mode mode, const struct con
 	int ret = 0;
 
 	if (m->split && !cfg->trace && mode != MODE_SUMMARY)
-		note("%llu stacks are split by interrupts, their parts stand alone (see --annotate)",
+		note("%llu stacks are split by interrupts; parts stand alone (see --annotate)",
 		     m->split);
 	switch (mode) {
 	case MODE_ANNOTATE:
