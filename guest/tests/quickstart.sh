@@ -35,9 +35,9 @@ grep -q ': <stack_id [0-9]*>$' "$TMPDIR/out" || fail "no id is shown"
 grep -q '^ => ' "$TMPDIR/out" || fail "no frame is shown"
 grep -q '^successes: [1-9]' "$TMPDIR/out" || fail "no statistics are shown"
 grep -q '^  \[0\] ' "$TMPDIR/out" || fail "no stack of stack_map is shown"
-type_in "$TMPDIR/undo" "$TMPDIR/out"
-
+# Whoever types goes on where the first commands have led.
 cd /sys/kernel/tracing
+type_in "$TMPDIR/undo" "$TMPDIR/out"
 [ "$(stat_of memory)" -eq 0 ] || fail "memory is left"
 [ "$(cat options/stackmap) $(cat options/stacktrace) $(cat events/enable) $(cat tracing_on)" = "0 0 0 1" ] ||
 	fail "not everything is as it was"

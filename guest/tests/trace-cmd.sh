@@ -61,7 +61,9 @@ comm -23 "$TMPDIR/taken" "$TMPDIR/known" > "$TMPDIR/lost"
 
 echo "an instance"
 trace-cmd reset > /dev/null
-trace-cmd record -q -o "$TMPDIR/instance.dat" -B stackmap_tc -e sched:sched_switch -O stacktrace -O stackmap \
+# It names its temporary files after nothing, in the current directory.
+cd "$TMPDIR"
+trace-cmd record -q -o instance.dat -B stackmap_tc -e sched:sched_switch -O stacktrace -O stackmap \
 	ls -lR /proc/self/task > /dev/null
-trace-cmd report -q -i "$TMPDIR/instance.dat" > "$TMPDIR/report" 2> /dev/null
+trace-cmd report -q -i instance.dat > "$TMPDIR/report" 2> /dev/null
 understood "$TMPDIR/report"
