@@ -47,6 +47,7 @@ extern const struct bench_peer bench_bpf;
 u64 bench_now(void);
 void bench_maps(unsigned int reps);
 void bench_load(unsigned int reps);
+void bench_split(unsigned int reps);
 
 /* As in reality, most frames are common to all stacks. */
 static __always_inline void bench_stack(struct bench *b, unsigned int no)

@@ -37,8 +37,10 @@ u64 bench_now(void)
 
 static int __init bench_start(void)
 {
-	if (IS_ENABLED(CONFIG_FTRACE_STACKMAP) && bench_with_maps)
+	if (IS_ENABLED(CONFIG_FTRACE_STACKMAP) && bench_with_maps) {
+		bench_split(clamp(bench_reps, 1U, BENCH_MAX_REPS));
 		bench_maps(clamp(bench_reps, 1U, BENCH_MAX_REPS));
+	}
 	bench_load(bench_load_reps);
 	pr_info("BENCH end\n");
 	kernel_power_off();

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What it costs to look where a stack is to be split, and to split it: the event
+ * of one hot stack, by its id without the look, with it, and by two ids.
+ */
+#include <linux/preempt.h>
+#include <linux/printk.h>
+#include <linux/sched.h>
+#include <linux/sort.h>
+
+#include "bench.h"
+#include "trace.h"
+#include "trace_stackmap.h"
+
+#define BENCH_CALLS	20000
+
+static const char *const bench_split_names[] = {
+	"event, not looked at", "event, one part", "event, split in two",
+};
+
+#define BENCH_VARIANTS	ARRAY_SIZE(bench_split_names)
+
+/* Beside all frames, but as near to them as the real one. */
+#define BENCH_ENTRY	(BENCH_TEXT - 0x1000)
+#define BENCH_ENTRY_SIZE 0x1000
+
+static u64 bench_took[BENCH_VARIANTS][BENCH_MAX_REPS];
+static struct trace_array *bench_tr[BENCH_VARIANTS];
+static unsigned long bench_ips[BENCH_VARIANTS][BENCH_MAX_DEPTH];
+
+static int bench_cmp_took(const void *a, const void *b)
+{
+	u64 x = *(const u64 *)a, y = *(const u64 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static int bench_split_setup(unsigned int variant)
+{
+	static const char *const names[] = { "split_none", "split_one", "split_two" };
+	struct ftrace_stackmap *map;
+	struct trace_array *tr;
+	char option[] = "stackmap";
+	u32 seed = 7;
+	int ret;
+
+	tr = trace_array_get_by_name(names[variant], NULL);
+	if (!tr)
+		return -ENOMEM;
+	bench_tr[variant] = tr;
+	ret = tracing_set_clock(tr, "counter") ?: trace_set_options(tr, option);
+	if (ret)
+		return ret;
+
+	map = rcu_access_pointer(tr->stackmap);
+	map->entry_start = BENCH_ENTRY;
+	map->entry_size = variant ? BENCH_ENTRY_SIZE : 0;
+	for (int i = 0; i < BENCH_MAX_DEPTH; i++)
+		bench_ips[variant][i] = BENCH_TEXT + bench_random(&seed, 0x1000000);
+	return 0;
+}
+
+static u64 bench_split_time(unsigned int variant, unsigned int depth)
+{
+	struct trace_array *tr = bench_tr[variant];
+	u64 start;
+
+	preempt_disable();
+	start = bench_now();
+	for (int i = 0; i < BENCH_CALLS; i++) {
+		trace_record_stack(tr, tr->array_buffer.buffer, 0, bench_ips[variant], depth);
+		barrier();
+	}
+	start = bench_now() - start;
+	preempt_enable();
+	cond_resched();
+	return start * 100 / BENCH_CALLS;
+}
+
+static void bench_split_depth(unsigned int reps, unsigned int depth)
+{
+	unsigned long *entry = &bench_ips[BENCH_VARIANTS - 1][depth / 2 - 1], kept = *entry;
+	u64 *took;
+
+	*entry = BENCH_ENTRY;
+	for (int rep = 0; rep < reps; rep++)
+		for (int i = 0; i < BENCH_VARIANTS; i++)
+			bench_took[i][rep] = bench_split_time(i, depth);
+	*entry = kept;
+
+	for (int i = 0; i < BENCH_VARIANTS; i++) {
+		took = bench_took[i];
+		sort(took, reps, sizeof(*took), bench_cmp_took, NULL);
+		pr_info("BENCH split,\"%s\",%u,1,1,%llu,%llu\n", bench_split_names[i], depth,
+			took[0], took[reps / 2]);
+	}
+}
+
+void bench_split(unsigned int reps)
+{
+	for (int i = 0; i < BENCH_VARIANTS; i++)
+		if (bench_split_setup(i))
+			return;
+	for (unsigned int depth = 4; depth <= BENCH_MAX_DEPTH; depth *= 2)
+		bench_split_depth(reps, depth);
+	for (int i = 0; i < BENCH_VARIANTS; i++) {
+		trace_array_put(bench_tr[i]);
+		trace_array_destroy(bench_tr[i]);
+	}
+}
