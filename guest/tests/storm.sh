@@ -16,8 +16,11 @@ seconds=${1:-${STORM_SECONDS:-60}}
 storm=$TMPDIR
 pids=
 
-# The function tracer has a filter: QEMU's threads, one a CPU, are what makes these races real,
-# and a guest under them does not survive the patching of all functions at once.
+# QEMU's threads, one a CPU, are what makes these races real. Under them a guest does not survive
+# much patching of its code: now and then a CPU executes a breakpoint that is no longer there. So
+# the function tracer has a filter, and two anchors, instances that trace the same but record
+# nothing, are there from the start to the end: function entries and tracepoints that have two
+# users look the same whoever else comes and goes.
 hot='vfs_* do_sys_* ksys_* pipe_* path_* lookup_* dup_* copy_* do_exit do_wait* wait_* handle_mm_fault
 	dput mntput* fput* anon_vma_* unmap_* free_p* wake_up_* kmem_cache_free'
 
@@ -27,6 +30,15 @@ filter() { # dir
 	done
 	echo '*rcu*' '*lock*' > "$1/set_ftrace_notrace"
 } 2> /dev/null
+
+anchor() { # name
+	mkdir "instances/$1"
+	echo 0 > "instances/$1/tracing_on"
+	filter "instances/$1"
+	echo function > "instances/$1/current_tracer"
+	echo 1 > "instances/$1/events/kmem/enable"
+	echo 1 > "instances/$1/events/sched/enable"
+}
 
 # start NAME COMMAND...: the command again and again until the storm is over.
 start() {
@@ -112,7 +124,8 @@ instance() { # name
 	echo 1 > "$dir/events/sched/enable"
 	echo 1 > "$dir/events/kmem/enable"
 	if [ $((n % 3)) -eq 0 ]; then
-		echo 'vfs_*' 'kmem_cache_*' > "$dir/set_ftrace_filter"
+		echo 'vfs_*' > "$dir/set_ftrace_filter"
+		echo '*rcu*' '*lock*' > "$dir/set_ftrace_notrace"
 		echo 1 > "$dir/options/func_stack_trace"
 		echo function > "$dir/current_tracer"
 	fi
@@ -149,6 +162,8 @@ where() { # pid
 touch "$storm/run"
 set_opt buffer_size_kb 256
 set_opt /sys/module/ftrace_stackmap/parameters/bits 11
+anchor anchor1
+anchor anchor2
 stackmap_on
 set_opt options/func_stack_trace 1
 filter .
@@ -198,8 +213,10 @@ done
 stop_recording
 echo nop > current_tracer
 echo 0 > events/enable
-for i in instances/storm*; do
-	[ ! -d "$i" ] || rmdir "$i"
+for i in instances/anchor* instances/storm*; do
+	[ -d "$i" ] || continue
+	echo nop > "$i/current_tracer"
+	rmdir "$i"
 done
 settle
 cat stack_map_stat
