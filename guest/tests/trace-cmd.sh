@@ -15,13 +15,16 @@ grep -qx "name: stack_id" events/ftrace/stack_id/format || fail "the format has 
 
 command -v trace-cmd > /dev/null || skip "there is no trace-cmd here"
 
+# trace-cmd prints all places of a split stack, those that are not in use as well.
+split='<stack_split [0-9]+( @[0-9a-f]+ -?[0-9]+){3}>'
+
 # Every line of a report is an event that trace-cmd understood, or a frame of a full stack.
 understood() { # report
 	if grep -E 'FAILED|[Uu]nknown|failed to|^ *version = *$' "$1"; then
 		fail "trace-cmd does not understand something"
 	fi
-	# Without the kernel's plug-in an id stands behind "stack_id:".
-	ids=$(grep -cE 'stack_id: *<stack_id [0-9]+>$' "$1" || true)
+	# Without a plug-in the ids stand behind the event's name.
+	ids=$(grep -cE "stack_id: *<stack_id [0-9]+>$|stack_split: *$split\$" "$1" || true)
 	events=$(grep -c 'sched_switch: ' "$1" || true)
 	echo "$1: $events events, $ids ids"
 	[ "$ids" -ge 20 ] || fail "$ids ids in the report"
@@ -35,7 +38,7 @@ understood "$TMPDIR/report"
 [ "$ids" -eq "$events" ] || fail "$events events with $ids ids"
 # Raw words, without the print format.
 trace-cmd report -q -R -i "$TMPDIR/trace.dat" > "$TMPDIR/raw" 2> /dev/null
-[ "$(grep -cE 'stack_id: +stack_id=(0x)?[0-9a-f]+$' "$TMPDIR/raw")" -eq "$ids" ] || fail "report -R has other ids"
+[ "$(grep -cE 'stack_(id|split): +stack_id=(0x)?[0-9a-f]+' "$TMPDIR/raw")" -eq "$ids" ] || fail "report -R has other ids"
 check_map
 
 echo "start, stop, show, extract"
@@ -54,7 +57,8 @@ trace-cmd report -q -i "$TMPDIR/extract.dat" > "$TMPDIR/report" 2> /dev/null
 understood "$TMPDIR/report"
 [ "$ids" -eq "$n" ] || fail "extract has $ids ids of $n"
 # The ids that were taken away can still be looked up here.
-sed -n 's/.*<stack_id \([0-9]*\)>$/\1/p' "$TMPDIR/report" | sort -u > "$TMPDIR/taken"
+grep -oE "<stack_id [0-9]+>|$split" "$TMPDIR/report" |
+	awk '{ for (i = 2; i <= NF; i += 2) if ($i + 0 >= 0) print $i + 0 }' | sort -u > "$TMPDIR/taken"
 sed -n 's/^stack_id \([0-9]*\) .*/\1/p' stack_map | sort > "$TMPDIR/known"
 comm -23 "$TMPDIR/taken" "$TMPDIR/known" > "$TMPDIR/lost"
 [ ! -s "$TMPDIR/lost" ] || fail "ids that the map does not have: $(head -n 3 "$TMPDIR/lost")"
