@@ -10,7 +10,7 @@
 . /guest/lib.sh
 
 seconds=${1:-60}
-limit=${2:-50}
+limit=${2:-100}
 steps=10
 param=/sys/module/ftrace_stackmap/parameters
 flat=instances/growth_flat
