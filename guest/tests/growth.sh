@@ -16,31 +16,33 @@ param=/sys/module/ftrace_stackmap/parameters
 flat=instances/growth_flat
 split=instances/growth_split
 
-load() {
-	i=0
-	while [ -e "$TMPDIR/run" ]; do
-		i=$((i + 1))
-		dd if=/dev/zero of=/dev/null bs=64k count=500
-		dd if=/dev/zero of="$TMPDIR/file.$1" bs=1k count=200
-		for f in /proc/[0-9]*/stat /proc/[0-9]*/maps; do
-			read -r _ < "$f" || true
-		done
-		echo a b c | sort | cat > "$TMPDIR/pipe.$1"
-		[ $((i % 10)) -gt 0 ] || sleep .01
-	done 2> /dev/null
-}
-
+# Processes that last, as on a machine in service. With fork and exec all the time the kernel's call
+# paths are so many that a recording meets new ones for hours, interrupts or not.
 start_load() {
-	touch "$TMPDIR/run"
-	for i in 1 2 3 4; do
-		load $i &
+	dd if=/dev/zero of=/dev/null bs=64k &
+	pids=$!
+	{ yes | cat > /dev/null; } &
+	pids="$pids $!"
+	for i in 1 2; do
+		mkfifo "$TMPDIR/wait.$i"
+		(
+			exec 3<> "$TMPDIR/wait.$i"
+			while :; do
+				read -r _ < /proc/self/stat
+				echo "some text" > "$TMPDIR/file.$i"
+				read -r -t .01 _ <&3 || true
+			done
+		) &
+		pids="$pids $!"
 	done
-}
+} 2> /dev/null
 
 stop_load() {
-	rm "$TMPDIR/run"
-	wait
-}
+	# shellcheck disable=SC2086 # a list
+	kill $pids
+	pkill yes || true
+	wait || true
+} 2> /dev/null
 
 instance() { # name, bits, split
 	set_opt $param/bits "$2"
