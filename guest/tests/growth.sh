@@ -1,4 +1,4 @@
-#!/bin/sh
+#!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # How the map grows under sched, irq and timer events and load: two instances record them at the
 # same time, one with its stacks split where interrupts have hit and one without. Then the bytes
