@@ -67,24 +67,47 @@ static unsigned long stackmap_mix(unsigned long hash, unsigned long ip)
 	return (hash ^ ip) * GOLDEN_RATIO_PRIME;
 }
 
+static bool stackmap_in_entry(const struct ftrace_stackmap *map, unsigned long ip)
+{
+	return ip - map->entry_start < map->entry_size;
+}
+
 /*
  * Most of a hit would be spent in jhash2(). What collides is compared, so this
  * one only has to spread: one multiplication a frame, in two independent chains,
  * since a CPU can start one before the other is done.
+ *
+ * Ends behind the first of the @look first frames that is one of the entry code,
+ * and sets *@nr to what it has come to. To look here, beside the multiplications,
+ * costs next to nothing.
  */
-static u32 stackmap_hash(const unsigned long *ips, unsigned int nr)
+static __always_inline u32 stackmap_hash_part(const struct ftrace_stackmap *map,
+					      const unsigned long *ips, unsigned int *nr,
+					      unsigned int look)
 {
-	unsigned long even = nr, odd = 0;
+	unsigned long even = 0, odd = 0;
 	unsigned int i;
 
-	for (i = 0; i + 1 < nr; i += 2) {
+	for (i = 0; i + 1 < look; i += 2) {
+		if (unlikely(stackmap_in_entry(map, ips[i]) | stackmap_in_entry(map, ips[i + 1])))
+			break;
 		even = stackmap_mix(even, ips[i]);
 		odd = stackmap_mix(odd, ips[i + 1]);
 	}
-	if (i < nr)
+
+	if (i < look && stackmap_in_entry(map, ips[i]))
+		*nr = i + 1;
+	else if (i + 1 < look)
+		*nr = i + 2;
+
+	for (; i + 1 < *nr; i += 2) {
+		even = stackmap_mix(even, ips[i]);
+		odd = stackmap_mix(odd, ips[i + 1]);
+	}
+	if (i < *nr)
 		even = stackmap_mix(even, ips[i]);
 
-	even = stackmap_mix(even, odd);
+	even = stackmap_mix(even + *nr, odd);
 	return even ^ (even >> (BITS_PER_LONG / 2));
 }
 
@@ -315,11 +338,31 @@ int __ftrace_stackmap_get_id(struct ftrace_stackmap *map, const unsigned long *i
  */
 int ftrace_stackmap_get_id(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr)
 {
-	return __ftrace_stackmap_get_id(map, ips, nr, stackmap_hash(ips, nr));
+	return __ftrace_stackmap_get_id(map, ips, nr, stackmap_hash_part(map, ips, &nr, 0));
+}
+
+static __always_inline void stackmap_find_parts(const struct ftrace_stackmap *map,
+						const unsigned long *ips, unsigned int nr,
+						struct stackmap_parts *parts)
+{
+	unsigned int first = 0, n = 0, end, look;
+
+	do {
+		end = nr - first;
+		/* Two frames must follow, the instruction that was hit and its caller. */
+		look = n < STACKMAP_PARTS - 1 && end > 2 ? end - 2 : 0;
+		parts->first[n] = first;
+		parts->hash[n++] = stackmap_hash_part(map, ips + first, &end, look);
+		/* That instruction may be one of the entry code, and is in no part. */
+		first += end + 1;
+	} while (first < nr);
+
+	parts->first[n] = first;
+	parts->nr = n;
 }
 
 /**
- * ftrace_stackmap_find_parts - look where a stack is to be split
+ * ftrace_stackmap_find_parts - look where a stack is to be split, and hash the parts
  * @map: the map
  * @ips: the frames, innermost first
  * @nr: number of frames
@@ -332,22 +375,7 @@ int ftrace_stackmap_get_id(struct ftrace_stackmap *map, const unsigned long *ips
 void ftrace_stackmap_find_parts(const struct ftrace_stackmap *map, const unsigned long *ips,
 				unsigned int nr, struct stackmap_parts *parts)
 {
-	const unsigned long start = map->entry_start, size = map->entry_size;
-	unsigned int n = 0;
-
-	parts->first[0] = 0;
-	/* Two frames must follow, the instruction that was hit and its caller. */
-	for (unsigned int i = 0; size && i + 2 < nr; i++) {
-		if (likely(ips[i] - start >= size))
-			continue;
-		parts->first[++n] = i + 2;
-		if (n == STACKMAP_PARTS - 1)
-			break;
-		/* That instruction may be one of the entry code. */
-		i++;
-	}
-	parts->first[++n] = nr + 1;
-	parts->nr = n;
+	stackmap_find_parts(map, ips, nr, parts);
 }
 
 /* Number of frames of part @i. */
@@ -380,8 +408,7 @@ int ftrace_stackmap_get_ids(struct ftrace_stackmap *map, const unsigned long *ip
 	for (unsigned int i = 0; i < parts->nr; i++) {
 		part = ips + parts->first[i];
 		nr = stackmap_part_nr(parts, i);
-		ids[i] = stackmap_find_or_insert(map, part, nr, stackmap_hash(part, nr),
-						 &why);
+		ids[i] = stackmap_find_or_insert(map, part, nr, parts->hash[i], &why);
 		if (ids[i] < 0) {
 			local_inc(&cpu->drops[why]);
 			return ids[i];
@@ -450,7 +477,7 @@ bool ftrace_stackmap_record(struct ftrace_stackmap *map, struct trace_buffer *bu
 	struct stackmap_parts parts;
 	int id;
 
-	ftrace_stackmap_find_parts(map, ips, nr, &parts);
+	stackmap_find_parts(map, ips, nr, &parts);
 	if (parts.nr > 1)
 		return stackmap_record_split(map, buffer, trace_ctx, ips, &parts);
 
@@ -458,7 +485,7 @@ bool ftrace_stackmap_record(struct ftrace_stackmap *map, struct trace_buffer *bu
 	if (!event)
 		return true;
 
-	id = ftrace_stackmap_get_id(map, ips, nr);
+	id = __ftrace_stackmap_get_id(map, ips, nr, parts.hash[0]);
 	if (id < 0) {
 		ring_buffer_discard_commit(buffer, event);
 		return false;

@@ -178,10 +178,12 @@ struct ftrace_stackmap {
  * @nr: number of parts
  * @first: index of the first frame of each part. The frame before it belongs to
  *	no part. @first[@nr] is set as if one more part followed.
+ * @hash: the hash of each part
  */
 struct stackmap_parts {
 	unsigned int		nr;
 	unsigned int		first[STACKMAP_PARTS + 1];
+	u32			hash[STACKMAP_PARTS];
 };
 
 #ifdef CONFIG_FTRACE_STACKMAP
