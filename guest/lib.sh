@@ -17,3 +17,18 @@ cd $TRACING_DIR
 [ -e options/stackmap ] || { echo "this kernel has no stack map"; exit 1; }
 # shellcheck source=/dev/null
 . /selftests/ftrace/test.d/stackmap/functions
+
+# Fills the map with frames of events, interrupts, and of a module.
+record_some() {
+	stackmap_on
+	set_opt buffer_size_kb 256
+	modprobe trace-events-sample
+	echo 1 > events/sched/sched_switch/enable
+	echo 1 > events/kmem/kmem_cache_alloc/enable
+	echo 1 > events/irq/softirq_entry/enable
+	echo 1 > events/sample-trace/enable
+	echo 1 > tracing_on
+	stackmap_work 3
+	sleep 1
+	stop_recording
+}

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # Sourced: a private apt that sees another Debian release than the machine does, without touching
-# the machine's own lists, caches or packages. The mirror is the machine's own.
+# the machine's own lists, caches or packages. The mirror is the machine's own. APTBOX_ARCH names another
+# architecture, before this is sourced.
 
-APTBOX=$BUILD/apt
+APTBOX=$BUILD/apt${APTBOX_ARCH:+-$APTBOX_ARCH}
 APTBOX_SUITES="trixie trixie-updates trixie-backports"
 
 # Prints "URI<TAB>keyring" of the main Debian archive in the machine's apt sources.
@@ -55,7 +56,8 @@ aptbox_mirror() {
 }
 
 aptbox() {
-	"$1" -o "Dir::Etc::sourcelist=$APTBOX/sources.list" -o Dir::Etc::sourceparts=/dev/null \
+	"$1" ${APTBOX_ARCH:+-o "APT::Architecture=$APTBOX_ARCH" -o "APT::Architectures::=$APTBOX_ARCH"} \
+		-o "Dir::Etc::sourcelist=$APTBOX/sources.list" -o Dir::Etc::sourceparts=/dev/null \
 		-o Dir::Etc::preferences=/dev/null -o Dir::Etc::preferencesparts=/dev/null \
 		-o "Dir::State::lists=$APTBOX/lists" -o "Dir::Cache=$APTBOX/cache" \
 		-o Dir::State::status=/dev/null -o APT::Sandbox::User="$(id -un)" \

@@ -29,6 +29,23 @@ base() {
 	fi
 }
 
+# machine FLAVOUR: sets what the scripts have to know of the machine that this kernel is for: its name
+# for the kernel, Debian's, the compiler's prefix, the file that boots, the fragments of configs/.
+# shellcheck disable=SC2034
+machine() {
+	case $1 in
+	arm64) ARCH=arm64 DEB=arm64 CROSS=aarch64-linux-gnu- IMAGE=arch/arm64/boot/Image CONFIGS=(arm64) ;;
+	i386) ARCH=i386 DEB=i386 CROSS='' IMAGE=arch/x86/boot/bzImage CONFIGS=(pc i386) ;;
+	s390x) ARCH=s390 DEB=s390x CROSS=s390x-linux-gnu- IMAGE=arch/s390/boot/bzImage CONFIGS=(s390x) ;;
+	*) ARCH=x86_64 DEB=amd64 CROSS='' IMAGE=arch/x86/boot/bzImage CONFIGS=(pc x86_64) ;;
+	esac
+}
+
+# The root file system of the guests of that Debian architecture.
+base_cpio() {
+	[ "$1" = amd64 ] && printf '%s' "$BUILD/guest/base.cpio" || printf '%s' "$BUILD/guest/base-$1.cpio"
+}
+
 # Prints the files of this repository that go into a kernel tree, each ended by a zero byte.
 overlay_files() {
 	local d dirs=()
@@ -84,4 +101,22 @@ need_packages() {
 	say "trying again with fresh package lists"
 	apt-get -q update && "${get[@]}" "${missing[@]}" ||
 		die "apt-get could not install: ${missing[*]}"
+}
+
+# Kernel complaints on a console that no test may leave there.
+splat() {
+	tr -d '\r' <"$1" | grep -aE 'WARNING: |BUG: |INFO: (task|rcu)|suspicious RCU|possible (recursive|circular)|KASAN: |Oops: |general protection'
+}
+
+# count_ftracetest LOG STATUS: adds what ftracetest counted to $passed, $failed and $skipped.
+count_ftracetest() {
+	local -A n=()
+	local key count bad
+	while read -r _ _ key count; do n[${key%%[:(]*}]=${count##* }; done < <(grep '^# of ' "$1")
+	passed=$((passed + ${n[passed]:-0} + ${n[xfailed]:-0}))
+	skipped=$((skipped + ${n[unsupported]:-0} + ${n[untested]:-0}))
+	bad=$((${n[failed]:-0} + ${n[unresolved]:-0} + ${n[undefined]:-0}))
+	# A guest that died, or a status that the counts do not explain.
+	if [ "$2" -ne 0 ] || [ -z "${n[passed]:-}" ]; then bad=$((bad > 0 ? bad : 1)); fi
+	failed=$((failed + bad))
 }

@@ -5,6 +5,7 @@
 # With the argument "save", leaves a saved map in /out, and the text of it that agrees with the kernel's.
 # timeout: 300
 . /guest/lib.sh
+. /guest/same_text.sh
 
 command -v stackmap_dump > /dev/null || skip "there is no stackmap_dump here"
 
@@ -12,54 +13,9 @@ dump() {
 	stackmap_dump -q "$@"
 }
 
-# Demands that two texts are the same line by line, but for return addresses that are the first
-# byte of a function: %pS names that function, stackmap_dump the caller that ends there.
-same_text() { # what kernel's ours
-	awk -v what="$1" 'NR == FNR { kernel[NR] = $0; n = NR; next }
-	$0 == kernel[FNR] { same++; next }
-	{
-		# schedule+0x0/0xc0 there, do_exit+0xe0/0xe0 here
-		split(kernel[FNR], k, /\+0x/)
-		split($0, o, /\+0x/)
-		split(k[2], ks, /[\/ ]/)
-		split(o[2], os, /[\/ ]/)
-		if (k[2] ~ /^0\// && os[2] == "0x" os[1]) {
-			if (!back++)
-				print what ": one byte back, for example: " kernel[FNR] " is " $0
-			next
-		}
-		print what ", line " FNR ": the kernel has " kernel[FNR] ", stackmap_dump has " $0
-		bad = 1
-		exit
-	}
-	END {
-		if (!bad && FNR != n) {
-			print what ": " n " lines of the kernel, " FNR " of stackmap_dump"
-			bad = 1
-		}
-		print what ": " same + 0 " lines the same, " back + 0 " looked up one byte back"
-		exit bad
-	}' "$2" "$3" || fail "$1"
-}
-
-# Frames of events, interrupts, and of a module.
-record() {
-	stackmap_on
-	set_opt buffer_size_kb 256
-	modprobe trace-events-sample
-	echo 1 > events/sched/sched_switch/enable
-	echo 1 > events/kmem/kmem_cache_alloc/enable
-	echo 1 > events/irq/softirq_entry/enable
-	echo 1 > events/sample-trace/enable
-	echo 1 > tracing_on
-	stackmap_work 3
-	sleep 1
-	stop_recording
-}
-
 show_frames 1
 set_opt options/sym-offset 1
-record
+record_some
 check_map
 
 # stack_map is in the order of the ids.

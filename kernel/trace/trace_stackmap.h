@@ -75,7 +75,8 @@
  * they referenced. Each CPU counts its own, and collects references in a small
  * write-back cache of (slot, count) pairs; what is evicted is added to the
  * record. Once nobody inserts, the references of all records add up to the
- * parts of all successes: the successes, and one more for each split.
+ * parts of all successes: the successes, and one more for each split. All of it
+ * is modulo the machine's word: 64 bits can't be used up, 32 bits can.
  */
 
 /* An id: 12 bits of generation above 19 bits of slot index, never negative. */
