@@ -10,7 +10,9 @@ help:
 	@echo "make demo      measure the stack map against full stacks in a booted kernel, print a table"
 	@echo "make test      every check; the last line is: N passed, N failed, N skipped"
 	@echo "               ONLY=step,step of: $$(scripts/test --steps)"
-	@echo "make test-full the same and what takes longer: the largest models, every mail of the series built"
+	@echo "make test-full the same and what takes longer: the largest models, every mail of the series built,"
+	@echo "               long guest tests, and $$(scripts/test --steps full)"
+	@echo "make test-upstream the kernel's whole ftracetest without and with the stack map, test by test"
 	@echo "make guest     SCRIPT=path [APPEND=\"kernel arguments\"] [CPUS=n] [MEM=n] [TIMEOUT=seconds]"
 	@echo "               [FLAVOUR=x86_64|debug]: run a script in the guest, end with its exit status"
 	@echo "make flamegraph records the demo's workload and draws build/flamegraph.svg from its stack map"
@@ -18,7 +20,7 @@ help:
 	@echo "make mutants   break the stack map on purpose, and see that a test notices each time"
 	@echo "make bench     measure the stack map and its rivals on User-Mode Linux: table, CSV and plot"
 	@echo "make shell     an interactive shell in the guest"
-	@echo "make kernel    source, tree and kernel (FLAVOUR=x86_64|debug|off|nofunc)"
+	@echo "make kernel    source, tree and kernel (FLAVOUR=x86_64|pristine|debug|kcsan|off|nofunc)"
 	@echo "make tree      source and tree only: the pristine kernel joined with this repository"
 	@echo "make clean     remove what was built; the downloaded source stays"
 	@echo "make distclean remove build/ whole"
@@ -36,6 +38,8 @@ test:
 	@scripts/test
 test-full:
 	@FULL=1 scripts/test
+test-upstream:
+	@ONLY=upstream scripts/test
 guest:
 	@[ -n "$$SCRIPT" ] || { echo "make guest: please give SCRIPT=path" >&2; exit 2; }
 	@scripts/prepare $(or $(FLAVOUR),x86_64) rootfs >&2
@@ -57,8 +61,8 @@ bench:
 mutants:
 	@scripts/mutants
 clean:
-	rm -rf build/log build/stackmap_dump build/flamegraph* build/guest build/bench build/model build/*/{bench,x86_64,debug,off,nofunc,kunit,linux,linux.ok,changed,series,stackmap_dump}
+	rm -rf build/log build/stackmap_dump build/flamegraph* build/guest build/bench build/model build/suite build/*/{bench,x86_64,plain,debug,kcsan,off,nofunc,static,kunit,linux,linux.ok,changed,series,stackmap_dump}
 distclean:
 	rm -rf build
 
-.PHONY: help tree kernel rootfs demo test test-full guest shell flamegraph series bench mutants clean distclean
+.PHONY: help tree kernel rootfs demo test test-full test-upstream guest shell flamegraph series bench mutants clean distclean
