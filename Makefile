@@ -10,8 +10,10 @@ help:
 	@echo "make demo      measure the stack map against full stacks in a booted kernel, print a table"
 	@echo "make test      every check; the last line is: N passed, N failed, N skipped"
 	@echo "               ONLY=step,step of: $$(scripts/test --steps)"
-	@echo "make test-full the same and what takes longer: the largest models, every mail of the series built"
+	@echo "make test-full the same and what takes longer: the largest models, every mail of the series built,"
+	@echo "               long guest tests, and $$(scripts/test --steps full)"
 	@echo "make test-arch ARCHS=\"arm64 i386 s390x\": the selftests on other machines, also a part of test-full"
+	@echo "make test-upstream the kernel's whole ftracetest without and with the stack map, test by test"
 	@echo "make guest     SCRIPT=path [APPEND=\"kernel arguments\"] [CPUS=n] [MEM=n] [TIMEOUT=seconds]"
 	@echo "               [FLAVOUR=x86_64|debug|arm64|i386|s390x]: run a script in the guest, end with its exit status"
 	@echo "make flamegraph records the demo's workload and draws build/flamegraph.svg from its stack map"
@@ -19,7 +21,7 @@ help:
 	@echo "make mutants   break the stack map on purpose, and see that a test notices each time"
 	@echo "make bench     measure the stack map and its rivals on User-Mode Linux: table, CSV and plot"
 	@echo "make shell     an interactive shell in the guest"
-	@echo "make kernel    source, tree and kernel (FLAVOUR=x86_64|debug|off|nofunc|arm64|i386|s390x)"
+	@echo "make kernel    source, tree and kernel (FLAVOUR=x86_64|pristine|debug|kcsan|off|nofunc|arm64|i386|s390x)"
 	@echo "make tree      source and tree only: the pristine kernel joined with this repository"
 	@echo "make clean     remove what was built; the downloaded source stays"
 	@echo "make distclean remove build/ whole"
@@ -40,6 +42,8 @@ test-full:
 test-arch:
 	@scripts/prepare tree
 	@scripts/test-arch $(ARCHS)
+test-upstream:
+	@ONLY=upstream scripts/test
 guest:
 	@[ -n "$$SCRIPT" ] || { echo "make guest: please give SCRIPT=path" >&2; exit 2; }
 	@scripts/prepare $(or $(FLAVOUR),x86_64) rootfs >&2
@@ -61,8 +65,8 @@ bench:
 mutants:
 	@scripts/mutants
 clean:
-	rm -rf build/log build/stackmap_dump build/flamegraph* build/guest build/bench build/model build/*/{bench,x86_64,debug,off,nofunc,arm64,i386,s390x,kunit,linux,linux.ok,changed,series,stackmap_dump}
+	rm -rf build/log build/stackmap_dump build/flamegraph* build/guest build/bench build/model build/suite build/*/{bench,x86_64,plain,debug,kcsan,off,nofunc,arm64,i386,s390x,static,kunit,linux,linux.ok,changed,series,stackmap_dump}
 distclean:
 	rm -rf build
 
-.PHONY: help tree kernel rootfs demo test test-full test-arch guest shell flamegraph series bench mutants clean distclean
+.PHONY: help tree kernel rootfs demo test test-full test-arch test-upstream guest shell flamegraph series bench mutants clean distclean

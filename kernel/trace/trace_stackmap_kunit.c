@@ -12,6 +12,7 @@
 #include <linux/cpumask.h>
 #include <linux/hrtimer.h>
 #include <linux/kthread.h>
+#include <linux/moduleparam.h>
 #include <linux/preempt.h>
 
 #include "trace_stackmap.h"
@@ -715,6 +716,10 @@ static const struct test_race stackmap_races[] = {
 
 KUNIT_ARRAY_PARAM_DESC(stackmap_race, stackmap_races, desc);
 
+static unsigned int stackmap_test_scale = 1;
+module_param_named(scale, stackmap_test_scale, uint, 0444);
+MODULE_PARM_DESC(scale, "make the race that has a single round so many times longer");
+
 static void stackmap_concurrent_inserts(struct kunit *test)
 {
 	const struct test_race *race = test->param_value;
@@ -728,6 +733,9 @@ static void stackmap_concurrent_inserts(struct kunit *test)
 	struct ftrace_stackmap *map;
 	atomic_t start;
 	int nr;
+
+	if (race->rounds == 1)
+		model.passes *= stackmap_test_scale;
 
 	for (int round = 0; round < race->rounds; round++) {
 		map = test_map(test, STACKMAP_BITS_MIN);

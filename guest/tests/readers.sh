@@ -1,0 +1,87 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Readers that don't behave: killed half-way, and with the files open over resets and over the end of
+# the option. Nobody is held up; each sees the stacks that it began with, or ESTALE; what they held is
+# given back.
+# timeout: 300
+. /guest/lib.sh
+
+make_instance readers
+dir=instances/readers
+echo 1 > $dir/options/stackmap
+echo 1 > $dir/options/stacktrace
+echo 1 > $dir/events/sched/sched_switch/enable
+echo 1 > $dir/events/kmem/kmem_cache_alloc/enable
+stackmap_work 4
+stop_recording $dir
+
+mkfifo "$TMPDIR/ready" "$TMPDIR/never"
+for round in 1 2 3 4; do
+	for file in stack_map stack_map_bin; do
+		(
+			trap - EXIT
+			exec 3< $dir/$file
+			read -r -n 1 -u 3 _
+			echo > "$TMPDIR/ready"
+			read -r _ < "$TMPDIR/never"
+		) &
+		reader=$!
+		read -r _ < "$TMPDIR/ready"
+		! rmdir $dir 2> /dev/null || fail "the instance went away under a reader"
+		[ $((round % 2)) = 0 ] || echo reset > $dir/stack_map
+		kill -9 $reader
+		wait $reader 2> /dev/null || true
+		echo 1 > $dir/tracing_on
+		stackmap_work 1
+		stop_recording $dir
+	done
+done
+check_map $dir
+echo "8 readers were killed half-way"
+
+# Readers with the files open, some of which have read something.
+for n in {10..40}; do
+	case $((n % 3)) in
+	0) file=stack_map_bin ;;
+	1) file=stack_map ;;
+	2) file=stack_map_stat ;;
+	esac
+	eval "exec $n< $dir/$file"
+	[ $((n % 2)) = 0 ] || read -r -n 1 -u "$n" _
+done
+gen=$(stat_of generation $dir)
+seconds=${1:-20}
+end=$((SECONDS + seconds))
+resets=0
+while [ $SECONDS -lt $end ]; do
+	echo reset > $dir/stack_map
+	resets=$((resets + 1))
+	[ $((resets % 10)) != 0 ] || {
+		echo 0 > $dir/options/stackmap
+		echo reset > $dir/stack_map
+		echo 1 > $dir/options/stackmap
+		resets=$((resets + 1))
+		echo 1 > $dir/tracing_on
+		stackmap_work 1
+		stop_recording $dir
+		check_map $dir
+	}
+done
+[ "$(stat_of generation $dir)" = $(((gen + resets) % 4096)) ] || fail "$resets resets, but not as many generations"
+stale=0 whole=0
+for n in {10..40}; do
+	[ $((n % 3)) != 2 ] || continue
+	if cat <&"$n" > "$TMPDIR/rest" 2> "$TMPDIR/errno"; then
+		whole=$((whole + 1))
+		[ $((n % 2)) = 0 ] || fail "reader $n went on over resets"
+	else
+		grep -q "Stale file handle" "$TMPDIR/errno" || fail "reader $n: $(cat "$TMPDIR/errno")"
+		stale=$((stale + 1))
+	fi
+done
+echo "$resets resets in $seconds s: $stale readers were told ESTALE, $whole had not begun"
+[ $stale -gt 0 ] && [ $whole -gt 0 ] || fail "no such readers"
+! rmdir $dir 2> /dev/null || fail "the instance went away under its readers"
+for n in {10..40}; do
+	eval "exec $n<&-"
+done
