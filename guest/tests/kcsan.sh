@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Under KCSAN, both CPUs insert, hit, reset, read and toggle; the KUnit tests have run at boot, with
+# threads and interrupts that fight for slots. No data race that has to do with the stack map.
+# flavour: kcsan
+# thread: multi
+# when: full
+# timeout: 1200
+# splat: allowed
+. /guest/lib.sh
+
+dmesg | grep -q 'kcsan: enabled' || fail "KCSAN is not on"
+dmesg | grep -E '^\[[^]]*\] *(# ftrace_stackmap|ok [0-9]+ ftrace_stackmap|not ok)' || true
+dmesg | grep -q '] ok [0-9]* ftrace_stackmap' || fail "the KUnit tests did not pass"
+
+# The events stay on from the start: patching code under load is not what QEMU can do, see storm.sh.
+seconds=60
+stackmap_on
+set_opt /sys/module/ftrace_stackmap/parameters/bits 10
+echo 1 > events/kmem/enable
+echo 1 > events/sched/enable
+echo 1 > tracing_on
+touch "$TMPDIR/run"
+forever() {
+	trap - EXIT
+	set +e
+	while [ -e "$TMPDIR/run" ]; do
+		"$@" > /dev/null 2>&1
+	done
+}
+reset() {
+	echo 0 > tracing_on
+	echo reset > stack_map
+	echo 1 > tracing_on
+	sleep .2
+}
+read_files() {
+	cat stack_map stack_map_bin stack_map_stat
+	head -c 20000 trace
+}
+toggle() {
+	echo 0 > options/stackmap
+	sleep .1
+	echo 1 > options/stackmap
+	sleep .1
+}
+for cpu in 0 1; do
+	for what in "stackmap_work 1" read_files; do
+		forever $what &
+		taskset -pc $cpu $! > /dev/null
+	done
+done
+forever reset &
+forever toggle &
+sleep $seconds
+rm "$TMPDIR/run"
+wait
+stop_recording
+cat stack_map_stat
+check_map
+
+# A report goes from one line of = to the next. What races elsewhere is not ours.
+dmesg | sed 's/^\[[^]]*\] *\(\[[^]]*\] *\)\{0,1\}//' | awk '
+	/^=+$/ { if (report ~ /BUG: KCSAN/) { n++; if (report ~ /stackmap/) { ours++; print report } } report = ""; next }
+	{ report = report "\n" $0 }
+	END { print n + 0 " reports, " ours + 0 " of the stack map"; exit ours > 0 }' ||
+	fail "data races of the stack map"
