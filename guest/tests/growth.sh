@@ -24,7 +24,7 @@ start_load() {
 	{ yes | cat > /dev/null; } &
 	pids="$pids $!"
 	for i in 1 2; do
-		mkfifo "$TMPDIR/wait.$i"
+		[ -p "$TMPDIR/wait.$i" ] || mkfifo "$TMPDIR/wait.$i"
 		(
 			exec 3<> "$TMPDIR/wait.$i"
 			while :; do
