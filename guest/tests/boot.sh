@@ -35,6 +35,10 @@ awk '/: sched_switch: / { exit !/swapper|kthreadd|<idle>|rcu/ }' "$TMPDIR/all" |
 	fail "the first event is not one of early boot"
 check_map
 
+# Before there were workqueues nobody could have made the map larger.
+[ "$(stat_of memory)" -gt 3000000 ] || fail "a map of the boot is as small as a later one"
+[ "$(stat_of drops_arena)" -eq 0 ] || fail "it was too small"
+
 # A new instance has none of it.
 mkdir instances/new
 [ "$(cat instances/new/options/stackmap)" = 0 ] || fail "an instance inherits the option"

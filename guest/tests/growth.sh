@@ -9,7 +9,7 @@
 # out: build/growth
 . /guest/lib.sh
 
-seconds=${1:-60}
+seconds=${1:-40}
 limit=${2:-100}
 steps=10
 param=/sys/module/ftrace_stackmap/parameters

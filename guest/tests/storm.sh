@@ -184,6 +184,8 @@ start storm1 instance storm1
 start storm2 instance storm2
 start churn churn storm_churn
 
+# Who looks at the clock must not wait for all those.
+renice -n -20 $$ > /dev/null
 now() { cut -d. -f1 /proc/uptime; }
 begin=$(now)
 end=$((begin + seconds))

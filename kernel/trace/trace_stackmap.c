@@ -10,10 +10,13 @@
 #define pr_fmt(fmt) "ftrace_stackmap: " fmt
 
 #include <linux/bits.h>
+#include <linux/gfp.h>
 #include <linux/hash.h>
 #include <linux/kernel.h>
 #include <linux/log2.h>
+#include <linux/list.h>
 #include <linux/minmax.h>
+#include <linux/mm.h>
 #include <linux/moduleparam.h>
 #include <linux/percpu.h>
 #include <linux/rwsem.h>
@@ -142,7 +145,7 @@ static struct stackmap_record *stackmap_reserve(struct ftrace_stackmap *map, uns
 						enum stackmap_drop *why)
 {
 	struct stackmap_record *rec;
-	u32 units, offset;
+	u32 units, offset, backed;
 
 	*why = STACKMAP_DROP_EMPTY;
 	if (!nr)
@@ -156,7 +159,9 @@ static struct stackmap_record *stackmap_reserve(struct ftrace_stackmap *map, uns
 		return NULL;
 
 	*why = STACKMAP_DROP_ARENA;
-	if (atomic_read(&map->tail) + units > map->arena_units)
+	/* stackmap_reserve:A, pairs with stackmap_back:A */
+	backed = smp_load_acquire(&map->arena_units);
+	if (atomic_read(&map->tail) + units > backed)
 		return NULL;
 
 	*why = STACKMAP_DROP_ENTRIES;
@@ -165,7 +170,7 @@ static struct stackmap_record *stackmap_reserve(struct ftrace_stackmap *map, uns
 
 	*why = STACKMAP_DROP_ARENA;
 	offset = atomic_fetch_add(units, &map->tail);
-	if (offset + units > map->arena_units)
+	if (offset + units > backed)
 		goto fail;
 
 	return stackmap_record_at(map, offset);
@@ -613,7 +618,7 @@ unsigned long ftrace_stackmap_drops(struct ftrace_stackmap *map, enum stackmap_d
 size_t ftrace_stackmap_memory(const struct ftrace_stackmap *map)
 {
 	return sizeof(*map) + array_size(map->nr_slots, sizeof(*map->slots)) +
-	       array_size(map->arena_units, STACKMAP_UNIT) +
+	       PAGE_ALIGN(array_size(READ_ONCE(map->arena_units), STACKMAP_UNIT)) +
 	       array_size(num_possible_cpus(), sizeof(*map->cpu));
 }
 
@@ -625,13 +630,94 @@ size_t ftrace_stackmap_memory(const struct ftrace_stackmap *map)
  */
 void ftrace_stackmap_free(struct ftrace_stackmap *map)
 {
+	struct page *page, *next;
+
 	if (!map)
 		return;
 
+	cancel_delayed_work_sync(&map->grow);
 	free_percpu(map->cpu);
-	vfree(map->arena);
+	if (map->area)
+		free_vm_area(map->area);
+	list_for_each_entry_safe(page, next, &map->pages, lru)
+		__free_page(page);
 	vfree(map->slots);
 	kfree(map);
+}
+
+/* One more page for the arena. */
+static int stackmap_back(struct ftrace_stackmap *map)
+{
+	size_t end = PAGE_ALIGN(array_size(map->arena_units, STACKMAP_UNIT));
+	unsigned long addr = (unsigned long)map->arena + end;
+	struct page *page;
+	u32 units;
+	int ret;
+
+	page = alloc_page(GFP_KERNEL | __GFP_HIGHMEM | __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
+	if (!page)
+		return -ENOMEM;
+
+	ret = vm_area_map_pages(map->area, addr, addr + PAGE_SIZE, &page);
+	if (ret) {
+		__free_page(page);
+		return ret;
+	}
+
+	list_add(&page->lru, &map->pages);
+	units = (end + PAGE_SIZE) / STACKMAP_UNIT;
+	/* stackmap_back:A, pairs with stackmap_reserve:A */
+	smp_store_release(&map->arena_units, min(units, map->arena_limit));
+	return 0;
+}
+
+/**
+ * ftrace_stackmap_grow - give the arena of a map more memory
+ * @map: the map, which nobody else grows at the same time
+ * @units: how much it shall have in all, in STACKMAP_UNITs
+ *
+ * Never goes beyond map->arena_limit. What was got before a failure stays.
+ *
+ * Context: may sleep.
+ * Return: 0, -ENOMEM.
+ */
+int ftrace_stackmap_grow(struct ftrace_stackmap *map, u32 units)
+{
+	int ret = 0;
+
+	units = min(units, map->arena_limit);
+	while (!ret && map->arena_units < units)
+		ret = stackmap_back(map);
+
+	return ret;
+}
+
+/* What the arena needs for 2^@bits stacks of mean depth, and unit 0, which is not used. */
+static u32 stackmap_arena_units(unsigned int bits)
+{
+	struct stackmap_record *rec;
+	size_t size = struct_size(rec, ips, STACKMAP_MEAN_DEPTH);
+
+	return 1 + (DIV_ROUND_UP(size, STACKMAP_UNIT) << bits);
+}
+
+static void stackmap_start_growing(struct ftrace_stackmap *map)
+{
+	if (READ_ONCE(map->arena_units) < map->arena_limit)
+		queue_delayed_work(system_power_efficient_wq, &map->grow,
+				   msecs_to_jiffies(STACKMAP_GROW_MS));
+}
+
+static void stackmap_grow_work(struct work_struct *work)
+{
+	struct ftrace_stackmap *map = container_of(to_delayed_work(work), struct ftrace_stackmap,
+						   grow);
+	u32 room = stackmap_arena_units(STACKMAP_BITS_MIN) / 2;
+	u32 tail = atomic_read(&map->tail);
+
+	/* Without memory there is another chance next time. */
+	ftrace_stackmap_grow(map, tail + max(room, tail / 4));
+	stackmap_start_growing(map);
 }
 
 /**
@@ -645,28 +731,36 @@ void ftrace_stackmap_free(struct ftrace_stackmap *map)
 struct ftrace_stackmap *ftrace_stackmap_alloc(unsigned int bits, u32 gen)
 {
 	struct ftrace_stackmap *map;
-	struct stackmap_record *rec;
-	size_t record_size;
+	bool early;
 
 	map = kzalloc_obj(*map);
 	if (!map)
 		return NULL;
 
-	record_size = struct_size(rec, ips, STACKMAP_MEAN_DEPTH);
+	INIT_LIST_HEAD(&map->pages);
+	INIT_DELAYED_WORK(&map->grow, stackmap_grow_work);
+
 	map->gen = gen;
 	map->max_entries = 1U << bits;
 	map->nr_slots = stackmap_nr_slots(bits);
-	map->arena_units = 1 + DIV_ROUND_UP(record_size, STACKMAP_UNIT) * map->max_entries;
-	map->offset_mask = roundup_pow_of_two(map->arena_units) - 1;
+	map->arena_limit = stackmap_arena_units(bits);
+	map->offset_mask = roundup_pow_of_two(map->arena_limit) - 1;
 	map->entry_start = STACKMAP_ENTRY_START;
 	map->entry_size = READ_ONCE(stackmap_split) ?
 			  STACKMAP_ENTRY_END - STACKMAP_ENTRY_START : 0;
 	atomic_set(&map->tail, 1);
 
 	map->slots = vcalloc(map->nr_slots, sizeof(*map->slots));
-	map->arena = vmalloc_array(map->arena_units, STACKMAP_UNIT);
+	map->area = get_vm_area(PAGE_ALIGN(array_size(map->arena_limit, STACKMAP_UNIT)),
+				VM_SPARSE);
 	map->cpu = alloc_percpu(struct stackmap_cpu);
-	if (!map->slots || !map->arena || !map->cpu)
+	if (!map->slots || !map->area || !map->cpu)
+		goto fail;
+
+	map->arena = map->area->addr;
+	/* Before there are workqueues there is nobody to grow it. */
+	early = system_state < SYSTEM_SCHEDULING;
+	if (ftrace_stackmap_grow(map, stackmap_arena_units(early ? bits : STACKMAP_BITS_MIN)))
 		goto fail;
 
 	return map;
@@ -713,6 +807,7 @@ static int stackmap_enable(struct trace_array *tr)
 		ftrace_stackmap_swap(tr, map);
 	}
 
+	stackmap_start_growing(stackmap_protected(tr));
 	tr->trace_flags |= TRACE_ITER(STACKMAP);
 	return 0;
 }
@@ -730,12 +825,17 @@ static int stackmap_enable(struct trace_array *tr)
  */
 int ftrace_stackmap_set(struct trace_array *tr, bool enable)
 {
+	struct ftrace_stackmap *map;
+
 	lockdep_assert_held(&trace_types_lock);
 
 	if (enable)
 		return stackmap_enable(tr);
 
 	tr->trace_flags &= ~TRACE_ITER(STACKMAP);
+	map = stackmap_protected(tr);
+	if (map)
+		cancel_delayed_work_sync(&map->grow);
 	return 0;
 }
 
@@ -797,6 +897,8 @@ int ftrace_stackmap_reset(struct trace_array *tr)
 	}
 
 	ftrace_stackmap_swap(tr, new);
+	if (new)
+		stackmap_start_growing(new);
 	return 0;
 }
 

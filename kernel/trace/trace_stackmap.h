@@ -5,8 +5,10 @@
 #include <linux/atomic.h>
 #include <linux/bits.h>
 #include <linux/cache.h>
+#include <linux/list.h>
 #include <linux/rcupdate.h>
 #include <linux/types.h>
+#include <linux/workqueue.h>
 
 #include <asm/local.h>
 
@@ -23,7 +25,8 @@
  *   slots  2^(bits + 1) words, open addressing with linear probing. 0 is an
  *          empty slot, anything else holds hash bits (the tag) above the
  *          offset of a record in the arena.
- *   arena  the records, one behind the other, each as long as its stack.
+ *   arena  the records, one behind the other, each as long as its stack. Its
+ *          addresses are there from the start, its memory comes as it fills up.
  *
  * To insert a stack, space is taken from the arena, the record is filled, and
  * one cmpxchg of an empty slot publishes it. So a slot is either empty or leads
@@ -44,6 +47,16 @@
  *                       with preemption off, and for rcu_read_lock() readers.
  *   stackmap_latch:A    reads the arena's tail, then synchronize_rcu(): every
  *                       record below that tail is published by then, or never.
+ *   stackmap_back:A     maps a page, then smp_store_release() of arena_units.
+ *   stackmap_reserve:A  smp_load_acquire() of arena_units, then writes the
+ *                       page. Pairs with stackmap_back:A.
+ *
+ * Memory: the arena begins with room for the smallest map. While the option is
+ * on, a work looks every STACKMAP_GROW_MS whether more than half of it is in use,
+ * and doubles it then, up to what the map's size allows. Nobody tells that work,
+ * since who inserts may be anywhere, in the scheduler and in an NMI. What comes
+ * too fast for it finds no room, is recorded in full and counted as a drop.
+ * Before there are workqueues, a map gets all its memory at once.
  *
  * Life time: tr->stackmap is replaced as a whole, under trace_types_lock, and
  * freed after a grace period. A reset publishes a new, empty map with the next
@@ -101,6 +114,9 @@
 /* References that a CPU collects before it has to write to shared records. */
 #define STACKMAP_REF_CACHE	512
 
+/* How often the arena is looked at whether it should grow, in milliseconds. */
+#define STACKMAP_GROW_MS	100
+
 /* Records start at multiples of this many bytes. */
 #define STACKMAP_UNIT		sizeof(u64)
 
@@ -149,11 +165,15 @@ struct stackmap_cpu {
  * @max_entries: number of stacks that may be stored
  * @nr_slots: size of @slots, twice @max_entries
  * @offset_mask: the bits of a slot that are the arena offset, the others are the tag
- * @arena_units: size of @arena in STACKMAP_UNITs
+ * @arena_units: how much of @arena has memory, in STACKMAP_UNITs
+ * @arena_limit: how much of it may have, a bit less than its whole pages
  * @entry_start: entry code of the kernel, behind whose frames stacks are split
  * @entry_size: its size, 0 to keep all stacks in one part
  * @slots: the hash table
  * @arena: the records; unit 0 is not used, so that no slot in use is 0
+ * @area: the addresses of @arena
+ * @pages: the pages that @arena is made of
+ * @grow: makes @arena larger in time
  * @cpu: counters
  * @entries: stacks stored, or just being stored
  * @tail: first free unit of @arena
@@ -164,11 +184,15 @@ struct ftrace_stackmap {
 	u32			nr_slots;
 	u32			offset_mask;
 	u32			arena_units;
+	u32			arena_limit;
 	unsigned long		entry_start;
 	unsigned long		entry_size;
 	u32			*slots;
 	void			*arena;
 	struct stackmap_cpu __percpu *cpu;
+	struct vm_struct	*area;
+	struct list_head	pages;
+	struct delayed_work	grow;
 	/* Written by inserts only; keep them off the line that hits read. */
 	atomic_t		entries ____cacheline_aligned_in_smp;
 	atomic_t		tail;
@@ -195,6 +219,7 @@ extern const char __stop_notes[];
 extern unsigned int ftrace_stackmap_bits;
 
 struct ftrace_stackmap *ftrace_stackmap_alloc(unsigned int bits, u32 gen);
+int ftrace_stackmap_grow(struct ftrace_stackmap *map, u32 units);
 void ftrace_stackmap_free(struct ftrace_stackmap *map);
 int ftrace_stackmap_get_id(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr);
 void ftrace_stackmap_find_parts(const struct ftrace_stackmap *map, const unsigned long *ips,

@@ -116,12 +116,21 @@ static void test_free_map(void *map)
 	ftrace_stackmap_free(map);
 }
 
-static struct ftrace_stackmap *test_map(struct kunit *test, unsigned int bits)
+static struct ftrace_stackmap *test_first_map(struct kunit *test, unsigned int bits)
 {
 	struct ftrace_stackmap *map = ftrace_stackmap_alloc(bits, 0);
 
 	KUNIT_ASSERT_NOT_NULL(test, map);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, test_free_map, map), 0);
+	return map;
+}
+
+/* With all the memory that it may have. */
+static struct ftrace_stackmap *test_map(struct kunit *test, unsigned int bits)
+{
+	struct ftrace_stackmap *map = test_first_map(test, bits);
+
+	KUNIT_ASSERT_EQ(test, ftrace_stackmap_grow(map, U32_MAX), 0);
 	return map;
 }
 
@@ -431,6 +440,56 @@ static void stackmap_full_arena(struct kunit *test)
 				   TEST_MAX_DEPTH * sizeof(*ips));
 	}
 	KUNIT_EXPECT_EQ(test, ftrace_stackmap_successes(map), 2 * stored);
+}
+
+static void test_run_grow(struct ftrace_stackmap *map)
+{
+	mod_delayed_work(system_power_efficient_wq, &map->grow, 0);
+	flush_delayed_work(&map->grow);
+}
+
+/* Deep stacks, stored until there is no memory for one more, again and again. */
+static void stackmap_grows(struct kunit *test)
+{
+	struct ftrace_stackmap *map = test_first_map(test, STACKMAP_BITS_MIN + 2);
+	unsigned long *ips = kunit_kcalloc(test, TEST_MAX_DEPTH, sizeof(*ips), GFP_KERNEL);
+	int *id = kunit_kcalloc(test, map->max_entries, sizeof(*id), GFP_KERNEL);
+	size_t memory = ftrace_stackmap_memory(map);
+	unsigned int stored = 0, grown = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, ips);
+	KUNIT_ASSERT_NOT_NULL(test, id);
+
+	test_fill(ips, stored, TEST_MAX_DEPTH);
+	id[stored++] = test_get_id(map, ips, TEST_MAX_DEPTH);
+	test_run_grow(map);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_memory(map), memory);
+
+	while (map->arena_units < map->arena_limit && grown < 100) {
+		KUNIT_EXPECT_TRUE(test, delayed_work_pending(&map->grow));
+		do {
+			test_fill(ips, stored, TEST_MAX_DEPTH);
+			id[stored] = test_get_id(map, ips, TEST_MAX_DEPTH);
+		} while (id[stored] >= 0 && ++stored < map->max_entries);
+		KUNIT_ASSERT_EQ(test, id[stored], -ENOSPC);
+
+		memory = ftrace_stackmap_memory(map);
+		test_run_grow(map);
+		KUNIT_ASSERT_GT(test, ftrace_stackmap_memory(map), memory);
+		KUNIT_EXPECT_LE(test, (map->arena_units - atomic_read(&map->tail)),
+				map->arena_units / 2);
+		KUNIT_EXPECT_EQ(test, ftrace_stackmap_drops(map, STACKMAP_DROP_ARENA), ++grown);
+		id[stored] = test_get_id(map, ips, TEST_MAX_DEPTH);
+		KUNIT_ASSERT_GE(test, id[stored], 0);
+		stored++;
+	}
+
+	KUNIT_EXPECT_EQ(test, map->arena_units, map->arena_limit);
+	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&map->grow));
+	for (int no = 0; no < stored; no++) {
+		test_fill(ips, no, TEST_MAX_DEPTH);
+		KUNIT_EXPECT_EQ(test, test_get_id(map, ips, TEST_MAX_DEPTH), id[no]);
+	}
 }
 
 /* Slots that share a word of the reference cache, in turn and in a row. */
@@ -889,10 +948,11 @@ static void stackmap_split_full(struct kunit *test)
 	struct trace_array *tr = test_instance(test, 0);
 	struct ftrace_stackmap *map = rcu_access_pointer(tr->stackmap);
 	unsigned long ips[2 * TEST_DEPTHS + 1];
-	unsigned int max = map->max_entries;
 	struct stack_entry *entry;
 	unsigned int length, nr;
+	unsigned int max = 100;
 
+	map->max_entries = max;
 	test_set_entry(map);
 	for (int no = 0; no < max; no++)
 		KUNIT_ASSERT_GE(test, test_insert(map, no), 0);
@@ -1071,6 +1131,7 @@ static struct kunit_case stackmap_test_cases[] = {
 	KUNIT_CASE(stackmap_no_frames),
 	KUNIT_CASE(stackmap_full_table),
 	KUNIT_CASE(stackmap_full_arena),
+	KUNIT_CASE(stackmap_grows),
 	KUNIT_CASE(stackmap_ref_eviction),
 	KUNIT_CASE(stackmap_many_hits),
 	KUNIT_CASE_PARAM(stackmap_concurrent_inserts, stackmap_race_gen_params),
