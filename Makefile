@@ -21,7 +21,7 @@ help:
 	@echo "make mutants   break the stack map on purpose, and see that a test notices each time"
 	@echo "make bench     measure the stack map and its rivals on User-Mode Linux: table, CSV and plot"
 	@echo "make shell     an interactive shell in the guest"
-	@echo "make kernel    source, tree and kernel (FLAVOUR=x86_64|pristine|debug|kcsan|off|nofunc|arm64|i386|s390x)"
+	@echo "make kernel    source, tree and kernel (FLAVOUR=x86_64|pristine|debug|kcsan|startup|off|nofunc|arm64|i386|s390x)"
 	@echo "make tree      source and tree only: the pristine kernel joined with this repository"
 	@echo "make clean     remove what was built; the downloaded source stays"
 	@echo "make distclean remove build/ whole"
@@ -65,7 +65,7 @@ bench:
 mutants:
 	@scripts/mutants
 clean:
-	rm -rf build/log build/stackmap_dump build/flamegraph* build/guest build/bench build/model build/suite build/*/{bench,x86_64,plain,debug,kcsan,off,nofunc,arm64,i386,s390x,static,kunit,linux,linux.ok,changed,series,stackmap_dump}
+	rm -rf build/log build/stackmap_dump build/flamegraph* build/guest build/bench build/model build/suite build/*/{bench,x86_64,plain,debug,kcsan,startup,off,nofunc,arm64,i386,s390x,static,kunit,kunit-all,linux,linux.ok,changed,series,stackmap_dump}
 distclean:
 	rm -rf build
 

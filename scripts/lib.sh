@@ -120,3 +120,16 @@ count_ftracetest() {
 	if [ "$2" -ne 0 ] || [ -z "${n[passed]:-}" ]; then bad=$((bad > 0 ? bad : 1)); fi
 	failed=$((failed + bad))
 }
+
+# count_kunit LOG STATUS: adds what kunit.py counted to $passed, $failed and $skipped, and sets $summary.
+count_kunit() {
+	local -A n=()
+	local key count bad
+	summary=$(grep -o 'Testing complete\..*' "$1" | tail -n 1)
+	while IFS=': ' read -r key count; do n[$key]=$count; done < <(grep -oE '[a-z]+: [0-9]+' <<<"$summary")
+	passed=$((passed + ${n[passed]:-0}))
+	skipped=$((skipped + ${n[skipped]:-0}))
+	bad=$((${n[failed]:-0} + ${n[crashed]:-0} + ${n[errors]:-0}))
+	if [ "$2" -ne 0 ] || [ -z "$summary" ]; then bad=$((bad > 0 ? bad : 1)); fi
+	failed=$((failed + bad))
+}

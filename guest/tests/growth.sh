@@ -9,7 +9,7 @@
 # out: build/growth
 . /guest/lib.sh
 
-seconds=${1:-40}
+seconds=${1:-20}
 limit=${2:-100}
 steps=10
 param=/sys/module/ftrace_stackmap/parameters

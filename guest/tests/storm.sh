@@ -196,10 +196,12 @@ done
 
 rm "$storm/run"
 echo "the storm is over, waiting for its processes"
-limit=$(($(now) + 120))
+limit=$(($(now) + 240))
 for p in $pids; do
 	while kill -0 "${p%:*}" 2> /dev/null && [ "$(now)" -lt $limit ]; do
-		sleep .5
+		# What is left of it has to check its maps, and is faster untraced.
+		echo 0 > tracing_on
+		sleep 1
 	done
 	if kill -0 "${p%:*}" 2> /dev/null; then
 		where "${p%:*}"
