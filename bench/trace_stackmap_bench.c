@@ -112,7 +112,7 @@ static unsigned int bench_bits(unsigned int nr, unsigned int depth)
 static int bench_stackmap_setup(struct bench *b)
 {
 	b->map = ftrace_stackmap_alloc(bench_bits(b->set, b->depth), 0);
-	return b->map ? ftrace_stackmap_grow(b->map, U32_MAX) : -ENOMEM;
+	return b->map ? ftrace_stackmap_grow(b->map, U32_MAX, GFP_KERNEL) : -ENOMEM;
 }
 
 /* The same memory again: where it is new, the first to touch it would pay for that. */
@@ -230,7 +230,7 @@ static int bench_enable_map(struct bench *b)
 	/* In one go, so that no stack is recorded in full. */
 	map = rcu_dereference_raw(tr->stackmap);
 	cancel_delayed_work_sync(&map->grow);
-	return ftrace_stackmap_grow(map, U32_MAX);
+	return ftrace_stackmap_grow(map, U32_MAX, GFP_KERNEL);
 }
 
 static int bench_full_setup(struct bench *b)
@@ -497,7 +497,7 @@ static int bench_full_map(unsigned int depth, unsigned int set)
 
 	for (int i = 0; i < ARRAY_SIZE(map); i++) {
 		map[i] = ftrace_stackmap_alloc(bits, 0);
-		if (!map[i] || ftrace_stackmap_grow(map[i], U32_MAX))
+		if (!map[i] || ftrace_stackmap_grow(map[i], U32_MAX, GFP_KERNEL))
 			return -ENOMEM;
 	}
 	for (int i = 0; i < ARRAY_SIZE(what); i++) {

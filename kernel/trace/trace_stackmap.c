@@ -145,7 +145,7 @@ static struct stackmap_record *stackmap_reserve(struct ftrace_stackmap *map, uns
 						enum stackmap_drop *why)
 {
 	struct stackmap_record *rec;
-	u32 units, offset, backed;
+	u32 units, offset;
 
 	*why = STACKMAP_DROP_EMPTY;
 	if (!nr)
@@ -159,9 +159,7 @@ static struct stackmap_record *stackmap_reserve(struct ftrace_stackmap *map, uns
 		return NULL;
 
 	*why = STACKMAP_DROP_ARENA;
-	/* stackmap_reserve:A, pairs with stackmap_back:A */
-	backed = smp_load_acquire(&map->arena_units);
-	if (atomic_read(&map->tail) + units > backed)
+	if (atomic_read(&map->tail) + units > READ_ONCE(map->arena_units))
 		return NULL;
 
 	*why = STACKMAP_DROP_ENTRIES;
@@ -170,7 +168,8 @@ static struct stackmap_record *stackmap_reserve(struct ftrace_stackmap *map, uns
 
 	*why = STACKMAP_DROP_ARENA;
 	offset = atomic_fetch_add(units, &map->tail);
-	if (offset + units > backed)
+	/* stackmap_reserve:A, pairs with stackmap_back:A */
+	if (offset + units > smp_load_acquire(&map->arena_units))
 		goto fail;
 
 	return stackmap_record_at(map, offset);
@@ -646,7 +645,7 @@ void ftrace_stackmap_free(struct ftrace_stackmap *map)
 }
 
 /* One more page for the arena. */
-static int stackmap_back(struct ftrace_stackmap *map)
+static int stackmap_back(struct ftrace_stackmap *map, gfp_t gfp)
 {
 	size_t end = PAGE_ALIGN(array_size(map->arena_units, STACKMAP_UNIT));
 	unsigned long addr = (unsigned long)map->arena + end;
@@ -654,7 +653,7 @@ static int stackmap_back(struct ftrace_stackmap *map)
 	u32 units;
 	int ret;
 
-	page = alloc_page(GFP_KERNEL | __GFP_HIGHMEM | __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
+	page = alloc_page(gfp | __GFP_HIGHMEM | __GFP_NOWARN);
 	if (!page)
 		return -ENOMEM;
 
@@ -675,37 +674,37 @@ static int stackmap_back(struct ftrace_stackmap *map)
  * ftrace_stackmap_grow - give the arena of a map more memory
  * @map: the map, which nobody else grows at the same time
  * @units: how much it shall have in all, in STACKMAP_UNITs
+ * @gfp: how hard to try
  *
  * Never goes beyond map->arena_limit. What was got before a failure stays.
  *
  * Context: may sleep.
- * Return: 0, -ENOMEM.
+ * Return: 0, or a negative error code, mostly -ENOMEM.
  */
-int ftrace_stackmap_grow(struct ftrace_stackmap *map, u32 units)
+int ftrace_stackmap_grow(struct ftrace_stackmap *map, u32 units, gfp_t gfp)
 {
 	int ret = 0;
 
 	units = min(units, map->arena_limit);
 	while (!ret && map->arena_units < units)
-		ret = stackmap_back(map);
+		ret = stackmap_back(map, gfp);
 
 	return ret;
 }
 
-/* What the arena needs for 2^@bits stacks of mean depth, and unit 0, which is not used. */
+/* What the arena has for 2^@bits stacks, unit 0 included: whole pages. */
 static u32 stackmap_arena_units(unsigned int bits)
 {
 	struct stackmap_record *rec;
 	size_t size = struct_size(rec, ips, STACKMAP_MEAN_DEPTH);
 
-	return 1 + (DIV_ROUND_UP(size, STACKMAP_UNIT) << bits);
+	return DIV_ROUND_UP(size, STACKMAP_UNIT) << bits;
 }
 
 static void stackmap_start_growing(struct ftrace_stackmap *map)
 {
 	if (READ_ONCE(map->arena_units) < map->arena_limit)
-		queue_delayed_work(system_power_efficient_wq, &map->grow,
-				   msecs_to_jiffies(STACKMAP_GROW_MS));
+		queue_delayed_work(system_dfl_wq, &map->grow, msecs_to_jiffies(STACKMAP_GROW_MS));
 }
 
 static void stackmap_grow_work(struct work_struct *work)
@@ -716,7 +715,7 @@ static void stackmap_grow_work(struct work_struct *work)
 	u32 tail = atomic_read(&map->tail);
 
 	/* Without memory there is another chance next time. */
-	ftrace_stackmap_grow(map, tail + max(room, tail / 4));
+	ftrace_stackmap_grow(map, tail + max(room, tail / 4), GFP_KERNEL | __GFP_NORETRY);
 	stackmap_start_growing(map);
 }
 
@@ -760,7 +759,8 @@ struct ftrace_stackmap *ftrace_stackmap_alloc(unsigned int bits, u32 gen)
 	map->arena = map->area->addr;
 	/* Before there are workqueues there is nobody to grow it. */
 	early = system_state < SYSTEM_SCHEDULING;
-	if (ftrace_stackmap_grow(map, stackmap_arena_units(early ? bits : STACKMAP_BITS_MIN)))
+	if (ftrace_stackmap_grow(map, stackmap_arena_units(early ? bits : STACKMAP_BITS_MIN),
+				 GFP_KERNEL | __GFP_RETRY_MAYFAIL))
 		goto fail;
 
 	return map;

@@ -5,6 +5,7 @@
 #include <linux/atomic.h>
 #include <linux/bits.h>
 #include <linux/cache.h>
+#include <linux/gfp_types.h>
 #include <linux/list.h>
 #include <linux/rcupdate.h>
 #include <linux/types.h>
@@ -52,11 +53,12 @@
  *                       page. Pairs with stackmap_back:A.
  *
  * Memory: the arena begins with room for the smallest map. While the option is
- * on, a work looks every STACKMAP_GROW_MS whether more than half of it is in use,
- * and doubles it then, up to what the map's size allows. Nobody tells that work,
- * since who inserts may be anywhere, in the scheduler and in an NMI. What comes
- * too fast for it finds no room, is recorded in full and counted as a drop.
- * Before there are workqueues, a map gets all its memory at once.
+ * on, a work looks every STACKMAP_GROW_MS whether the room for half of that, and
+ * a quarter of what is in use, is still free, and adds it if not, up to what the
+ * map's size allows. Nobody tells that work, since who inserts may be anywhere,
+ * in the scheduler and in an NMI. What comes too fast for it finds no room, is
+ * recorded in full and counted as a drop. Before there are workqueues, a map
+ * gets all its memory at once.
  *
  * Life time: tr->stackmap is replaced as a whole, under trace_types_lock, and
  * freed after a grace period. A reset publishes a new, empty map with the next
@@ -166,7 +168,7 @@ struct stackmap_cpu {
  * @nr_slots: size of @slots, twice @max_entries
  * @offset_mask: the bits of a slot that are the arena offset, the others are the tag
  * @arena_units: how much of @arena has memory, in STACKMAP_UNITs
- * @arena_limit: how much of it may have, a bit less than its whole pages
+ * @arena_limit: how much of it may have
  * @entry_start: entry code of the kernel, behind whose frames stacks are split
  * @entry_size: its size, 0 to keep all stacks in one part
  * @slots: the hash table
@@ -219,7 +221,7 @@ extern const char __stop_notes[];
 extern unsigned int ftrace_stackmap_bits;
 
 struct ftrace_stackmap *ftrace_stackmap_alloc(unsigned int bits, u32 gen);
-int ftrace_stackmap_grow(struct ftrace_stackmap *map, u32 units);
+int ftrace_stackmap_grow(struct ftrace_stackmap *map, u32 units, gfp_t gfp);
 void ftrace_stackmap_free(struct ftrace_stackmap *map);
 int ftrace_stackmap_get_id(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr);
 void ftrace_stackmap_find_parts(const struct ftrace_stackmap *map, const unsigned long *ips,
