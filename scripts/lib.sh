@@ -123,13 +123,13 @@ count_ftracetest() {
 
 # count_kunit LOG STATUS: adds what kunit.py counted to $passed, $failed and $skipped, and sets $summary.
 count_kunit() {
-	local -A n=()
+	local -A ran=()
 	local key count bad
 	summary=$(grep -o 'Testing complete\..*' "$1" | tail -n 1)
-	while IFS=': ' read -r key count; do n[$key]=$count; done < <(grep -oE '[a-z]+: [0-9]+' <<<"$summary")
-	passed=$((passed + ${n[passed]:-0}))
-	skipped=$((skipped + ${n[skipped]:-0}))
-	bad=$((${n[failed]:-0} + ${n[crashed]:-0} + ${n[errors]:-0}))
+	while IFS=': ' read -r key count; do ran[$key]=$count; done < <(grep -oE '[a-z]+: [0-9]+' <<<"$summary")
+	passed=$((passed + ${ran[passed]:-0}))
+	skipped=$((skipped + ${ran[skipped]:-0}))
+	bad=$((${ran[failed]:-0} + ${ran[crashed]:-0} + ${ran[errors]:-0}))
 	if [ "$2" -ne 0 ] || [ -z "$summary" ]; then bad=$((bad > 0 ? bad : 1)); fi
 	failed=$((failed + bad))
 }

@@ -130,11 +130,12 @@ static int compare_interned(const void *a, const void *b)
 
 static size_t intern(struct intern *in, const char *s)
 {
-	struct interned *new = check_mem(malloc(sizeof(*new) + strlen(s) + 1));
+	size_t size = strlen(s) + 1;
+	struct interned *new = check_mem(malloc(sizeof(*new) + size));
 	struct interned **found;
 
 	new->index = in->nr;
-	strcpy(new->s, s);
+	memcpy(new->s, s, size);
 	found = check_mem(tsearch(new, &in->tree, compare_interned));
 	if (*found != new) {
 		free(new);
