@@ -8,7 +8,7 @@
 # thread: multi
 # cpus: 2
 # mem: 1024
-# timeout: 600
+# timeout: 1200
 # shellcheck disable=SC2030,SC2031 # each loop has a TMPDIR and an n of its own
 . /guest/lib.sh
 
