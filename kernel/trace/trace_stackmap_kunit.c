@@ -10,8 +10,10 @@
 
 #include <linux/completion.h>
 #include <linux/cpumask.h>
+#include <linux/delay.h>
 #include <linux/hrtimer.h>
 #include <linux/kthread.h>
+#include <linux/mm.h>
 #include <linux/moduleparam.h>
 #include <linux/preempt.h>
 
@@ -1046,6 +1048,11 @@ static void test_snapshot_is_empty(struct kunit *test, struct trace_array *tr)
 {
 	KUNIT_EXPECT_EQ(test, ring_buffer_entries(tr->snapshot_buffer.buffer), 0);
 	tracing_disarm_snapshot(tr);
+	/*
+	 * A work of the instance tells inotify of the snapshot, and nobody waits
+	 * for it when the instance goes.
+	 */
+	msleep(100);
 }
 #else
 static void test_take_snapshot(struct kunit *test, struct trace_array *tr) { }
