@@ -15,7 +15,7 @@ make_instance anchor
 echo 1 > instances/anchor/events/sched/sched_switch/enable
 echo 10 > /sys/module/ftrace_stackmap/parameters/bits
 round=0
-while [ $round -lt 60 ]; do
+while [ $round -lt 24 ]; do
 	dir=instances/leak$((round % 3))
 	mkdir $dir
 	echo 1 > $dir/options/stackmap
