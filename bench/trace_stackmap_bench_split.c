@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What it costs to look where a stack is to be split, and to split it: the event
- * of one hot stack, by its id without the look, with it, and by two ids.
+ * by its id without the look, with it, and by two ids. Of one hot stack, which is
+ * recalled without a look, and of two in turn that displace one another.
  */
 #include <linux/preempt.h>
 #include <linux/printk.h>
@@ -26,7 +27,7 @@ static const char *const bench_split_names[] = {
 
 static u64 bench_took[BENCH_VARIANTS][BENCH_MAX_REPS];
 static struct trace_array *bench_tr[BENCH_VARIANTS];
-static unsigned long bench_ips[BENCH_VARIANTS][BENCH_MAX_DEPTH];
+static unsigned long bench_ips[BENCH_VARIANTS][2][BENCH_MAX_DEPTH];
 
 static int bench_cmp_took(const void *a, const void *b)
 {
@@ -56,7 +57,11 @@ static int bench_split_setup(unsigned int variant)
 	map->entry_start = BENCH_ENTRY;
 	map->entry_size = BENCH_ENTRY_SIZE;
 	for (int i = 0; i < BENCH_MAX_DEPTH; i++)
-		bench_ips[variant][i] = BENCH_TEXT + bench_random(&seed, 0x1000000);
+		bench_ips[variant][0][i] = BENCH_TEXT + bench_random(&seed, 0x1000000);
+	/* They differ near their ends, in frames that do not tell the word of a stack. */
+	memcpy(bench_ips[variant][1], bench_ips[variant][0], sizeof(bench_ips[variant][0]));
+	for (int depth = 4; depth <= BENCH_MAX_DEPTH; depth *= 2)
+		bench_ips[variant][1][depth - 1]++;
 	return 0;
 }
 
@@ -87,18 +92,20 @@ static noinline void bench_record(struct trace_array *tr, struct trace_buffer *b
 	pr_err("not recorded\n");
 }
 
-static u64 bench_split_time(unsigned int variant, unsigned int depth)
+static u64 bench_split_time(unsigned int variant, unsigned int depth, bool in_turn)
 {
 	struct trace_array *tr = bench_tr[variant];
+	const unsigned long *ips;
 	u64 start;
 
 	preempt_disable();
 	start = bench_now();
 	for (int i = 0; i < BENCH_CALLS; i++) {
+		ips = bench_ips[variant][in_turn & i];
 		if (variant)
-			trace_record_stack(tr, tr->array_buffer.buffer, 0, bench_ips[variant], depth);
+			trace_record_stack(tr, tr->array_buffer.buffer, 0, ips, depth);
 		else
-			bench_record(tr, tr->array_buffer.buffer, bench_ips[variant], depth);
+			bench_record(tr, tr->array_buffer.buffer, ips, depth);
 		barrier();
 	}
 	start = bench_now() - start;
@@ -107,22 +114,26 @@ static u64 bench_split_time(unsigned int variant, unsigned int depth)
 	return start * 100 / BENCH_CALLS;
 }
 
-static void bench_split_depth(unsigned int reps, unsigned int depth)
+static void bench_split_depth(unsigned int reps, unsigned int depth, bool in_turn)
 {
-	unsigned long *entry = &bench_ips[BENCH_VARIANTS - 1][depth / 2 - 1], kept = *entry;
+	unsigned long (*split)[BENCH_MAX_DEPTH] = bench_ips[BENCH_VARIANTS - 1];
+	unsigned int last = depth / 2 - 1;
+	unsigned long kept[] = { split[0][last], split[1][last] };
 	u64 *took;
 
-	*entry = BENCH_ENTRY;
+	split[0][last] = BENCH_ENTRY;
+	split[1][last] = BENCH_ENTRY;
 	for (int rep = 0; rep < reps; rep++)
 		for (int i = 0; i < BENCH_VARIANTS; i++)
-			bench_took[i][rep] = bench_split_time(i, depth);
-	*entry = kept;
+			bench_took[i][rep] = bench_split_time(i, depth, in_turn);
+	split[0][last] = kept[0];
+	split[1][last] = kept[1];
 
 	for (int i = 0; i < BENCH_VARIANTS; i++) {
 		took = bench_took[i];
 		sort(took, reps, sizeof(*took), bench_cmp_took, NULL);
-		pr_info("BENCH split,\"%s\",%u,1,1,%llu,%llu\n", bench_split_names[i], depth,
-			took[0], took[reps / 2]);
+		pr_info("BENCH split,\"%s%s\",%u,%u,1,%llu,%llu\n", bench_split_names[i],
+			in_turn ? ", in turn" : "", depth, in_turn + 1, took[0], took[reps / 2]);
 	}
 }
 
@@ -131,8 +142,10 @@ void bench_split(unsigned int reps)
 	for (int i = 0; i < BENCH_VARIANTS; i++)
 		if (bench_split_setup(i))
 			return;
-	for (unsigned int depth = 4; depth <= BENCH_MAX_DEPTH; depth *= 2)
-		bench_split_depth(reps, depth);
+	for (unsigned int depth = 4; depth <= BENCH_MAX_DEPTH; depth *= 2) {
+		bench_split_depth(reps, depth, false);
+		bench_split_depth(reps, depth, true);
+	}
 	for (int i = 0; i < BENCH_VARIANTS; i++) {
 		trace_array_put(bench_tr[i]);
 		trace_array_destroy(bench_tr[i]);

@@ -13,8 +13,8 @@
 #include <linux/gfp.h>
 #include <linux/hash.h>
 #include <linux/kernel.h>
-#include <linux/log2.h>
 #include <linux/list.h>
+#include <linux/log2.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
@@ -70,47 +70,24 @@ static unsigned long stackmap_mix(unsigned long hash, unsigned long ip)
 	return (hash ^ ip) * GOLDEN_RATIO_PRIME;
 }
 
-static bool stackmap_in_entry(const struct ftrace_stackmap *map, unsigned long ip)
-{
-	return ip - map->entry_start < map->entry_size;
-}
-
 /*
- * Most of a hit would be spent in jhash2(). What collides is compared, so this
- * one only has to spread: one multiplication a frame, in two independent chains,
- * since a CPU can start one before the other is done.
- *
- * Ends behind the first of the @look first frames that is one of the entry code,
- * and sets *@nr to what it has come to. To look here, beside the multiplications,
- * costs next to nothing.
+ * A look-up would spend most of its time in jhash2(). What collides is compared,
+ * so this one only has to spread: one multiplication a frame, in two independent
+ * chains, since a CPU can start one before the other is done.
  */
-static __always_inline u32 stackmap_hash_part(const struct ftrace_stackmap *map,
-					      const unsigned long *ips, unsigned int *nr,
-					      unsigned int look)
+static __always_inline u32 stackmap_hash(const unsigned long *ips, unsigned int nr)
 {
 	unsigned long even = 0, odd = 0;
 	unsigned int i;
 
-	for (i = 0; i + 1 < look; i += 2) {
-		if (unlikely(stackmap_in_entry(map, ips[i]) | stackmap_in_entry(map, ips[i + 1])))
-			break;
+	for (i = 0; i + 1 < nr; i += 2) {
 		even = stackmap_mix(even, ips[i]);
 		odd = stackmap_mix(odd, ips[i + 1]);
 	}
-
-	if (i < look && stackmap_in_entry(map, ips[i]))
-		*nr = i + 1;
-	else if (i + 1 < look)
-		*nr = i + 2;
-
-	for (; i + 1 < *nr; i += 2) {
-		even = stackmap_mix(even, ips[i]);
-		odd = stackmap_mix(odd, ips[i + 1]);
-	}
-	if (i < *nr)
+	if (i < nr)
 		even = stackmap_mix(even, ips[i]);
 
-	even = stackmap_mix(even + *nr, odd);
+	even = stackmap_mix(even + nr, odd);
 	return even ^ (even >> (BITS_PER_LONG / 2));
 }
 
@@ -121,12 +98,12 @@ static u32 stackmap_tag(const struct ftrace_stackmap *map, u32 val)
 }
 
 /* Twice as fast as memcmp(), which compares a word at a time, too. */
-static __always_inline bool stackmap_match(const struct stackmap_record *rec,
-					   const unsigned long *ips, unsigned int nr, u32 hash)
+static __always_inline bool stackmap_same(const struct stackmap_record *rec,
+					  const unsigned long *ips, unsigned int nr)
 {
 	unsigned int i;
 
-	if (rec->hash != hash || rec->nr != nr)
+	if (rec->nr != nr)
 		return false;
 
 	for (i = 0; i + 1 < nr; i += 2) {
@@ -207,6 +184,7 @@ static __always_inline int stackmap_find(struct ftrace_stackmap *map, u32 from,
 					 u32 *slot)
 {
 	u32 tag = stackmap_tag(map, hash);
+	struct stackmap_record *rec;
 	u32 idx;
 
 	for (u32 probe = from; probe < STACKMAP_PROBES; probe++) {
@@ -215,9 +193,10 @@ static __always_inline int stackmap_find(struct ftrace_stackmap *map, u32 from,
 		*slot = READ_ONCE(map->slots[idx]);
 		if (!*slot)
 			return idx;
-		if (stackmap_tag(map, *slot) == tag &&
-		    stackmap_match(stackmap_record_at(map, stackmap_offset(map, *slot)),
-				   ips, nr, hash))
+		if (stackmap_tag(map, *slot) != tag)
+			continue;
+		rec = stackmap_record_at(map, stackmap_offset(map, *slot));
+		if (rec->hash == hash && stackmap_same(rec, ips, nr))
 			return idx;
 	}
 	return -ENOSPC;
@@ -250,19 +229,51 @@ static noinline int stackmap_insert(struct ftrace_stackmap *map, int idx,
 	return idx;
 }
 
-/* The slot index of @ips, or -ENOSPC and the reason in @why. */
+/* The slot index of @ips; -ENOSPC, and a drop, when the map can't take it. */
 static __always_inline int stackmap_find_or_insert(struct ftrace_stackmap *map,
+						   struct stackmap_cpu *cpu,
 						   const unsigned long *ips, unsigned int nr,
-						   u32 hash, enum stackmap_drop *why)
+						   u32 hash)
 {
+	enum stackmap_drop why = STACKMAP_DROP_PROBES;
 	u32 slot;
 	int idx;
 
-	*why = STACKMAP_DROP_PROBES;
 	idx = stackmap_find(map, 0, ips, nr, hash, &slot);
 	if (unlikely(idx >= 0 && !slot))
-		idx = stackmap_insert(map, idx, ips, nr, hash, why);
+		idx = stackmap_insert(map, idx, ips, nr, hash, &why);
+	if (unlikely(idx < 0))
+		local_inc(&cpu->drops[why]);
 	return idx;
+}
+
+/*
+ * The word of the reference cache for the stack @ips. To tell from a few of its
+ * frames is fast, and many stacks that are in use together have different words.
+ */
+static __always_inline local_t *stackmap_word(struct stackmap_cpu *cpu, const unsigned long *ips,
+					      unsigned int nr)
+{
+	unsigned long sample = ips[0] + 3 * ips[nr / 4] + 5 * ips[nr / 2] + 9 * ips[3 * nr / 4];
+
+	return &cpu->refs[hash_long(sample + nr, STACKMAP_REF_BITS)];
+}
+
+/*
+ * Most stacks are those that this CPU has just had: their word still leads to
+ * them, and a comparison is all that is needed, no hash and no look for the
+ * entry code. Returns a slot index, or -ENOENT.
+ */
+static __always_inline int stackmap_recall(struct ftrace_stackmap *map, local_t *word,
+					   const unsigned long *ips, unsigned int nr)
+{
+	u32 idx = (unsigned long)local_read(word) >> STACKMAP_COUNT_BITS;
+	/* stackmap_recall:A, pairs with stackmap_publish:A */
+	u32 slot = READ_ONCE(map->slots[idx]);
+
+	if (slot && stackmap_same(stackmap_record_at(map, stackmap_offset(map, slot)), ips, nr))
+		return idx;
+	return -ENOENT;
 }
 
 /*
@@ -270,9 +281,8 @@ static __always_inline int stackmap_find_or_insert(struct ftrace_stackmap *map,
  * cmpxchg, so that a nested context sees it before or after, and what it held
  * for another slot is added to that one's record by whoever replaced it.
  */
-static void stackmap_count_ref(struct ftrace_stackmap *map, struct stackmap_cpu *cpu, u32 idx)
+static __always_inline void stackmap_count_ref(struct ftrace_stackmap *map, local_t *word, u32 idx)
 {
-	local_t *word = &cpu->refs[idx % STACKMAP_REF_CACHE];
 	unsigned long first = ((unsigned long)idx << STACKMAP_COUNT_BITS) + 1;
 	unsigned long count, new;
 	long old = local_read(word);
@@ -297,6 +307,15 @@ static void stackmap_count_ref(struct ftrace_stackmap *map, struct stackmap_cpu 
 	atomic_long_inc(&stackmap_record(map, idx)->ref);
 }
 
+/* Counts a stack that is in slot @idx as a whole. Returns its id. */
+static __always_inline int stackmap_success(struct ftrace_stackmap *map, struct stackmap_cpu *cpu,
+					    local_t *word, u32 idx)
+{
+	stackmap_count_ref(map, word, idx);
+	local_inc(&cpu->successes[0]);
+	return stackmap_id(map, idx);
+}
+
 /**
  * __ftrace_stackmap_get_id - ftrace_stackmap_get_id() with a hash of the caller's choice
  * @map: the map
@@ -313,19 +332,9 @@ int __ftrace_stackmap_get_id(struct ftrace_stackmap *map, const unsigned long *i
 			     unsigned int nr, u32 hash)
 {
 	struct stackmap_cpu *cpu = this_cpu_ptr(map->cpu);
-	enum stackmap_drop why;
-	int idx;
+	int idx = stackmap_find_or_insert(map, cpu, ips, nr, hash);
 
-	idx = stackmap_find_or_insert(map, ips, nr, hash, &why);
-	if (unlikely(idx < 0)) {
-		local_inc(&cpu->drops[why]);
-		return idx;
-	}
-
-	stackmap_count_ref(map, cpu, idx);
-	local_inc(&cpu->successes);
-
-	return stackmap_id(map, idx);
+	return idx < 0 ? idx : stackmap_success(map, cpu, stackmap_word(cpu, ips, nr), idx);
 }
 
 /**
@@ -342,31 +351,45 @@ int __ftrace_stackmap_get_id(struct ftrace_stackmap *map, const unsigned long *i
  */
 int ftrace_stackmap_get_id(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr)
 {
-	return __ftrace_stackmap_get_id(map, ips, nr, stackmap_hash_part(map, ips, &nr, 0));
+	struct stackmap_cpu *cpu = this_cpu_ptr(map->cpu);
+	local_t *word = stackmap_word(cpu, ips, nr);
+	int idx = stackmap_recall(map, word, ips, nr);
+
+	if (idx < 0)
+		idx = stackmap_find_or_insert(map, cpu, ips, nr, stackmap_hash(ips, nr));
+	return idx < 0 ? idx : stackmap_success(map, cpu, word, idx);
 }
 
-static __always_inline void stackmap_find_parts(const struct ftrace_stackmap *map,
-						const unsigned long *ips, unsigned int nr,
-						struct stackmap_parts *parts)
+/* Number of frames of the first part of @ips, which may be all @nr. */
+static unsigned int stackmap_first_part(const struct ftrace_stackmap *map,
+					const unsigned long *ips, unsigned int nr)
 {
-	unsigned int first = 0, n = 0, end, look;
+	/* Two frames must follow, the instruction that was hit and its caller. */
+	for (unsigned int i = 0; i + 2 < nr; i++) {
+		if (ips[i] - map->entry_start < map->entry_size)
+			return i + 1;
+	}
+	return nr;
+}
+
+/* Finds the parts behind those that @parts already has. */
+static void stackmap_find_outer(const struct ftrace_stackmap *map, const unsigned long *ips,
+				unsigned int nr, struct stackmap_parts *parts)
+{
+	unsigned int first = parts->first[parts->nr], end;
 
 	do {
 		end = nr - first;
-		/* Two frames must follow, the instruction that was hit and its caller. */
-		look = n < STACKMAP_PARTS - 1 && end > 2 ? end - 2 : 0;
-		parts->first[n] = first;
-		parts->hash[n++] = stackmap_hash_part(map, ips + first, &end, look);
-		/* That instruction may be one of the entry code, and is in no part. */
+		if (parts->nr < STACKMAP_PARTS - 1)
+			end = stackmap_first_part(map, ips + first, end);
+		/* The instruction that was hit may be one of the entry code, and is in no part. */
 		first += end + 1;
+		parts->first[++parts->nr] = first;
 	} while (first < nr);
-
-	parts->first[n] = first;
-	parts->nr = n;
 }
 
 /**
- * ftrace_stackmap_find_parts - look where a stack is to be split, and hash the parts
+ * ftrace_stackmap_find_parts - look where a stack is to be split
  * @map: the map
  * @ips: the frames, innermost first
  * @nr: number of frames
@@ -379,7 +402,9 @@ static __always_inline void stackmap_find_parts(const struct ftrace_stackmap *ma
 void ftrace_stackmap_find_parts(const struct ftrace_stackmap *map, const unsigned long *ips,
 				unsigned int nr, struct stackmap_parts *parts)
 {
-	stackmap_find_parts(map, ips, nr, parts);
+	parts->first[0] = 0;
+	parts->nr = 0;
+	stackmap_find_outer(map, ips, nr, parts);
 }
 
 /* Number of frames of part @i. */
@@ -405,44 +430,53 @@ int ftrace_stackmap_get_ids(struct ftrace_stackmap *map, const unsigned long *ip
 			    const struct stackmap_parts *parts, int *ids)
 {
 	struct stackmap_cpu *cpu = this_cpu_ptr(map->cpu);
+	local_t *words[STACKMAP_PARTS];
 	const unsigned long *part;
-	enum stackmap_drop why;
 	unsigned int nr;
 
 	for (unsigned int i = 0; i < parts->nr; i++) {
 		part = ips + parts->first[i];
 		nr = stackmap_part_nr(parts, i);
-		ids[i] = stackmap_find_or_insert(map, part, nr, parts->hash[i], &why);
-		if (ids[i] < 0) {
-			local_inc(&cpu->drops[why]);
+		words[i] = stackmap_word(cpu, part, nr);
+		ids[i] = stackmap_recall(map, words[i], part, nr);
+		if (ids[i] < 0)
+			ids[i] = stackmap_find_or_insert(map, cpu, part, nr,
+							 stackmap_hash(part, nr));
+		if (ids[i] < 0)
 			return ids[i];
-		}
 	}
 
 	for (unsigned int i = 0; i < parts->nr; i++) {
-		stackmap_count_ref(map, cpu, ids[i]);
+		/* The last part may be one that is split elsewhere: no word may lead to it. */
+		if (i < STACKMAP_PARTS - 1)
+			stackmap_count_ref(map, words[i], ids[i]);
+		else
+			atomic_long_inc(&stackmap_record(map, ids[i])->ref);
 		ids[i] = stackmap_id(map, ids[i]);
 	}
-	local_add(parts->nr - 1, &cpu->splits);
-	local_inc(&cpu->split);
-	local_inc(&cpu->successes);
+	local_inc(&cpu->successes[parts->nr - 1]);
 	return 0;
 }
 
-static bool stackmap_record_split(struct ftrace_stackmap *map, struct trace_buffer *buffer,
-				  unsigned int trace_ctx, const unsigned long *ips,
-				  const struct stackmap_parts *parts)
+/* As ftrace_stackmap_record(), for a stack whose first part has @end frames. */
+static noinline bool stackmap_record_split(struct ftrace_stackmap *map,
+					   struct trace_buffer *buffer, unsigned int trace_ctx,
+					   const unsigned long *ips, unsigned int nr,
+					   unsigned int end)
 {
+	struct stackmap_parts parts = { .nr = 1, .first[1] = end + 1 };
 	struct ring_buffer_event *event;
 	struct stack_split_entry *entry;
 	int ids[STACKMAP_PARTS];
 
+	stackmap_find_outer(map, ips, nr, &parts);
+
 	event = trace_buffer_lock_reserve(buffer, TRACE_STACK_SPLIT,
-					  struct_size(entry, ip, parts->nr - 1), trace_ctx);
+					  struct_size(entry, ip, parts.nr - 1), trace_ctx);
 	if (!event)
 		return true;
 
-	if (ftrace_stackmap_get_ids(map, ips, parts, ids)) {
+	if (ftrace_stackmap_get_ids(map, ips, &parts, ids)) {
 		ring_buffer_discard_commit(buffer, event);
 		return false;
 	}
@@ -450,9 +484,9 @@ static bool stackmap_record_split(struct ftrace_stackmap *map, struct trace_buff
 	entry = ring_buffer_event_data(event);
 	entry->stack_id = ids[0];
 	for (unsigned int i = 1; i < STACKMAP_PARTS; i++)
-		entry->outer[i - 1] = i < parts->nr ? ids[i] : -1;
-	for (unsigned int i = 1; i < parts->nr; i++)
-		entry->ip[i - 1] = ips[parts->first[i] - 1];
+		entry->outer[i - 1] = i < parts.nr ? ids[i] : -1;
+	for (unsigned int i = 1; i < parts.nr; i++)
+		entry->ip[i - 1] = ips[parts.first[i] - 1];
 	trace_buffer_unlock_commit_nostack(buffer, event);
 	return true;
 }
@@ -476,27 +510,32 @@ static bool stackmap_record_split(struct ftrace_stackmap *map, struct trace_buff
 bool ftrace_stackmap_record(struct ftrace_stackmap *map, struct trace_buffer *buffer,
 			    unsigned int trace_ctx, const unsigned long *ips, unsigned int nr)
 {
+	struct stackmap_cpu *cpu = this_cpu_ptr(map->cpu);
+	local_t *word = stackmap_word(cpu, ips, nr);
+	int idx = stackmap_recall(map, word, ips, nr);
 	struct ring_buffer_event *event;
 	struct stack_id_entry *entry;
-	struct stackmap_parts parts;
-	int id;
+	unsigned int end;
 
-	stackmap_find_parts(map, ips, nr, &parts);
-	if (parts.nr > 1)
-		return stackmap_record_split(map, buffer, trace_ctx, ips, &parts);
+	if (idx < 0) {
+		end = stackmap_first_part(map, ips, nr);
+		if (end < nr)
+			return stackmap_record_split(map, buffer, trace_ctx, ips, nr, end);
+	}
 
 	event = trace_buffer_lock_reserve(buffer, TRACE_STACK_ID, sizeof(*entry), trace_ctx);
 	if (!event)
 		return true;
 
-	id = __ftrace_stackmap_get_id(map, ips, nr, parts.hash[0]);
-	if (id < 0) {
+	if (idx < 0)
+		idx = stackmap_find_or_insert(map, cpu, ips, nr, stackmap_hash(ips, nr));
+	if (idx < 0) {
 		ring_buffer_discard_commit(buffer, event);
 		return false;
 	}
 
 	entry = ring_buffer_event_data(event);
-	entry->stack_id = id;
+	entry->stack_id = stackmap_success(map, cpu, word, idx);
 	trace_buffer_unlock_commit_nostack(buffer, event);
 	return true;
 }
@@ -534,12 +573,13 @@ const struct stackmap_record *ftrace_stackmap_lookup(struct trace_array *tr, int
  */
 unsigned long ftrace_stackmap_ref(struct ftrace_stackmap *map, u32 slot)
 {
+	struct stackmap_record *rec = stackmap_record(map, slot);
 	unsigned long ref, word;
 	int cpu;
 
-	ref = atomic_long_read(&stackmap_record(map, slot)->ref);
+	ref = atomic_long_read(&rec->ref);
 	for_each_possible_cpu(cpu) {
-		word = local_read(&per_cpu_ptr(map->cpu, cpu)->refs[slot % STACKMAP_REF_CACHE]);
+		word = local_read(stackmap_word(per_cpu_ptr(map->cpu, cpu), rec->ips, rec->nr));
 		if (word >> STACKMAP_COUNT_BITS == slot)
 			ref += word & STACKMAP_COUNT_MASK;
 	}
@@ -557,6 +597,12 @@ static unsigned long stackmap_sum(struct ftrace_stackmap *map, size_t offset)
 	return sum;
 }
 
+/* Of the stacks that are recorded by their ids, those of @parts parts. */
+static unsigned long stackmap_successes(struct ftrace_stackmap *map, unsigned int parts)
+{
+	return stackmap_sum(map, offsetof(struct stackmap_cpu, successes[parts - 1]));
+}
+
 /**
  * ftrace_stackmap_successes - how many stacks are recorded by their ids
  * @map: the map
@@ -566,7 +612,7 @@ static unsigned long stackmap_sum(struct ftrace_stackmap *map, size_t offset)
  */
 unsigned long ftrace_stackmap_successes(struct ftrace_stackmap *map)
 {
-	return stackmap_sum(map, offsetof(struct stackmap_cpu, successes));
+	return stackmap_successes(map, 1) + ftrace_stackmap_nr_split(map);
 }
 
 /**
@@ -578,7 +624,11 @@ unsigned long ftrace_stackmap_successes(struct ftrace_stackmap *map)
  */
 unsigned long ftrace_stackmap_nr_split(struct ftrace_stackmap *map)
 {
-	return stackmap_sum(map, offsetof(struct stackmap_cpu, split));
+	unsigned long split = 0;
+
+	for (unsigned int parts = 2; parts <= STACKMAP_PARTS; parts++)
+		split += stackmap_successes(map, parts);
+	return split;
 }
 
 /**
@@ -590,8 +640,11 @@ unsigned long ftrace_stackmap_nr_split(struct ftrace_stackmap *map)
  */
 unsigned long ftrace_stackmap_nr_parts(struct ftrace_stackmap *map)
 {
-	return ftrace_stackmap_successes(map) +
-	       stackmap_sum(map, offsetof(struct stackmap_cpu, splits));
+	unsigned long nr = 0;
+
+	for (unsigned int parts = 1; parts <= STACKMAP_PARTS; parts++)
+		nr += parts * stackmap_successes(map, parts);
+	return nr;
 }
 
 /**

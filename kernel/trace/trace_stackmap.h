@@ -43,6 +43,7 @@
  *   stackmap_publish:A  fills a record, then cmpxchg_release() of its slot.
  *   stackmap_record:A   READ_ONCE() of a slot; the address of the record
  *                       depends on its value. Pairs with stackmap_publish:A.
+ *   stackmap_recall:A   the same, for a slot that this CPU's cache leads to.
  *   ftrace_stackmap_swap:A  unpublishes the map, then synchronize_rcu(). Waits
  *                       for every user of ftrace_stackmap_active(), which runs
  *                       with preemption off, and for rcu_read_lock() readers.
@@ -92,6 +93,11 @@
  * record. Once nobody inserts, the references of all records add up to the
  * parts of all successes: the successes, and one more for each split. All of it
  * is modulo the machine's word: 64 bits can't be used up, 32 bits can.
+ *
+ * The same cache is a memory: a few of its frames tell the word of a stack, and
+ * if that still leads to it, which a comparison shows, neither a hash nor a look
+ * for the entry code is needed. Whatever a word leads to, as part or as a whole,
+ * has been looked through.
  */
 
 /* An id: 12 bits of generation above 19 bits of slot index, never negative. */
@@ -113,8 +119,8 @@
 /* A stack has at most this many parts: those of a task, a softirq, an interrupt and an NMI. */
 #define STACKMAP_PARTS		4
 
-/* References that a CPU collects before it has to write to shared records. */
-#define STACKMAP_REF_CACHE	512
+/* Log2 of the stacks whose references a CPU collects before it has to write to their records. */
+#define STACKMAP_REF_BITS	9
 
 /* How often the arena is looked at whether it should grow, in milliseconds. */
 #define STACKMAP_GROW_MS	100
@@ -147,18 +153,14 @@ struct stackmap_record {
 
 /**
  * struct stackmap_cpu - what a CPU writes on a hit
- * @successes: calls that returned an id
- * @drops: calls that did not, by reason
- * @split: successes with more than one part
- * @splits: where these were split, one less than their parts
+ * @successes: stacks that are in the map, by the number of their parts, less one
+ * @drops: stacks that are not, by reason
  * @refs: write-back cache, each word a slot index above a count
  */
 struct stackmap_cpu {
-	local_t			successes;
+	local_t			successes[STACKMAP_PARTS];
 	local_t			drops[STACKMAP_NR_DROPS];
-	local_t			split;
-	local_t			splits;
-	local_t			refs[STACKMAP_REF_CACHE];
+	local_t			refs[1 << STACKMAP_REF_BITS];
 };
 
 /**
@@ -205,12 +207,10 @@ struct ftrace_stackmap {
  * @nr: number of parts
  * @first: index of the first frame of each part. The frame before it belongs to
  *	no part. @first[@nr] is set as if one more part followed.
- * @hash: the hash of each part
  */
 struct stackmap_parts {
 	unsigned int		nr;
 	unsigned int		first[STACKMAP_PARTS + 1];
-	u32			hash[STACKMAP_PARTS];
 };
 
 #ifdef CONFIG_FTRACE_STACKMAP

@@ -512,25 +512,55 @@ static void stackmap_frees_pages(struct kunit *test)
 	KUNIT_EXPECT_GT(test, si_mem_available() + pages / 2, before);
 }
 
-/* Slots that share a word of the reference cache, in turn and in a row. */
+/* Stacks that share a word of the reference cache, in turn and in a row. */
 static void stackmap_ref_eviction(struct kunit *test)
 {
-	struct ftrace_stackmap *map = test_map(test, STACKMAP_BITS_MIN);
-	unsigned long calls = 0;
-	int a, b;
+	struct ftrace_stackmap *map = test_map(test, STACKMAP_BITS_DEFAULT);
+	int first = test_insert(map, 0), other;
+	unsigned long calls;
+	unsigned int no = 0;
 
+	/* The reference of the first moves to its record when another one takes the word. */
+	do {
+		KUNIT_ASSERT_LT(test, ++no, map->max_entries);
+		other = test_insert(map, no);
+	} while (!atomic_long_read(&test_record(map, first)->ref));
+
+	calls = no + 1;
 	for (int i = 0; i < 1000; i++) {
-		a = test_insert_hash(map, 0, 7);
-		b = test_insert_hash(map, 1, 7 + STACKMAP_REF_CACHE);
+		KUNIT_ASSERT_EQ(test, test_insert(map, 0), first);
+		KUNIT_ASSERT_EQ(test, test_insert(map, no), other);
 		calls += 2;
 		for (int k = 0; k < i % 3; k++, calls++)
-			test_insert_hash(map, 1, 7 + STACKMAP_REF_CACHE);
+			test_insert(map, no);
 	}
-	KUNIT_ASSERT_EQ(test, a % STACKMAP_REF_CACHE, b % STACKMAP_REF_CACHE);
-	KUNIT_ASSERT_NE(test, a, b);
-	KUNIT_EXPECT_EQ(test, ftrace_stackmap_ref(map, a), 1000);
-	KUNIT_EXPECT_EQ(test, ftrace_stackmap_ref(map, b), calls - 1000);
-	test_check_map(test, map, calls, 2);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_ref(map, first), 1001);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_ref(map, other), calls - no - 1000);
+	test_check_map(test, map, calls, no + 1);
+}
+
+/* Stacks that differ in one frame are not taken for one another, in whatever order they come. */
+static void stackmap_recall(struct kunit *test)
+{
+	struct ftrace_stackmap *map = test_map(test, STACKMAP_BITS_MIN);
+	unsigned long ips[TEST_DEPTHS];
+	int ids[TEST_DEPTHS + 1];
+
+	test_fill(ips, 1, TEST_DEPTHS);
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i <= TEST_DEPTHS; i++) {
+			if (i < TEST_DEPTHS)
+				ips[i]++;
+			if (!round)
+				ids[i] = test_get_id(map, ips, TEST_DEPTHS);
+			KUNIT_EXPECT_EQ(test, test_get_id(map, ips, TEST_DEPTHS), ids[i]);
+			if (i < TEST_DEPTHS)
+				ips[i]--;
+		}
+	}
+	KUNIT_EXPECT_EQ(test, atomic_read(&map->entries), TEST_DEPTHS + 1);
+	for (int i = 0; i <= TEST_DEPTHS; i++)
+		KUNIT_EXPECT_EQ(test, ftrace_stackmap_ref(map, ids[i]), 4);
 }
 
 static void stackmap_many_hits(struct kunit *test)
@@ -902,27 +932,27 @@ static bool test_resolves(struct kunit *test, struct trace_array *tr, int id, un
 	return true;
 }
 
+static void test_record_frames(struct trace_array *tr, const unsigned long *ips, unsigned int nr)
+{
+	tracer_tracing_on(tr);
+	scoped_guard(preempt_notrace)
+		trace_record_stack(tr, tr->array_buffer.buffer, tracing_gen_ctx(), ips, nr);
+	tracer_tracing_off(tr);
+}
+
 static void test_record_event(struct trace_array *tr, unsigned int no)
 {
 	unsigned long ips[TEST_DEPTHS];
 
 	test_fill(ips, no, test_depth(no));
-	tracer_tracing_on(tr);
-	scoped_guard(preempt_notrace)
-		trace_record_stack(tr, tr->array_buffer.buffer, tracing_gen_ctx(), ips,
-				   test_depth(no));
-	tracer_tracing_off(tr);
+	test_record_frames(tr, ips, test_depth(no));
 }
 
 static void test_record_irq_event(struct trace_array *tr, unsigned int no)
 {
 	unsigned long ips[2 * TEST_DEPTHS + 1];
 
-	tracer_tracing_on(tr);
-	scoped_guard(preempt_notrace)
-		trace_record_stack(tr, tr->array_buffer.buffer, tracing_gen_ctx(), ips,
-				   test_fill_irq(ips, ~no, no));
-	tracer_tracing_off(tr);
+	test_record_frames(tr, ips, test_fill_irq(ips, ~no, no));
 }
 
 /* The oldest event of @tr, which is removed. */
@@ -985,6 +1015,35 @@ static void stackmap_split_full(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, entry->size, nr);
 	KUNIT_EXPECT_MEMEQ(test, entry->caller, ips, nr * sizeof(*ips));
 	test_check_map(test, map, max + 1, max);
+}
+
+/* What a stack has too many of stays in its last part, and is split where it is a stack. */
+static void stackmap_split_again(struct kunit *test)
+{
+	static const unsigned long ips[] = {
+		1, 0x1000, 2, 1, 0x1000, 2, 1, 0x1000, 2, 1, 0x1000, 2, 3, 4,
+	};
+	struct trace_array *tr = test_instance(test, 0);
+	struct ftrace_stackmap *map = rcu_access_pointer(tr->stackmap);
+	struct stack_split_entry *entry;
+	unsigned int length;
+
+	map->entry_start = 0x1000;
+	map->entry_size = 1;
+	for (int i = 0; i < 3; i++) {
+		test_record_frames(tr, ips, ARRAY_SIZE(ips));
+		entry = test_consume(test, tr, &length);
+		KUNIT_ASSERT_EQ(test, entry->ent.type, TRACE_STACK_SPLIT);
+		KUNIT_EXPECT_GE(test, entry->outer[2], 0);
+
+		test_record_frames(tr, ips + 9, 5);
+		entry = test_consume(test, tr, &length);
+		KUNIT_ASSERT_EQ(test, entry->ent.type, TRACE_STACK_SPLIT);
+		KUNIT_EXPECT_GE(test, entry->outer[0], 0);
+		KUNIT_EXPECT_EQ(test, entry->outer[1], -1);
+	}
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_nr_split(map), 6);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_nr_parts(map), 18);
 }
 
 static void stackmap_reset_generation(struct kunit *test)
@@ -1159,6 +1218,7 @@ static struct kunit_case stackmap_test_cases[] = {
 	KUNIT_CASE(stackmap_grows),
 	KUNIT_CASE(stackmap_frees_pages),
 	KUNIT_CASE(stackmap_ref_eviction),
+	KUNIT_CASE(stackmap_recall),
 	KUNIT_CASE(stackmap_many_hits),
 	KUNIT_CASE_PARAM(stackmap_concurrent_inserts, stackmap_race_gen_params),
 	KUNIT_CASE_PARAM(stackmap_find_parts, stackmap_split_gen_params),
@@ -1166,6 +1226,7 @@ static struct kunit_case stackmap_test_cases[] = {
 	KUNIT_CASE(stackmap_split_whole),
 	KUNIT_CASE(stackmap_split_event),
 	KUNIT_CASE(stackmap_split_full),
+	KUNIT_CASE(stackmap_split_again),
 	KUNIT_CASE(stackmap_recording_off),
 	KUNIT_CASE(stackmap_foreign_buffer),
 	KUNIT_CASE(stackmap_reset_generation),
