@@ -29,6 +29,10 @@ record_some() {
 	echo 1 > events/sample-trace/enable
 	echo 1 > tracing_on
 	stackmap_work 3
-	sleep 1
+	# Its thread records once a second, of jiffies, which an emulator may lose.
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		sleep 1
+		! grep -q '\[trace_events_sample\]$' stack_map || break
+	done
 	stop_recording
 }

@@ -317,7 +317,7 @@ static unsigned int test_distance(struct ftrace_stackmap *map, u32 idx)
 
 /*
  * With 2^14 stacks in 2^15 slots a good hash leaves them 0.5 slots from their
- * place on average, and 20 to 50 at most.
+ * place on average, and 20 to 50 at most, in one map of a hundred more than 70.
  */
 static void stackmap_similar_stacks(struct kunit *test)
 {
@@ -348,7 +348,7 @@ static void stackmap_similar_stacks(struct kunit *test)
 		kunit_info(test, "depth %u: %lu/1000 slots on average, %lu at most\n", depths[d],
 			   sum * 1000 / map->max_entries, worst);
 		KUNIT_EXPECT_LT(test, sum, map->max_entries * 3 / 4);
-		KUNIT_EXPECT_LT(test, worst, STACKMAP_PROBES / 2);
+		KUNIT_EXPECT_LT(test, worst, STACKMAP_PROBES * 3 / 4);
 		kunit_release_action(test, test_free_map, map);
 	}
 }
@@ -742,7 +742,8 @@ static enum hrtimer_restart test_timer(struct hrtimer *timer)
 		if (!test_write_one(w, (READ_ONCE(w->calls) + i) % w->nr_stacks))
 			w->errors++;
 	}
-	hrtimer_forward_now(timer, ns_to_ktime(TEST_TIMER_NS));
+	/* Counted from now, so that the thread gets on where all this takes long. */
+	hrtimer_set_expires(timer, ktime_add_ns(ktime_get(), TEST_TIMER_NS));
 	return HRTIMER_RESTART;
 }
 
