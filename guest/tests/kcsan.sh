@@ -4,6 +4,7 @@
 # threads and interrupts that fight for slots. No data race that has to do with the stack map.
 # flavour: kcsan
 # thread: multi
+# append: trace_stackmap_kunit.hits=100000
 # when: full
 # timeout: 1200
 # splat: allowed

@@ -812,23 +812,23 @@ struct test_race {
 	const char		*desc;
 	unsigned int		nr_stacks;
 	unsigned int		rounds;	/* each with a map of its own */
-	unsigned int		passes;
+	unsigned int		passes;	/* 0: what stackmap_test_hits makes of it */
 	bool			irq;
 };
 
 static const struct test_race stackmap_races[] = {
 	{ "every slot is fought for", 700, 200, 3 },
 	{ "the map fills up", 5000, 20, 3 },
-	{ "interrupted hits", 8, 1, 3000000 },
+	{ "interrupted hits", 8, 1, 0 },
 	{ "split stacks", 700, 100, 3, true },
 	{ "split stacks fill the map", 5000, 20, 3, true },
 };
 
 KUNIT_ARRAY_PARAM_DESC(stackmap_race, stackmap_races, desc);
 
-static unsigned int stackmap_test_scale = 1;
-module_param_named(scale, stackmap_test_scale, uint, 0444);
-MODULE_PARM_DESC(scale, "make the race that has a single round so many times longer");
+static unsigned int stackmap_test_hits = 24000000;
+module_param_named(hits, stackmap_test_hits, uint, 0444);
+MODULE_PARM_DESC(hits, "how many stacks each CPU asks for where all are known");
 
 static void stackmap_concurrent_inserts(struct kunit *test)
 {
@@ -844,8 +844,8 @@ static void stackmap_concurrent_inserts(struct kunit *test)
 	atomic_t start;
 	int nr;
 
-	if (race->rounds == 1)
-		model.passes *= stackmap_test_scale;
+	if (!race->passes)
+		model.passes = stackmap_test_hits / race->nr_stacks;
 
 	for (int round = 0; round < race->rounds; round++) {
 		map = test_map(test, STACKMAP_BITS_MIN);
