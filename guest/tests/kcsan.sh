@@ -6,7 +6,7 @@
 # thread: multi
 # append: trace_stackmap_kunit.hits=100000
 # when: full
-# timeout: 1200
+# timeout: 1800
 # splat: allowed
 . /guest/lib.sh
 
