@@ -1,13 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # Under KCSAN, both CPUs insert, hit, reset, read and toggle; the KUnit tests have run at boot, with
-# threads and interrupts that fight for slots. No data race that has to do with the stack map.
+# threads and interrupts that fight for slots. No data race that has to do with the stack map: the title of
+# a report names the two functions. The ring buffer, and the recursion bits of a task that an interrupt
+# of its own writes, have some that are told of without a stack map, too.
 # flavour: kcsan
 # thread: multi
 # append: trace_stackmap_kunit.hits=100000
 # when: full
 # timeout: 1800
 # splat: allowed
+# reject-console: BUG: KCSAN: data-race in .*(stackmap|test_)
 . /guest/lib.sh
 
 dmesg | grep -q 'kcsan: enabled' || fail "KCSAN is not on"
@@ -60,9 +63,5 @@ stop_recording
 cat stack_map_stat
 check_map
 
-# A report goes from one line of = to the next. What races elsewhere is not ours.
-dmesg | sed 's/^\[[^]]*\] *\(\[[^]]*\] *\)\{0,1\}//' | awk '
-	/^=+$/ { if (report ~ /BUG: KCSAN/) { n++; if (report ~ /stackmap/) { ours++; print report } } report = ""; next }
-	{ report = report "\n" $0 }
-	END { print n + 0 " reports, " ours + 0 " of the stack map"; exit ours > 0 }' ||
-	fail "data races of the stack map"
+echo "KCSAN has told of:"
+dmesg | sed -n 's/.*BUG: KCSAN: //p' | sort | uniq -c
