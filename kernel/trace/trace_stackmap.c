@@ -267,11 +267,13 @@ static __always_inline local_t *stackmap_word(struct stackmap_cpu *cpu, const un
 static __always_inline int stackmap_recall(struct ftrace_stackmap *map, local_t *word,
 					   const unsigned long *ips, unsigned int nr)
 {
-	u32 idx = (unsigned long)local_read(word) >> STACKMAP_COUNT_BITS;
+	unsigned long used = local_read(word);
+	u32 idx = used >> STACKMAP_COUNT_BITS;
 	/* stackmap_recall:A, pairs with stackmap_publish:A */
 	u32 slot = READ_ONCE(map->slots[idx]);
 
-	if (slot && stackmap_same(stackmap_record_at(map, stackmap_offset(map, slot)), ips, nr))
+	/* A word that was never used does not lead to slot 0, whatever is there. */
+	if (used && stackmap_same(stackmap_record_at(map, stackmap_offset(map, slot)), ips, nr))
 		return idx;
 	return -ENOENT;
 }

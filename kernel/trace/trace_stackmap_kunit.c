@@ -109,10 +109,7 @@ static int test_insert_irq(struct ftrace_stackmap *map, unsigned long ip, unsign
 /* The record of @id in a map that is not published anywhere. */
 static const struct stackmap_record *test_record(struct ftrace_stackmap *map, int id)
 {
-	/* Others may still try to take the slot. */
-	u32 slot = READ_ONCE(map->slots[id & (BIT(STACKMAP_SLOT_BITS) - 1)]);
-
-	return stackmap_record_at(map, stackmap_offset(map, slot));
+	return stackmap_record(map, id & (BIT(STACKMAP_SLOT_BITS) - 1));
 }
 
 static void test_free_map(void *map)
