@@ -196,11 +196,13 @@ done
 
 rm "$storm/run"
 echo "the storm is over, waiting for its processes"
-limit=$(($(now) + 240))
+limit=$(($(now) + 480))
 for p in $pids; do
 	while kill -0 "${p%:*}" 2> /dev/null && [ "$(now)" -lt $limit ]; do
 		# What is left of it has to check its maps, and is faster untraced.
-		echo 0 > tracing_on
+		for i in . instances/*; do
+			echo 0 > "$i/tracing_on" || true
+		done 2> /dev/null
 		sleep 1
 	done
 	if kill -0 "${p%:*}" 2> /dev/null; then
