@@ -260,22 +260,50 @@ static __always_inline local_t *stackmap_word(struct stackmap_cpu *cpu, const un
 }
 
 /*
- * Most stacks are those that this CPU has just had: their word still leads to
- * them, and a comparison is all that is needed, no hash and no look for the
- * entry code. Returns a slot index, or -ENOENT.
+ * The same for the first part of a stack that is split, of which it is not known
+ * yet where it ends, but that it has STACKMAP_INNER_MIN frames. These two tell most
+ * of them; before them are those of a tracepoint.
  */
-static __always_inline int stackmap_recall(struct ftrace_stackmap *map, local_t *word,
-					   const unsigned long *ips, unsigned int nr)
+static __always_inline local_t *stackmap_inner_word(struct stackmap_cpu *cpu,
+						    const unsigned long *ips)
+{
+	return &cpu->inner[hash_long(ips[2] + 3 * ips[4], STACKMAP_INNER_BITS)];
+}
+
+/* The slot index that a word leads to. One that was never used leads nowhere, not to slot 0. */
+static __always_inline int stackmap_leads_to(const local_t *word)
 {
 	unsigned long used = local_read(word);
-	u32 idx = used >> STACKMAP_COUNT_BITS;
-	/* stackmap_recall:A, pairs with stackmap_publish:A */
-	u32 slot = READ_ONCE(map->slots[idx]);
 
-	/* A word that was never used does not lead to slot 0, whatever is there. */
-	if (used && stackmap_same(stackmap_record_at(map, stackmap_offset(map, slot)), ips, nr))
-		return idx;
-	return -ENOENT;
+	return used ? used >> STACKMAP_COUNT_BITS : -ENOENT;
+}
+
+/*
+ * Most stacks are those that this CPU has just had: their word still leads to
+ * them, and a comparison is all that is needed, no hash and no look for the
+ * entry code.
+ */
+static __always_inline struct stackmap_part stackmap_recall(struct ftrace_stackmap *map,
+							    struct stackmap_cpu *cpu,
+							    const unsigned long *ips,
+							    unsigned int nr)
+{
+	struct stackmap_part part = { .word = stackmap_word(cpu, ips, nr), .nr = nr };
+
+	part.idx = stackmap_leads_to(part.word);
+	if (part.idx >= 0 && !stackmap_same(stackmap_record(map, part.idx), ips, nr))
+		part.idx = -ENOENT;
+	return part;
+}
+
+/* Has @part stored unless it is. -ENOSPC, and a drop, when the map can't take it. */
+static __always_inline int stackmap_store(struct ftrace_stackmap *map, struct stackmap_cpu *cpu,
+					  const unsigned long *ips, struct stackmap_part *part)
+{
+	if (part->idx < 0)
+		part->idx = stackmap_find_or_insert(map, cpu, ips, part->nr,
+						    stackmap_hash(ips, part->nr));
+	return part->idx;
 }
 
 /*
@@ -354,17 +382,15 @@ int __ftrace_stackmap_get_id(struct ftrace_stackmap *map, const unsigned long *i
 int ftrace_stackmap_get_id(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr)
 {
 	struct stackmap_cpu *cpu = this_cpu_ptr(map->cpu);
-	local_t *word = stackmap_word(cpu, ips, nr);
-	int idx = stackmap_recall(map, word, ips, nr);
+	struct stackmap_part all = stackmap_recall(map, cpu, ips, nr);
+	int idx = stackmap_store(map, cpu, ips, &all);
 
-	if (idx < 0)
-		idx = stackmap_find_or_insert(map, cpu, ips, nr, stackmap_hash(ips, nr));
-	return idx < 0 ? idx : stackmap_success(map, cpu, word, idx);
+	return idx < 0 ? idx : stackmap_success(map, cpu, all.word, idx);
 }
 
 /* Number of frames of the first part of @ips, which may be all @nr. */
-static unsigned int stackmap_first_part(const struct ftrace_stackmap *map,
-					const unsigned long *ips, unsigned int nr)
+static unsigned int stackmap_first_nr(const struct ftrace_stackmap *map, const unsigned long *ips,
+				      unsigned int nr)
 {
 	/* Two frames must follow, the instruction that was hit and its caller. */
 	for (unsigned int i = 0; i + 2 < nr; i++) {
@@ -374,20 +400,69 @@ static unsigned int stackmap_first_part(const struct ftrace_stackmap *map,
 	return nr;
 }
 
-/* Finds the parts behind those that @parts already has. */
-static void stackmap_find_outer(const struct ftrace_stackmap *map, const unsigned long *ips,
-				unsigned int nr, struct stackmap_parts *parts)
+/* The first part of @part, which this CPU has not just had, and which may be all of it. */
+static struct stackmap_part stackmap_look(struct ftrace_stackmap *map, struct stackmap_cpu *cpu,
+					  const unsigned long *ips, struct stackmap_part part)
 {
-	unsigned int first = parts->first[parts->nr], end;
+	unsigned int nr = stackmap_first_nr(map, ips, part.nr);
 
-	do {
-		end = nr - first;
-		if (parts->nr < STACKMAP_PARTS - 1)
-			end = stackmap_first_part(map, ips + first, end);
-		/* The instruction that was hit may be one of the entry code, and is in no part. */
-		first += end + 1;
-		parts->first[++parts->nr] = first;
-	} while (first < nr);
+	if (nr == part.nr)
+		return part;
+	if (nr < STACKMAP_INNER_MIN)
+		return stackmap_recall(map, cpu, ips, nr);
+	part.word = stackmap_inner_word(cpu, ips);
+	part.nr = nr;
+	return part;
+}
+
+/*
+ * The first part of @ips, which may be all @nr frames. A word of cpu->inner leads
+ * to parts alone that end in the entry code. If one of them is how a stack begins,
+ * that is where it is to be split.
+ */
+static __always_inline struct stackmap_part stackmap_first_part(struct ftrace_stackmap *map,
+								struct stackmap_cpu *cpu,
+								const unsigned long *ips,
+								unsigned int nr)
+{
+	const struct stackmap_record *rec;
+	struct stackmap_part part;
+
+	if (nr > STACKMAP_INNER_MIN + 1) {
+		part.word = stackmap_inner_word(cpu, ips);
+		part.idx = stackmap_leads_to(part.word);
+		if (part.idx >= 0) {
+			rec = stackmap_record(map, part.idx);
+			part.nr = rec->nr;
+			if (part.nr + 1 < nr && stackmap_same(rec, ips, part.nr))
+				return part;
+		}
+	}
+
+	part = stackmap_recall(map, cpu, ips, nr);
+	return part.idx < 0 ? stackmap_look(map, cpu, ips, part) : part;
+}
+
+/* Finds the parts behind the first one. @parts has that, and all behind it as a second one. */
+static void stackmap_find_outer(struct ftrace_stackmap *map, struct stackmap_cpu *cpu,
+				const unsigned long *ips, unsigned int nr,
+				struct stackmap_parts *parts)
+{
+	/* The instruction that was hit may be one of the entry code, and is in no part. */
+	unsigned int first = parts->part[0].nr + 1;
+	struct stackmap_part *part;
+
+	for (parts->nr = 1; first < nr; parts->nr++) {
+		part = &parts->part[parts->nr];
+		if (parts->nr > 1)
+			*part = stackmap_recall(map, cpu, ips + first, nr - first);
+		if (parts->nr == STACKMAP_PARTS - 1)
+			/* It may be one that is split elsewhere: no word may lead to it. */
+			part->word = NULL;
+		else if (part->idx < 0)
+			*part = stackmap_look(map, cpu, ips + first, *part);
+		first += part->nr + 1;
+	}
 }
 
 /**
@@ -399,20 +474,19 @@ static void stackmap_find_outer(const struct ftrace_stackmap *map, const unsigne
  *
  * What is behind the last place that @parts has room for stays in one part.
  *
- * Context: any.
+ * Context: any, with preemption off.
  */
-void ftrace_stackmap_find_parts(const struct ftrace_stackmap *map, const unsigned long *ips,
+void ftrace_stackmap_find_parts(struct ftrace_stackmap *map, const unsigned long *ips,
 				unsigned int nr, struct stackmap_parts *parts)
 {
-	parts->first[0] = 0;
-	parts->nr = 0;
-	stackmap_find_outer(map, ips, nr, parts);
-}
+	struct stackmap_cpu *cpu = this_cpu_ptr(map->cpu);
+	struct stackmap_part first = stackmap_first_part(map, cpu, ips, nr);
+	unsigned int next = first.nr + 1;
 
-/* Number of frames of part @i. */
-static unsigned int stackmap_part_nr(const struct stackmap_parts *parts, unsigned int i)
-{
-	return parts->first[i + 1] - 1 - parts->first[i];
+	parts->part[0] = first;
+	if (next < nr)
+		parts->part[1] = stackmap_recall(map, cpu, ips + next, nr - next);
+	stackmap_find_outer(map, cpu, ips, nr, parts);
 }
 
 /**
@@ -429,49 +503,44 @@ static unsigned int stackmap_part_nr(const struct stackmap_parts *parts, unsigne
  * Return: 0; -ENOSPC when the map can't take one of the parts.
  */
 int ftrace_stackmap_get_ids(struct ftrace_stackmap *map, const unsigned long *ips,
-			    const struct stackmap_parts *parts, int *ids)
+			    struct stackmap_parts *parts, int *ids)
 {
 	struct stackmap_cpu *cpu = this_cpu_ptr(map->cpu);
-	local_t *words[STACKMAP_PARTS];
-	const unsigned long *part;
-	unsigned int nr;
+	struct stackmap_part *part;
 
 	for (unsigned int i = 0; i < parts->nr; i++) {
-		part = ips + parts->first[i];
-		nr = stackmap_part_nr(parts, i);
-		words[i] = stackmap_word(cpu, part, nr);
-		ids[i] = stackmap_recall(map, words[i], part, nr);
-		if (ids[i] < 0)
-			ids[i] = stackmap_find_or_insert(map, cpu, part, nr,
-							 stackmap_hash(part, nr));
-		if (ids[i] < 0)
-			return ids[i];
+		part = &parts->part[i];
+		if (stackmap_store(map, cpu, ips, part) < 0)
+			return -ENOSPC;
+		ips += part->nr + 1;
 	}
 
 	for (unsigned int i = 0; i < parts->nr; i++) {
-		/* The last part may be one that is split elsewhere: no word may lead to it. */
-		if (i < STACKMAP_PARTS - 1)
-			stackmap_count_ref(map, words[i], ids[i]);
+		part = &parts->part[i];
+		if (part->word)
+			stackmap_count_ref(map, part->word, part->idx);
 		else
-			atomic_long_inc(&stackmap_record(map, ids[i])->ref);
-		ids[i] = stackmap_id(map, ids[i]);
+			atomic_long_inc(&stackmap_record(map, part->idx)->ref);
+		ids[i] = stackmap_id(map, part->idx);
 	}
 	local_inc(&cpu->successes[parts->nr - 1]);
 	return 0;
 }
 
-/* As ftrace_stackmap_record(), for a stack whose first part has @end frames. */
-static noinline bool stackmap_record_split(struct ftrace_stackmap *map,
+/* As ftrace_stackmap_record(), for a stack of @first and, behind an instruction, @outer. */
+static noinline bool stackmap_record_parts(struct ftrace_stackmap *map, struct stackmap_cpu *cpu,
 					   struct trace_buffer *buffer, unsigned int trace_ctx,
-					   const unsigned long *ips, unsigned int nr,
-					   unsigned int end)
+					   const unsigned long *ips, struct stackmap_part first,
+					   struct stackmap_part outer)
 {
-	struct stackmap_parts parts = { .nr = 1, .first[1] = end + 1 };
 	struct ring_buffer_event *event;
 	struct stack_split_entry *entry;
+	struct stackmap_parts parts;
 	int ids[STACKMAP_PARTS];
 
-	stackmap_find_outer(map, ips, nr, &parts);
+	parts.part[0] = first;
+	parts.part[1] = outer;
+	stackmap_find_outer(map, cpu, ips, first.nr + 1 + outer.nr, &parts);
 
 	event = trace_buffer_lock_reserve(buffer, TRACE_STACK_SPLIT,
 					  struct_size(entry, ip, parts.nr - 1), trace_ctx);
@@ -487,8 +556,43 @@ static noinline bool stackmap_record_split(struct ftrace_stackmap *map,
 	entry->stack_id = ids[0];
 	for (unsigned int i = 1; i < STACKMAP_PARTS; i++)
 		entry->outer[i - 1] = i < parts.nr ? ids[i] : -1;
-	for (unsigned int i = 1; i < parts.nr; i++)
-		entry->ip[i - 1] = ips[parts.first[i] - 1];
+	for (unsigned int i = 1; i < parts.nr; i++) {
+		ips += parts.part[i - 1].nr;
+		entry->ip[i - 1] = *ips++;
+	}
+	trace_buffer_unlock_commit_nostack(buffer, event);
+	return true;
+}
+
+/* The same in short: nearly all are split in two parts that this CPU has just had. */
+static noinline bool stackmap_record_split(struct ftrace_stackmap *map, struct stackmap_cpu *cpu,
+					   struct trace_buffer *buffer, unsigned int trace_ctx,
+					   const unsigned long *ips, unsigned int nr,
+					   struct stackmap_part first)
+{
+	struct stackmap_part outer = stackmap_recall(map, cpu, ips + first.nr + 1,
+						     nr - first.nr - 1);
+	struct ring_buffer_event *event;
+	struct stack_split_entry *entry;
+
+	if (first.idx < 0 || outer.idx < 0)
+		return stackmap_record_parts(map, cpu, buffer, trace_ctx, ips, first, outer);
+
+	event = trace_buffer_lock_reserve(buffer, TRACE_STACK_SPLIT, struct_size(entry, ip, 1),
+					  trace_ctx);
+	if (!event)
+		return true;
+
+	stackmap_count_ref(map, first.word, first.idx);
+	stackmap_count_ref(map, outer.word, outer.idx);
+	local_inc(&cpu->successes[1]);
+
+	entry = ring_buffer_event_data(event);
+	entry->stack_id = stackmap_id(map, first.idx);
+	entry->outer[0] = stackmap_id(map, outer.idx);
+	entry->outer[1] = -1;
+	entry->outer[2] = -1;
+	entry->ip[0] = ips[first.nr];
 	trace_buffer_unlock_commit_nostack(buffer, event);
 	return true;
 }
@@ -513,31 +617,24 @@ bool ftrace_stackmap_record(struct ftrace_stackmap *map, struct trace_buffer *bu
 			    unsigned int trace_ctx, const unsigned long *ips, unsigned int nr)
 {
 	struct stackmap_cpu *cpu = this_cpu_ptr(map->cpu);
-	local_t *word = stackmap_word(cpu, ips, nr);
-	int idx = stackmap_recall(map, word, ips, nr);
+	struct stackmap_part part = stackmap_first_part(map, cpu, ips, nr);
 	struct ring_buffer_event *event;
 	struct stack_id_entry *entry;
-	unsigned int end;
 
-	if (idx < 0) {
-		end = stackmap_first_part(map, ips, nr);
-		if (end < nr)
-			return stackmap_record_split(map, buffer, trace_ctx, ips, nr, end);
-	}
+	if (part.nr < nr)
+		return stackmap_record_split(map, cpu, buffer, trace_ctx, ips, nr, part);
 
 	event = trace_buffer_lock_reserve(buffer, TRACE_STACK_ID, sizeof(*entry), trace_ctx);
 	if (!event)
 		return true;
 
-	if (idx < 0)
-		idx = stackmap_find_or_insert(map, cpu, ips, nr, stackmap_hash(ips, nr));
-	if (idx < 0) {
+	if (stackmap_store(map, cpu, ips, &part) < 0) {
 		ring_buffer_discard_commit(buffer, event);
 		return false;
 	}
 
 	entry = ring_buffer_event_data(event);
-	entry->stack_id = stackmap_success(map, cpu, word, idx);
+	entry->stack_id = stackmap_success(map, cpu, part.word, part.idx);
 	trace_buffer_unlock_commit_nostack(buffer, event);
 	return true;
 }
@@ -563,6 +660,13 @@ const struct stackmap_record *ftrace_stackmap_lookup(struct trace_array *tr, int
 	return stackmap_record(map, idx);
 }
 
+static unsigned long stackmap_cached(const local_t *word, u32 slot)
+{
+	unsigned long cached = local_read(word);
+
+	return cached >> STACKMAP_COUNT_BITS == slot ? cached & STACKMAP_COUNT_MASK : 0;
+}
+
 /**
  * ftrace_stackmap_ref - how often the id of a slot was returned
  * @map: the map
@@ -576,14 +680,15 @@ const struct stackmap_record *ftrace_stackmap_lookup(struct trace_array *tr, int
 unsigned long ftrace_stackmap_ref(struct ftrace_stackmap *map, u32 slot)
 {
 	struct stackmap_record *rec = stackmap_record(map, slot);
-	unsigned long ref, word;
-	int cpu;
+	unsigned long ref = atomic_long_read(&rec->ref);
+	struct stackmap_cpu *cpu;
+	int i;
 
-	ref = atomic_long_read(&rec->ref);
-	for_each_possible_cpu(cpu) {
-		word = local_read(stackmap_word(per_cpu_ptr(map->cpu, cpu), rec->ips, rec->nr));
-		if (word >> STACKMAP_COUNT_BITS == slot)
-			ref += word & STACKMAP_COUNT_MASK;
+	for_each_possible_cpu(i) {
+		cpu = per_cpu_ptr(map->cpu, i);
+		ref += stackmap_cached(stackmap_word(cpu, rec->ips, rec->nr), slot);
+		if (rec->nr >= STACKMAP_INNER_MIN)
+			ref += stackmap_cached(stackmap_inner_word(cpu, rec->ips), slot);
 	}
 	return ref;
 }

@@ -43,7 +43,6 @@
  *   stackmap_publish:A  fills a record, then cmpxchg_release() of its slot.
  *   stackmap_record:A   READ_ONCE() of a slot; the address of the record
  *                       depends on its value. Pairs with stackmap_publish:A.
- *   stackmap_recall:A   the same, for a slot that this CPU's cache leads to.
  *   ftrace_stackmap_swap:A  unpublishes the map, then synchronize_rcu(). Waits
  *                       for every user of ftrace_stackmap_active(), which runs
  *                       with preemption off, and for rcu_read_lock() readers.
@@ -97,7 +96,9 @@
  * The same cache is a memory: a few of its frames tell the word of a stack, and
  * if that still leads to it, which a comparison shows, neither a hash nor a look
  * for the entry code is needed. Whatever a word leads to, as part or as a whole,
- * has been looked through.
+ * has been looked through. A stack that is split is mostly new as a whole, so its
+ * first part has a word of another kind, which its first frames tell. Such words
+ * lead to first parts alone, hence to where a stack that begins like one is split.
  */
 
 /* An id: 12 bits of generation above 19 bits of slot index, never negative. */
@@ -121,6 +122,12 @@
 
 /* Log2 of the stacks whose references a CPU collects before it has to write to their records. */
 #define STACKMAP_REF_BITS	9
+
+/* The same for the first parts of stacks that are split. */
+#define STACKMAP_INNER_BITS	7
+
+/* Only those have words of that kind that are at least this long. */
+#define STACKMAP_INNER_MIN	5
 
 /* How often the arena is looked at whether it should grow, in milliseconds. */
 #define STACKMAP_GROW_MS	100
@@ -156,11 +163,13 @@ struct stackmap_record {
  * @successes: stacks that are in the map, by the number of their parts, less one
  * @drops: stacks that are not, by reason
  * @refs: write-back cache, each word a slot index above a count
+ * @inner: the same for the first parts of stacks that are split
  */
 struct stackmap_cpu {
 	local_t			successes[STACKMAP_PARTS];
 	local_t			drops[STACKMAP_NR_DROPS];
 	local_t			refs[1 << STACKMAP_REF_BITS];
+	local_t			inner[1 << STACKMAP_INNER_BITS];
 };
 
 /**
@@ -203,14 +212,25 @@ struct ftrace_stackmap {
 };
 
 /**
+ * struct stackmap_part - a part of a stack, or all of it
+ * @word: the word of its CPU's cache, NULL if it must not have one
+ * @nr: number of frames
+ * @idx: index of its slot, negative as long as that is not known
+ */
+struct stackmap_part {
+	local_t			*word;
+	unsigned int		nr;
+	int			idx;
+};
+
+/**
  * struct stackmap_parts - how a stack is split
  * @nr: number of parts
- * @first: index of the first frame of each part. The frame before it belongs to
- *	no part. @first[@nr] is set as if one more part followed.
+ * @part: the parts. The frame between two of them belongs to neither.
  */
 struct stackmap_parts {
 	unsigned int		nr;
-	unsigned int		first[STACKMAP_PARTS + 1];
+	struct stackmap_part	part[STACKMAP_PARTS];
 };
 
 #ifdef CONFIG_FTRACE_STACKMAP
@@ -224,10 +244,10 @@ struct ftrace_stackmap *ftrace_stackmap_alloc(unsigned int bits, u32 gen);
 int ftrace_stackmap_grow(struct ftrace_stackmap *map, u32 units, gfp_t gfp);
 void ftrace_stackmap_free(struct ftrace_stackmap *map);
 int ftrace_stackmap_get_id(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr);
-void ftrace_stackmap_find_parts(const struct ftrace_stackmap *map, const unsigned long *ips,
+void ftrace_stackmap_find_parts(struct ftrace_stackmap *map, const unsigned long *ips,
 				unsigned int nr, struct stackmap_parts *parts);
 int ftrace_stackmap_get_ids(struct ftrace_stackmap *map, const unsigned long *ips,
-			    const struct stackmap_parts *parts, int *ids);
+			    struct stackmap_parts *parts, int *ids);
 bool ftrace_stackmap_record(struct ftrace_stackmap *map, struct trace_buffer *buffer,
 			    unsigned int trace_ctx, const unsigned long *ips, unsigned int nr);
 int __ftrace_stackmap_get_id(struct ftrace_stackmap *map, const unsigned long *ips,

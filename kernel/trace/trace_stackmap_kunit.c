@@ -608,6 +608,7 @@ static void stackmap_find_parts(struct kunit *test)
 	const struct test_split *split = test->param_value;
 	unsigned int nr = strlen(split->frames);
 	struct stackmap_parts parts;
+	unsigned int first = 0;
 	unsigned long ips[16];
 	char found[17] = "";
 
@@ -617,19 +618,22 @@ static void stackmap_find_parts(struct kunit *test)
 	for (int i = 0; i < nr; i++)
 		ips[i] = split->frames[i] == 'E' ? 0x1000 + i * 0x11 : i % 2 ? 0xfff : 0x1100;
 
-	ftrace_stackmap_find_parts(map, ips, nr, &parts);
+	scoped_guard(preempt_notrace)
+		ftrace_stackmap_find_parts(map, ips, nr, &parts);
 	KUNIT_ASSERT_LE(test, parts.nr, STACKMAP_PARTS);
 	memset(found, '-', nr);
 	for (int i = 0; i < parts.nr; i++) {
-		for (int k = parts.first[i]; k < parts.first[i + 1] - 1; k++)
-			found[k] = '0' + i;
+		memset(found + first, '0' + i, parts.part[i].nr);
+		first += parts.part[i].nr + 1;
 	}
+	KUNIT_EXPECT_EQ(test, first, nr + 1);
 	KUNIT_EXPECT_STREQ(test, found, split->parts);
 
 	map->entry_size = 0;
-	ftrace_stackmap_find_parts(map, ips, nr, &parts);
+	scoped_guard(preempt_notrace)
+		ftrace_stackmap_find_parts(map, ips, nr, &parts);
 	KUNIT_EXPECT_EQ(test, parts.nr, 1);
-	KUNIT_EXPECT_EQ(test, parts.first[1], nr + 1);
+	KUNIT_EXPECT_EQ(test, parts.part[0].nr, nr);
 }
 
 /* The instruction that was hit is not in the map, however many there are. */
@@ -991,6 +995,74 @@ static void stackmap_split_event(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, entry->outer[2], -1);
 }
 
+/* How many frames each part of a stack is to have. Returns the number of parts. */
+static unsigned int test_split_simply(const unsigned long *ips, unsigned int nr,
+				      unsigned long entry, unsigned int *nrs)
+{
+	unsigned int first = 0, parts = 0;
+
+	for (unsigned int i = 0; i + 2 < nr && parts < STACKMAP_PARTS - 1; i++) {
+		if (ips[i] != entry)
+			continue;
+		nrs[parts++] = i + 1 - first;
+		first = i + 2;
+		i++;
+	}
+	nrs[parts++] = nr - first;
+	return parts;
+}
+
+/* The frames of an event, and how many each of its parts has. Returns the number of parts. */
+static unsigned int test_join(struct ftrace_stackmap *map, const struct stack_split_entry *entry,
+			      unsigned long *ips, unsigned int *nrs)
+{
+	const struct stackmap_record *rec = test_record(map, entry->stack_id);
+	unsigned int parts = 0;
+
+	for (;;) {
+		memcpy(ips, rec->ips, flex_array_size(rec, ips, rec->nr));
+		ips += rec->nr;
+		nrs[parts++] = rec->nr;
+		if (entry->ent.type == TRACE_STACK_ID || parts == STACKMAP_PARTS ||
+		    entry->outer[parts - 1] < 0)
+			return parts;
+		*ips++ = entry->ip[parts - 1];
+		rec = test_record(map, entry->outer[parts - 1]);
+	}
+}
+
+/* All stacks of a few frames: whatever the CPU remembers of others, each is split as if alone. */
+static void stackmap_split_all(struct kunit *test)
+{
+	static const unsigned long frames[] = { 0x1000, 1, 2 };
+	struct trace_array *tr = test_instance(test, 0);
+	struct ftrace_stackmap *map = rcu_access_pointer(tr->stackmap);
+	unsigned int nrs[STACKMAP_PARTS], joined_nrs[STACKMAP_PARTS];
+	unsigned int nr, parts, length, stacks = 1;
+	unsigned long ips[9], joined[64];
+
+	map->entry_start = frames[0];
+	map->entry_size = 1;
+	cancel_delayed_work_sync(&map->grow);
+	KUNIT_ASSERT_EQ(test, ftrace_stackmap_grow(map, U32_MAX, GFP_KERNEL), 0);
+	for (unsigned int pass = 0; pass < 3 * ARRAY_SIZE(ips); pass++) {
+		nr = pass % ARRAY_SIZE(ips) + 1;
+		stacks = nr == 1 ? ARRAY_SIZE(frames) : stacks * ARRAY_SIZE(frames);
+		for (unsigned int i = 0; i < stacks; i++) {
+			/* In no order that would suit one that guesses. */
+			for (unsigned int k = 0, no = i * 7919 % stacks; k < nr; k++, no /= 3)
+				ips[k] = frames[no % 3];
+
+			test_record_frames(tr, ips, nr);
+			parts = test_split_simply(ips, nr, frames[0], nrs);
+			KUNIT_ASSERT_EQ(test, parts, test_join(map, test_consume(test, tr, &length),
+							       joined, joined_nrs));
+			KUNIT_ASSERT_MEMEQ(test, nrs, joined_nrs, parts * sizeof(*nrs));
+			KUNIT_ASSERT_MEMEQ(test, ips, joined, nr * sizeof(*ips));
+		}
+	}
+}
+
 /* A stack of which one part does not fit is recorded as it is. */
 static void stackmap_split_full(struct kunit *test)
 {
@@ -1225,6 +1297,7 @@ static struct kunit_case stackmap_test_cases[] = {
 	KUNIT_CASE(stackmap_split_counts),
 	KUNIT_CASE(stackmap_split_whole),
 	KUNIT_CASE(stackmap_split_event),
+	KUNIT_CASE(stackmap_split_all),
 	KUNIT_CASE(stackmap_split_full),
 	KUNIT_CASE(stackmap_split_again),
 	KUNIT_CASE(stackmap_recording_off),
