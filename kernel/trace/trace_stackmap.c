@@ -261,13 +261,15 @@ static __always_inline local_t *stackmap_word(struct stackmap_cpu *cpu, const un
 
 /*
  * The same for the first part of a stack that is split, of which it is not known
- * yet where it ends, but that it has STACKMAP_INNER_MIN frames. These two tell most
- * of them; before them are those of a tracepoint.
+ * yet where it ends, but that it has at least STACKMAP_INNER_MIN frames. The first
+ * two are the same for all stacks of a tracepoint, and of the others more than two
+ * do not tell more parts apart.
  */
 static __always_inline local_t *stackmap_inner_word(struct stackmap_cpu *cpu,
 						    const unsigned long *ips)
 {
-	return &cpu->inner[hash_long(ips[2] + 3 * ips[4], STACKMAP_INNER_BITS)];
+	return &cpu->inner[hash_long(ips[2] + 3 * ips[STACKMAP_INNER_MIN - 1],
+				     STACKMAP_INNER_BITS)];
 }
 
 /* The slot index that a word leads to. One that was never used leads nowhere, not to slot 0. */
@@ -373,8 +375,9 @@ int __ftrace_stackmap_get_id(struct ftrace_stackmap *map, const unsigned long *i
  * @ips: the frames, innermost first
  * @nr: number of frames; a stack without frames is not stored
  *
- * Takes no lock, waits for nobody and ends after a bounded number of steps.
- * Each call counts as one success or one drop.
+ * For a stack that is not to be split, which is not looked at here. Takes no
+ * lock, waits for nobody and ends after a bounded number of steps. Each call
+ * counts as one success or one drop.
  *
  * Context: any, NMI included, with preemption off since the map was obtained.
  * Return: an id, 0 or greater; -ENOSPC when the map can't take the stack.
@@ -400,7 +403,7 @@ static unsigned int stackmap_first_nr(const struct ftrace_stackmap *map, const u
 	return nr;
 }
 
-/* The first part of @part, which this CPU has not just had, and which may be all of it. */
+/* Looks where the first part of @part ends, which is not remembered as a whole. */
 static struct stackmap_part stackmap_look(struct ftrace_stackmap *map, struct stackmap_cpu *cpu,
 					  const unsigned long *ips, struct stackmap_part part)
 {
@@ -474,7 +477,8 @@ static void stackmap_find_outer(struct ftrace_stackmap *map, struct stackmap_cpu
  *
  * What is behind the last place that @parts has room for stays in one part.
  *
- * Context: any, with preemption off.
+ * Context: any, with preemption off since the map was obtained, and for as long
+ * as @parts, which belongs to this CPU, is used.
  */
 void ftrace_stackmap_find_parts(struct ftrace_stackmap *map, const unsigned long *ips,
 				unsigned int nr, struct stackmap_parts *parts)
@@ -493,7 +497,8 @@ void ftrace_stackmap_find_parts(struct ftrace_stackmap *map, const unsigned long
  * ftrace_stackmap_get_ids - the ids of the parts of a stack
  * @map: the map, from ftrace_stackmap_active()
  * @ips: the frames, innermost first
- * @parts: where the stack is split, from ftrace_stackmap_find_parts()
+ * @parts: where the stack is split, from ftrace_stackmap_find_parts(); the slots
+ *	that are not known yet are filled in
  * @ids: filled in, one for each part
  *
  * As ftrace_stackmap_get_id(). All parts get an id and a reference, or none.
@@ -564,7 +569,7 @@ static noinline bool stackmap_record_parts(struct ftrace_stackmap *map, struct s
 	return true;
 }
 
-/* The same in short: nearly all are split in two parts that this CPU has just had. */
+/* The short way, for two parts that this CPU has just had. */
 static noinline bool stackmap_record_split(struct ftrace_stackmap *map, struct stackmap_cpu *cpu,
 					   struct trace_buffer *buffer, unsigned int trace_ctx,
 					   const unsigned long *ips, unsigned int nr,

@@ -97,8 +97,9 @@
  * if that still leads to it, which a comparison shows, neither a hash nor a look
  * for the entry code is needed. Whatever a word leads to, as part or as a whole,
  * has been looked through. A stack that is split is mostly new as a whole, so its
- * first part has a word of another kind, which its first frames tell. Such words
- * lead to first parts alone, hence to where a stack that begins like one is split.
+ * first part, unless it is very short, has a word of another kind, which its first
+ * frames tell. Such words lead to parts alone that end in the entry code, hence to
+ * where a stack that begins like one of them is split.
  */
 
 /* An id: 12 bits of generation above 19 bits of slot index, never negative. */
@@ -213,7 +214,7 @@ struct ftrace_stackmap {
 
 /**
  * struct stackmap_part - a part of a stack, or all of it
- * @word: the word of its CPU's cache, NULL if it must not have one
+ * @word: the word of this CPU that counts it, NULL if none may lead to it
  * @nr: number of frames
  * @idx: index of its slot, negative as long as that is not known
  */
