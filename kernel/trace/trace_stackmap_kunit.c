@@ -1068,7 +1068,7 @@ static void stackmap_split_all(struct kunit *test)
 		nr = pass % ARRAY_SIZE(ips) + 1;
 		stacks = nr == 1 ? ARRAY_SIZE(frames) : stacks * ARRAY_SIZE(frames);
 		for (unsigned int i = 0; i < stacks; i++) {
-			/* In no order that would suit one that guesses, but the second is a repeat. */
+			/* In no order that would suit one that guesses, and then again. */
 			for (unsigned int k = 0, no = i * 7919 % stacks; k < nr; k++, no /= 3)
 				ips[k] = frames[no % 3];
 			test_record_split(test, tr, ips, nr, frames[0]);
