@@ -65,6 +65,49 @@ lock() {
 	flock "$LOCK_FD"
 }
 
+# lost CONFIG WANTED: the lines of WANTED that CONFIG lacks.
+lost() {
+	local line symbol
+	while IFS= read -r line; do
+		case $line in
+		*"# optional"*) continue ;;
+		"# "*)
+			symbol=${line#\# } symbol=${symbol%% *}
+			! grep -q "^$symbol=" "$1" ;;
+		*) grep -qxF "$line" "$1" ;;
+		esac || printf '%s\n' "$line"
+	done <<<"$2"
+}
+
+# configure TREE OUT FRAGMENT...: OUT/.config for these fragments, unless it is that already; a line of them
+# that does not survive is an error. kmake is the caller's make for TREE and OUT.
+configure() {
+	local tree=$1 out=$2 wanted
+	shift 2
+	# Later fragments win; one symbol, one line.
+	wanted=$(cat "$@" | awk '
+		match($0, /CONFIG_[A-Za-z0-9_]+/) && /^(CONFIG_|# CONFIG_[A-Za-z0-9_]+ is not set)/ {
+			symbol = substr($0, RSTART, RLENGTH)
+			if (!(symbol in line)) order[++n] = symbol
+			line[symbol] = $0
+		}
+		END { for (i = 1; i <= n; i++) print line[order[i]] }')
+	[ ! -f "$out/.config" ] || [ -n "$(lost "$out/.config" "$wanted")" ] ||
+		[ "$wanted" != "$(cat "$out/.wanted" 2>/dev/null)" ] || return 0
+	say "configuring $(rel "$out")"
+	kmake tinyconfig >/dev/null || return
+	# shellcheck disable=SC2001
+	sed 's/[[:space:]]*# optional.*//' <<<"$wanted" >"$out/.fragment"
+	(cd "$out" && "$tree/scripts/kconfig/merge_config.sh" -m -Q .config .fragment) || return
+	kmake olddefconfig || return
+	if [ -n "$(lost "$out/.config" "$wanted")" ]; then
+		lost "$out/.config" "$wanted"
+		say "these lines of the configuration did not survive in $(rel "$out")/.config"
+		return 1
+	fi
+	printf '%s\n' "$wanted" >"$out/.wanted"
+}
+
 # step TEXT LOGNAME COMMAND...: a progress line, output to a log, the log's tail on failure.
 # STEP_TOTAL is set by the caller.
 STEP=0
