@@ -665,6 +665,7 @@ const struct stackmap_record *ftrace_stackmap_lookup(struct trace_array *tr, int
 	return stackmap_record(map, idx);
 }
 
+/* The references to @slot that @word has collected. */
 static unsigned long stackmap_cached(const local_t *word, u32 slot)
 {
 	unsigned long cached = local_read(word);
