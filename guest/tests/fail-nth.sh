@@ -5,7 +5,7 @@
 # and tracing goes on.
 # flavour: debug
 # when: full
-# timeout: 900
+# timeout: 1500
 . /guest/lib.sh
 
 [ -e /proc/self/fail-nth ] || skip "no fail-nth"
