@@ -146,6 +146,16 @@ static unsigned long test_drops(struct ftrace_stackmap *map)
 	return sum;
 }
 
+/* The references of all stacks. */
+static unsigned long test_refs(struct ftrace_stackmap *map)
+{
+	unsigned long sum = 0;
+
+	for (u32 idx = 0; idx < map->nr_slots; idx++)
+		sum += map->slots[idx] ? ftrace_stackmap_ref(map, idx) : 0;
+	return sum;
+}
+
 /*
  * What holds whenever nobody inserts: @calls are accounted for, references and
  * the parts of the successes agree, every stack is whole and stored once.
@@ -157,7 +167,6 @@ static void test_check_map(struct kunit *test, struct ftrace_stackmap *map, unsi
 					    GFP_KERNEL);
 	const struct stackmap_record *rec;
 	unsigned int entries = 0;
-	unsigned long refs = 0;
 	unsigned long no;
 
 	KUNIT_ASSERT_NOT_NULL(test, seen);
@@ -167,7 +176,6 @@ static void test_check_map(struct kunit *test, struct ftrace_stackmap *map, unsi
 			continue;
 		rec = test_record(map, idx);
 		entries++;
-		refs += ftrace_stackmap_ref(map, idx);
 
 		no = rec->ips[0] >> 8;
 		KUNIT_ASSERT_LT(test, no, nr_stacks);
@@ -180,7 +188,7 @@ static void test_check_map(struct kunit *test, struct ftrace_stackmap *map, unsi
 
 	KUNIT_EXPECT_EQ(test, entries, atomic_read(&map->entries));
 	KUNIT_EXPECT_LE(test, entries, map->max_entries);
-	KUNIT_EXPECT_EQ(test, refs, ftrace_stackmap_nr_parts(map));
+	KUNIT_EXPECT_EQ(test, test_refs(map), ftrace_stackmap_nr_parts(map));
 	KUNIT_EXPECT_EQ(test, ftrace_stackmap_successes(map) + test_drops(map), calls);
 }
 
@@ -1055,7 +1063,6 @@ static void stackmap_split_all(struct kunit *test)
 	struct trace_array *tr = test_instance(test, 0);
 	struct ftrace_stackmap *map = rcu_access_pointer(tr->stackmap);
 	unsigned int nr, stacks = 1;
-	unsigned long refs = 0;
 	unsigned long ips[9];
 
 	if (map->max_entries < 4096)
@@ -1076,9 +1083,7 @@ static void stackmap_split_all(struct kunit *test)
 		}
 	}
 
-	for (u32 idx = 0; idx < map->nr_slots; idx++)
-		refs += map->slots[idx] ? ftrace_stackmap_ref(map, idx) : 0;
-	KUNIT_EXPECT_EQ(test, refs, ftrace_stackmap_nr_parts(map));
+	KUNIT_EXPECT_EQ(test, test_refs(map), ftrace_stackmap_nr_parts(map));
 }
 
 /* A stack of which one part does not fit is recorded as it is. */
