@@ -64,6 +64,8 @@ record() { # name full|map
 	echo "$kib" >"$dir/buffer_size_kb"
 	show_frames 0 "$dir"
 	[ "$mode" = full ] || echo 1 >"$dir/options/stackmap" || return 1
+	# On first and off last, as it could be switched between an event and its stack.
+	echo 1 >"$dir/tracing_on"
 	if [ "$name" = function ]; then
 		echo "$traced_functions" >"$dir/set_ftrace_filter"
 		echo 1 >"$dir/options/func_stack_trace"
@@ -73,16 +75,17 @@ record() { # name full|map
 		echo 1 >"$(echo "$dir"/events/*/"$name")/enable" || return 1
 	fi
 
-	echo 1 >"$dir/tracing_on"
 	for ((cpu = 0; cpu < cpus; cpu++)); do
 		taskset -pc $cpu $BASHPID >/dev/null
 		work $cpu &
 		pids+=($!)
 	done
 	wait "${pids[@]}" || wrong "$name $mode: the workload failed"
-	echo 0 >"$dir/tracing_on"
+	echo 0 >"$dir/events/enable"
+	echo "$traced_functions" >"$dir/set_ftrace_notrace"
 	taskset -pc 0-$((cpus - 1)) $BASHPID >/dev/null
 	sleep .3
+	echo 0 >"$dir/tracing_on"
 
 	cat "$dir/trace" >"$tmp/trace"
 	stacks=$(grep -cE ': <(stack_id [0-9]+|stack_split [0-9]+( @[0-9a-f]+ [0-9]+)+|stack trace)>' "$tmp/trace")

@@ -5,8 +5,9 @@
 # timeout: 300
 . /guest/lib.sh
 
-echo 0 > tracing_on
-settle
+# Before recording ends: that could be between an event and its stack.
+echo 0 > events/enable
+stop_recording
 cat stack_map_stat
 [ "$(cat options/stackmap)" = 1 ] || fail "the option is off"
 [ "$(lost_events)" -eq 0 ] || fail "the buffer was overwritten"
