@@ -28,8 +28,8 @@ work() { # cpu
 	mkdir "$dir"
 	mkfifo "$dir/there" "$dir/back"
 	exec 3<>"$dir/there" 4<>"$dir/back"
-	for ((i = 0; i < 2200; i++)); do read -r <&3; echo >&4; done &
-	for ((i = 0; i < 2200; i++)); do echo >&3; read -r <&4; done
+	for ((i = 0; i < 3500; i++)); do read -r <&3; echo >&4; done &
+	for ((i = 0; i < 3500; i++)); do echo >&3; read -r <&4; done
 	wait
 	for ((i = 0; i < 8; i++)); do
 		ls -l /proc/self/fd /sys/kernel >"$dir/list"
