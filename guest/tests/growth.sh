@@ -77,7 +77,7 @@ record sched irq timer
 start_load
 echo "step,seconds,flat,split" > /out/growth.csv
 n=0
-while [ $n -lt $steps ]; do
+while [ $n -lt $steps ] && [ "$(stat_of entries $flat)" -lt 250000 ]; do
 	sleep $((seconds / steps))
 	n=$((n + 1))
 	echo "$n,$((n * seconds / steps)),$(stat_of entries $flat),$(stat_of entries $split)" \
@@ -100,9 +100,13 @@ echo "not split:"
 cat $flat/stack_map_stat
 echo "split:"
 cat $split/stack_map_stat
-for i in $flat $split; do
-	test "$(stat_of drops $i)" -eq 0 || fail "the map of $i was full, or did not grow in time"
-done
+test "$(stat_of drops $split)" -eq 0 || fail "the split map was full, or did not grow in time"
+# Where all stacks are new, as in the first second, they can come faster than the memory, which is
+# added ten times a second.
+late=$(stat_of drops_arena $flat)
+test "$(stat_of drops $flat)" -eq "$late" || fail "the map that is not split was full"
+test $((100 * late)) -le "$(stat_of successes $flat)" ||
+	fail "the map that is not split did not grow in time"
 check_map $split
 test "$(stat_of split $flat)" -eq 0 || fail "stacks were split, with split=0"
 

@@ -14,8 +14,11 @@ echo 1 > events/kmem/kmem_cache_alloc/enable
 echo 1 > tracing_on
 round=0
 while [ $round -lt 6 ]; do
-	stackmap_work 1 &
-	stackmap_work 1 &
+	# Each with a file of its own: one would empty it while another one reads.
+	for i in 1 2; do
+		mkdir -p "$TMPDIR/$i"
+		(TMPDIR=$TMPDIR/$i; stackmap_work 1) &
+	done
 	echo 0 > $cpu
 	[ "$(nproc)" = 1 ] || fail "CPU 1 is still there"
 	stackmap_work 1

@@ -31,7 +31,7 @@ commands '^To put everything back' '^From boot' > "$TMPDIR/undo"
 
 cd /
 type_in "$TMPDIR/do" "$TMPDIR/out"
-grep -q ': <stack_id [0-9]*>$' "$TMPDIR/out" || fail "no id is shown"
+grep -qE ': <stack_(id [0-9]+|split [0-9]+( @[0-9a-f]+ [0-9]+)+)>$' "$TMPDIR/out" || fail "no id is shown"
 grep -q '^ => ' "$TMPDIR/out" || fail "no frame is shown"
 grep -q '^successes: [1-9]' "$TMPDIR/out" || fail "no statistics are shown"
 grep -q '^  \[0\] ' "$TMPDIR/out" || fail "no stack of stack_map is shown"

@@ -159,6 +159,8 @@ where() { # pid
 	done
 }
 
+# Who waits for a mutex under this load is not stuck before the limit below.
+echo 600 > /proc/sys/kernel/hung_task_timeout_secs
 touch "$storm/run"
 set_opt buffer_size_kb 256
 set_opt /sys/module/ftrace_stackmap/parameters/bits 11

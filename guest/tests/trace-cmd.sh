@@ -46,9 +46,12 @@ paired() { # report
 	}' "$1" || fail "events and ids do not alternate"
 }
 
+# Both the shell and each sleep wait once.
+switches='for i in 1 2 3 4 5 6 7 8 9 10; do sleep .01; done'
+
 echo "record, report"
 trace-cmd record -q -o "$TMPDIR/trace.dat" -e sched:sched_switch -O stacktrace -O stackmap \
-	ls -lR /proc/self/task > /dev/null
+	sh -c "$switches"
 trace-cmd report -q -i "$TMPDIR/trace.dat" > "$TMPDIR/report" 2> "$TMPDIR/err" || { cat "$TMPDIR/err"; fail "report"; }
 understood "$TMPDIR/report"
 paired "$TMPDIR/report"
@@ -84,6 +87,6 @@ trace-cmd reset > /dev/null
 # It names its temporary files after nothing, in the current directory.
 cd "$TMPDIR"
 trace-cmd record -q -o instance.dat -B stackmap_tc -e sched:sched_switch -O stacktrace -O stackmap \
-	ls -lR /proc/self/task > /dev/null
+	sh -c "$switches"
 trace-cmd report -q -i instance.dat > "$TMPDIR/report" 2> /dev/null
 understood "$TMPDIR/report"
