@@ -23,9 +23,7 @@ done 2> /dev/null
 grep -q nmi set_ftrace_filter || fail "no function of the NMI path can be traced"
 cat set_ftrace_filter
 echo 1 > options/func_stack_trace
-# Recording comes first: the tracer empties the buffer a moment after it was switched on.
-echo 1 > tracing_on
-echo function > current_tracer
+record_functions
 echo 1 > events/irq/softirq_entry/enable
 echo 1 > events/timer/hrtimer_expire_entry/enable
 end=$(($(cut -d. -f1 /proc/uptime) + seconds))
