@@ -16,7 +16,7 @@ clear_trace() { echo > trace; }
 cd $TRACING_DIR
 [ -e options/stackmap ] || { echo "this kernel has no stack map"; exit 1; }
 # shellcheck source=/dev/null
-. /selftests/ftrace/test.d/stackmap/functions
+. /selftests/ftrace/test.d/ftrace/stackmap/functions
 
 # Fills the map with frames of events, interrupts, and of a module.
 record_some() {

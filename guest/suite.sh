@@ -44,7 +44,7 @@ while IFS= read -r test; do
 		mkdir -p "/out/logs"
 		cp "$log" "/out/logs/${test//\//_}"
 	done
-done < <(find test.d -name '*.tc' -path "*${1:-}*" ! -path 'test.d/stackmap/*' | sort)
+done < <(find test.d -name '*.tc' -path "*${1:-}*" ! -path 'test.d/ftrace/stackmap/*' | sort)
 
 echo "stackmap: $(cat $tracing/options/stackmap 2>/dev/null || echo absent)" \
 	"$(sed -n 's/^\(generation\|successes\|drops\):/\1/p' $tracing/stack_map_stat 2>/dev/null | tr '\n' ' ')"
