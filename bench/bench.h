@@ -48,6 +48,11 @@ u64 bench_now(void);
 void bench_maps(unsigned int reps);
 void bench_load(unsigned int reps);
 void bench_split(unsigned int reps);
+void bench_one_event(unsigned int reps);
+
+/* @took: hundredths of a nanosecond for each call, of all repetitions. */
+void bench_report(const char *section, const char *what, unsigned int depth, unsigned int set,
+		  unsigned int cpus, u64 *took, unsigned int reps);
 
 /* As in reality, most frames are common to all stacks. */
 static __always_inline void bench_stack(struct bench *b, unsigned int no)

@@ -19,11 +19,10 @@
 #include <linux/xxhash.h>
 
 #include "bench.h"
-#include "trace.h"
-#include "trace_stackmap.h"
+#include "bench_map.h"
 #include "tracing_map.h"
 
-#define BENCH_MAX_PEERS		12
+#define BENCH_MAX_PEERS		11
 
 static unsigned int bench_reps;
 
@@ -42,6 +41,7 @@ static __always_inline unsigned long bench_none(struct bench *b, const unsigned 
 {
 	return ips[0];
 }
+
 BENCH_LOOPS(bench_none, bench_none)
 
 /* The floor of every map that hashes with jhash2(). */
@@ -53,6 +53,7 @@ static __always_inline unsigned long bench_jhash2(struct bench *b, const unsigne
 
 	return hash + memcmp(ips, stored, depth * sizeof(*ips));
 }
+
 BENCH_LOOPS(bench_jhash2, bench_jhash2)
 
 static __always_inline unsigned long bench_xxhash(struct bench *b, const unsigned long *ips,
@@ -63,6 +64,7 @@ static __always_inline unsigned long bench_xxhash(struct bench *b, const unsigne
 	return xxhash(ips, depth * sizeof(*ips), depth) +
 	       memcmp(ips, stored, depth * sizeof(*ips));
 }
+
 BENCH_LOOPS(bench_xxhash, bench_xxhash)
 
 static int bench_stored_setup(struct bench *b)
@@ -85,17 +87,10 @@ static void bench_stored_teardown(struct bench *b)
 static __always_inline unsigned long bench_stackmap(struct bench *b, const unsigned long *ips,
 						    unsigned int depth)
 {
-	return ftrace_stackmap_get_id(b->map, ips, depth);
+	return bench_look_up(b->map, ips, depth);
 }
-BENCH_LOOPS(bench_stackmap, bench_stackmap)
 
-/* What is left when the hash costs (nearly) nothing. */
-static __always_inline unsigned long bench_unhashed(struct bench *b, const unsigned long *ips,
-						    unsigned int depth)
-{
-	return __ftrace_stackmap_get_id(b->map, ips, depth, b->no * GOLDEN_RATIO_32);
-}
-BENCH_LOOPS(bench_unhashed, bench_unhashed)
+BENCH_LOOPS(bench_stackmap, bench_stackmap)
 
 /* Log2 of a map with room for @nr stacks of @depth frames, entries and arena. */
 static unsigned int bench_bits(unsigned int nr, unsigned int depth)
@@ -111,8 +106,8 @@ static unsigned int bench_bits(unsigned int nr, unsigned int depth)
 
 static int bench_stackmap_setup(struct bench *b)
 {
-	b->map = ftrace_stackmap_alloc(bench_bits(b->set, b->depth), 0);
-	return b->map ? ftrace_stackmap_grow(b->map, U32_MAX, GFP_KERNEL) : -ENOMEM;
+	b->map = ftrace_stackmap_alloc(bench_bits(b->set, b->depth), 0, true);
+	return b->map ? 0 : -ENOMEM;
 }
 
 /* The same memory again: where it is new, the first to touch it would pay for that. */
@@ -138,6 +133,7 @@ static __always_inline unsigned long bench_depot(struct bench *b, unsigned long 
 {
 	return stack_depot_save(ips, depth, GFP_NOWAIT);
 }
+
 BENCH_LOOPS(bench_depot, bench_depot)
 
 /* The depot never forgets, so it gets stacks that it has not seen yet. */
@@ -159,6 +155,7 @@ static __always_inline unsigned long bench_tracing_map(struct bench *b, unsigned
 	tracing_map_update_sum(elt, 0, 1);
 	return elt->map->key_size;
 }
+
 BENCH_LOOPS(bench_tracing_map, bench_tracing_map)
 
 static int bench_tracing_map_setup(struct bench *b)
@@ -193,70 +190,89 @@ static __always_inline unsigned long bench_event(struct bench *b, unsigned long 
 	trace_record_stack(tr, tr->array_buffer.buffer, 0, ips, depth);
 	return 0;
 }
+
 BENCH_LOOPS(bench_event, bench_event)
 
 /* The default size, which stays in the cache, and one that no cache holds. */
 #define BENCH_LARGE_BUFFER	(64UL << 20)
 
-static int bench_instance(struct bench *b, const char *name, unsigned long size)
+struct trace_array *bench_instance(const char *name)
 {
 	struct trace_array *tr = trace_array_get_by_name(name, NULL);
-	int ret;
 
-	if (!tr)
-		return -ENOMEM;
-	b->map = tr;
-	if (size) {
-		ret = tracing_resize_ring_buffer(tr, size, RING_BUFFER_ALL_CPUS);
-		if (ret < 0)
-			return ret;
-	}
 	/* A clock of the cost that the x86 one has; the local one is a system call here. */
-	return tracing_set_clock(tr, "counter");
+	if (!tr || tracing_set_clock(tr, "counter"))
+		return NULL;
+	return tr;
 }
 
-static int bench_enable_map(struct bench *b)
+struct ftrace_stackmap *bench_enable_map(struct trace_array *tr, unsigned int bits)
 {
 	char option[] = "stackmap";
-	struct trace_array *tr = b->map;
 	struct ftrace_stackmap *map;
-	int ret;
 
-	WRITE_ONCE(ftrace_stackmap_bits, bench_bits(b->set, b->depth));
-	ret = trace_set_options(tr, option);
+	/* All memory at once, so that no stack is recorded in full. */
+	map = ftrace_stackmap_alloc(bits, tr->stackmap_gen, true);
+	if (!map)
+		return NULL;
+	if (trace_set_options(tr, option)) {
+		ftrace_stackmap_free(map);
+		return NULL;
+	}
+	ftrace_stackmap_free(rcu_replace_pointer(tr->stackmap, map, true));
+	return map;
+}
+
+void bench_instance_free(struct trace_array *tr)
+{
+	trace_array_put(tr);
+	trace_array_destroy(tr);
+}
+
+static int bench_event_setup(struct bench *b, const char *name, unsigned long size)
+{
+	int ret = 0;
+
+	b->map = bench_instance(name);
+	if (!b->map)
+		return -ENOMEM;
+	if (size)
+		ret = tracing_resize_ring_buffer(b->map, size, RING_BUFFER_ALL_CPUS);
+	return min(ret, 0);
+}
+
+static int bench_id_setup_size(struct bench *b, const char *name, unsigned long size)
+{
+	int ret = bench_event_setup(b, name, size);
+
 	if (ret)
 		return ret;
-
-	/* In one go, so that no stack is recorded in full. */
-	map = rcu_dereference_raw(tr->stackmap);
-	cancel_delayed_work_sync(&map->grow);
-	return ftrace_stackmap_grow(map, U32_MAX, GFP_KERNEL);
+	return bench_enable_map(b->map, bench_bits(b->set, b->depth)) ? 0 : -ENOMEM;
 }
 
 static int bench_full_setup(struct bench *b)
 {
-	return bench_instance(b, "bench_full", 0);
+	return bench_event_setup(b, "bench_full", 0);
 }
 
 static int bench_id_setup(struct bench *b)
 {
-	return bench_instance(b, "bench_id", 0) ?: bench_enable_map(b);
+	return bench_id_setup_size(b, "bench_id", 0);
 }
 
 static int bench_full_large_setup(struct bench *b)
 {
-	return bench_instance(b, "bench_full_large", BENCH_LARGE_BUFFER);
+	return bench_event_setup(b, "bench_full_large", BENCH_LARGE_BUFFER);
 }
 
 static int bench_id_large_setup(struct bench *b)
 {
-	return bench_instance(b, "bench_id_large", BENCH_LARGE_BUFFER) ?: bench_enable_map(b);
+	return bench_id_setup_size(b, "bench_id_large", BENCH_LARGE_BUFFER);
 }
 
 static void bench_event_teardown(struct bench *b)
 {
-	trace_array_put(b->map);
-	trace_array_destroy(b->map);
+	bench_instance_free(b->map);
 }
 
 static const struct bench_peer bench_peer_none = {
@@ -286,15 +302,6 @@ static const struct bench_peer bench_peer_stackmap = {
 	.setup		= bench_stackmap_setup,
 	.run		= bench_stackmap_run,
 	.insert		= bench_stackmap_insert,
-	.clear		= bench_stackmap_clear,
-	.teardown	= bench_stackmap_teardown,
-};
-
-static const struct bench_peer bench_peer_unhashed = {
-	.name		= "stack map, hash given",
-	.setup		= bench_stackmap_setup,
-	.run		= bench_unhashed_run,
-	.insert		= bench_unhashed_insert,
 	.clear		= bench_stackmap_clear,
 	.teardown	= bench_stackmap_teardown,
 };
@@ -349,8 +356,8 @@ static const struct bench_peer bench_peer_id_large = {
 
 static const struct bench_peer *const bench_hit_peers[] = {
 	&bench_peer_none, &bench_peer_jhash2, &bench_peer_xxhash, &bench_peer_stackmap,
-	&bench_peer_unhashed, &bench_peer_depot, &bench_bpf, &bench_peer_tracing_map,
-	&bench_peer_full, &bench_peer_id, &bench_peer_full_large, &bench_peer_id_large,
+	&bench_peer_depot, &bench_bpf, &bench_peer_tracing_map, &bench_peer_full, &bench_peer_id,
+	&bench_peer_full_large, &bench_peer_id_large,
 };
 
 static const struct bench_peer *const bench_insert_peers[] = {
@@ -364,13 +371,12 @@ static int bench_cmp(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* @took: hundredths of a nanosecond for each call, of all repetitions. */
-static void bench_report(const char *section, const char *what, unsigned int depth,
-			 unsigned int set, unsigned int cpus, u64 *took)
+void bench_report(const char *section, const char *what, unsigned int depth, unsigned int set,
+		  unsigned int cpus, u64 *took, unsigned int reps)
 {
-	sort(took, bench_reps, sizeof(*took), bench_cmp, NULL);
+	sort(took, reps, sizeof(*took), bench_cmp, NULL);
 	pr_info("BENCH %s,\"%s\",%u,%u,%u,%llu,%llu\n", section, what, depth, set, cpus,
-		took[0], took[bench_reps / 2]);
+		took[0], took[reps / 2]);
 }
 
 static u64 bench_time(unsigned long (*run)(struct bench *b, unsigned int calls), struct bench *b,
@@ -453,7 +459,8 @@ static int bench_hits(unsigned int depth, unsigned int set)
 			bench_run->took[i][rep] = bench_time(bench_hit_peers[i]->run, &b[i], calls);
 
 	for (int i = 0; i < nr; i++)
-		bench_report("hit", bench_hit_peers[i]->name, depth, set, 1, bench_run->took[i]);
+		bench_report("hit", bench_hit_peers[i]->name, depth, set, 1, bench_run->took[i],
+			     bench_reps);
 	bench_teardown(bench_hit_peers, nr);
 	return 0;
 }
@@ -477,7 +484,7 @@ static int bench_inserts(unsigned int depth, unsigned int set)
 
 	for (int i = 0; i < nr; i++)
 		bench_report("insert", bench_insert_peers[i]->name, depth, set, 1,
-			     bench_run->took[i]);
+			     bench_run->took[i], bench_reps);
 	bench_teardown(bench_insert_peers, nr);
 	return 0;
 }
@@ -496,8 +503,8 @@ static int bench_full_map(unsigned int depth, unsigned int set)
 	struct ftrace_stackmap *map[2];
 
 	for (int i = 0; i < ARRAY_SIZE(map); i++) {
-		map[i] = ftrace_stackmap_alloc(bits, 0);
-		if (!map[i] || ftrace_stackmap_grow(map[i], U32_MAX, GFP_KERNEL))
+		map[i] = ftrace_stackmap_alloc(bits, 0, true);
+		if (!map[i])
 			return -ENOMEM;
 	}
 	for (int i = 0; i < ARRAY_SIZE(what); i++) {
@@ -516,10 +523,50 @@ static int bench_full_map(unsigned int depth, unsigned int set)
 		for (int i = 0; i < ARRAY_SIZE(what); i++)
 			bench_run->took[i][rep] = bench_time(bench_stackmap_run, &b[i], 20000);
 	for (int i = 0; i < ARRAY_SIZE(what); i++)
-		bench_report("full", what[i], depth, set, 1, bench_run->took[i]);
+		bench_report("full", what[i], depth, set, 1, bench_run->took[i], bench_reps);
 
 	for (int i = 0; i < ARRAY_SIZE(map); i++)
 		ftrace_stackmap_free(map[i]);
+	return 0;
+}
+
+/* The event of a stack that a full map refuses, and the same with the option off. */
+static int bench_refused(unsigned int depth)
+{
+	static const struct bench_peer *const peers[] = { &bench_peer_full, &bench_peer_id };
+	static const char * const what[] = { "option off", "refused by a full map" };
+	struct bench *b = bench_run->b;
+	struct ftrace_stackmap *map;
+	static struct bench fill;
+	unsigned long drops;
+
+	if (bench_setup(peers, ARRAY_SIZE(peers), depth, 1))
+		return -ENOMEM;
+	map = bench_enable_map(b[1].map, STACKMAP_BITS_DEFAULT);
+	if (!map)
+		return -ENOMEM;
+
+	/* Some of the same depth, so that the stack has to be told from another one. */
+	bench_init(&fill, depth, 1000);
+	fill.first = 1;
+	fill.map = map;
+	bench_time(bench_stackmap_insert, &fill, fill.set);
+	bench_init(&fill, 8, map->max_entries);
+	fill.first = 1 << 10;
+	fill.map = map;
+	bench_time(bench_stackmap_insert, &fill, fill.set);
+
+	drops = ftrace_stackmap_sum(map, STACKMAP_DROP_ENTRIES);
+	for (int rep = 0; rep < bench_reps; rep++)
+		for (int i = 0; i < ARRAY_SIZE(what); i++)
+			bench_run->took[i][rep] = bench_time(bench_event_run, &b[i], 20000);
+	drops = ftrace_stackmap_sum(map, STACKMAP_DROP_ENTRIES) - drops;
+	if (drops != bench_reps * 20000)
+		pr_err("bench: %lu stacks were refused\n", drops);
+
+	for (int i = 0; i < ARRAY_SIZE(what); i++)
+		bench_report("refused", what[i], depth, 1, 1, bench_run->took[i], bench_reps);
+	bench_teardown(peers, ARRAY_SIZE(peers));
 	return 0;
 }
 
@@ -625,7 +672,8 @@ static int bench_cpus(enum bench_sharing how, unsigned int depth, unsigned int s
 			bench_stackmap_clear(&first);
 		bench_run->took[0][max(rep, 0)] = bench_together(cpus);
 	}
-	bench_report("cpus", bench_sharing_names[how], depth, set, cpus, bench_run->took[0]);
+	bench_report("cpus", bench_sharing_names[how], depth, set, cpus, bench_run->took[0],
+		     bench_reps);
 
 	for (int i = 0; how == BENCH_PRIVATE && i < cpus; i++)
 		bench_stackmap_teardown(&bench_threads[i].b);
@@ -671,6 +719,9 @@ void bench_maps(unsigned int reps)
 			return;
 	for (int d = 0; d < ARRAY_SIZE(bench_depths); d++)
 		if (bench_full_map(bench_depths[d], 1) || bench_full_map(bench_depths[d], 1000))
+			return;
+	for (int d = 0; d < ARRAY_SIZE(bench_depths); d++)
+		if (bench_refused(bench_depths[d]))
 			return;
 	bench_all_cpus();
 }

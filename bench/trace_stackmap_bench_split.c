@@ -1,23 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What it costs to look where a stack is to be split, and to split it: the event
- * by its id without the look, with it, and by two ids. Of one hot stack, which is
- * recalled without a look, and of two in turn that displace one another.
+ * What it costs to split a stack: the event by one id and by two. Of one hot stack, and of two in
+ * turn that displace one another, which are not recalled.
  */
 #include <linux/preempt.h>
-#include <linux/printk.h>
 #include <linux/sched.h>
-#include <linux/sort.h>
 
 #include "bench.h"
-#include "trace.h"
-#include "trace_stackmap.h"
+#include "bench_map.h"
 
 #define BENCH_CALLS	20000
 
-static const char *const bench_split_names[] = {
-	"event, not looked at", "event, one part", "event, split in two",
-};
+static const char *const bench_split_names[] = { "event, one part", "event, split in two" };
 
 #define BENCH_VARIANTS	ARRAY_SIZE(bench_split_names)
 
@@ -29,31 +23,19 @@ static u64 bench_took[BENCH_VARIANTS][BENCH_MAX_REPS];
 static struct trace_array *bench_tr[BENCH_VARIANTS];
 static unsigned long bench_ips[BENCH_VARIANTS][2][BENCH_MAX_DEPTH];
 
-static int bench_cmp_took(const void *a, const void *b)
-{
-	u64 x = *(const u64 *)a, y = *(const u64 *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static int bench_split_setup(unsigned int variant)
 {
-	static const char *const names[] = { "split_none", "split_one", "split_two" };
+	static const char *const names[] = { "split_one", "split_two" };
 	struct ftrace_stackmap *map;
-	struct trace_array *tr;
-	char option[] = "stackmap";
 	u32 seed = 7;
-	int ret;
 
-	tr = trace_array_get_by_name(names[variant], NULL);
-	if (!tr)
+	bench_tr[variant] = bench_instance(names[variant]);
+	if (!bench_tr[variant])
 		return -ENOMEM;
-	bench_tr[variant] = tr;
-	ret = tracing_set_clock(tr, "counter") ?: trace_set_options(tr, option);
-	if (ret)
-		return ret;
+	map = bench_enable_map(bench_tr[variant], STACKMAP_BITS_DEFAULT);
+	if (!map)
+		return -ENOMEM;
 
-	map = rcu_access_pointer(tr->stackmap);
 	map->entry_start = BENCH_ENTRY;
 	map->entry_size = BENCH_ENTRY_SIZE;
 	for (int i = 0; i < BENCH_MAX_DEPTH; i++)
@@ -63,33 +45,6 @@ static int bench_split_setup(unsigned int variant)
 	for (int depth = 4; depth <= BENCH_MAX_DEPTH; depth *= 2)
 		bench_ips[variant][1][depth - 1]++;
 	return 0;
-}
-
-/* What ftrace_stackmap_record() would be if no stack were split. */
-static noinline bool bench_record_plain(struct ftrace_stackmap *map, struct trace_buffer *buffer,
-					const unsigned long *ips, unsigned int nr)
-{
-	struct ring_buffer_event *event;
-	struct stack_id_entry *entry;
-
-	event = trace_buffer_lock_reserve(buffer, TRACE_STACK_ID, sizeof(*entry), 0);
-	if (!event)
-		return true;
-	entry = ring_buffer_event_data(event);
-	entry->stack_id = ftrace_stackmap_get_id(map, ips, nr);
-	trace_buffer_unlock_commit_nostack(buffer, event);
-	return true;
-}
-
-/* trace_record_stack() with that. */
-static noinline void bench_record(struct trace_array *tr, struct trace_buffer *buffer,
-				  const unsigned long *ips, unsigned int nr)
-{
-	struct ftrace_stackmap *map = ftrace_stackmap_active(tr);
-
-	if (map && buffer == tr->array_buffer.buffer && bench_record_plain(map, buffer, ips, nr))
-		return;
-	pr_err("not recorded\n");
 }
 
 static u64 bench_split_time(unsigned int variant, unsigned int depth, bool in_turn)
@@ -102,10 +57,7 @@ static u64 bench_split_time(unsigned int variant, unsigned int depth, bool in_tu
 	start = bench_now();
 	for (int i = 0; i < BENCH_CALLS; i++) {
 		ips = bench_ips[variant][in_turn & i];
-		if (variant)
-			trace_record_stack(tr, tr->array_buffer.buffer, 0, ips, depth);
-		else
-			bench_record(tr, tr->array_buffer.buffer, ips, depth);
+		trace_record_stack(tr, tr->array_buffer.buffer, 0, ips, depth);
 		barrier();
 	}
 	start = bench_now() - start;
@@ -120,7 +72,7 @@ static void bench_split_depth(unsigned int reps, unsigned int depth, bool in_tur
 	/* Hardly an interrupt (15 of 3 million) comes to an event with fewer frames than 5. */
 	unsigned int last = (depth < 8 ? depth / 2 : max(depth / 2, 5U)) - 1;
 	unsigned long kept[] = { split[0][last], split[1][last] };
-	u64 *took;
+	char name[40];
 
 	split[0][last] = BENCH_ENTRY;
 	split[1][last] = BENCH_ENTRY;
@@ -131,10 +83,9 @@ static void bench_split_depth(unsigned int reps, unsigned int depth, bool in_tur
 	split[1][last] = kept[1];
 
 	for (int i = 0; i < BENCH_VARIANTS; i++) {
-		took = bench_took[i];
-		sort(took, reps, sizeof(*took), bench_cmp_took, NULL);
-		pr_info("BENCH split,\"%s%s\",%u,%u,1,%llu,%llu\n", bench_split_names[i],
-			in_turn ? ", in turn" : "", depth, in_turn + 1, took[0], took[reps / 2]);
+		snprintf(name, sizeof(name), "%s%s", bench_split_names[i],
+			 in_turn ? ", in turn" : "");
+		bench_report("split", name, depth, in_turn + 1, 1, bench_took[i], reps);
 	}
 }
 
@@ -147,8 +98,6 @@ void bench_split(unsigned int reps)
 		bench_split_depth(reps, depth, false);
 		bench_split_depth(reps, depth, true);
 	}
-	for (int i = 0; i < BENCH_VARIANTS; i++) {
-		trace_array_put(bench_tr[i]);
-		trace_array_destroy(bench_tr[i]);
-	}
+	for (int i = 0; i < BENCH_VARIANTS; i++)
+		bench_instance_free(bench_tr[i]);
 }

@@ -163,7 +163,7 @@ events retained  traced events still in the buffer when the workload has ended, 
 bytes an event   bytes in the buffer divided by that: the event, its stack or id, the time stamps
 reaches back     events retained, against full stacks
 function         func_stack_trace on: $traced_functions
-A map allocates $(($(cat "$tmp/function.memory") / 1024)) KiB once, whatever the size of the buffer.
+A map takes $(($(cat "$tmp/function.memory") / 1024)) KiB at first, whatever the size of the buffer, and grows with its stacks.
 
 The three most frequent stacks at sched_switch:
 

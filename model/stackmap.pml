@@ -1,31 +1,49 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The protocol of the stack map, for Spin. Each step below is one access to shared memory, in
- * the order of kernel/trace/trace_stackmap.c; the names are those of the C functions.
+ * The protocol of the stack map, for Spin. The steps have the order of
+ * kernel/trace/trace_stackmap*.c, and the inlines have the names of the C functions that they
+ * model. Each step is one access to shared memory. Only a record is read in one step with the slot,
+ * or the word of the cache, that leads to it: the record never changes again.
  *
- * Two CPUs record stacks, an NMI does so in between on the first one, a reset replaces the map,
- * and a reader exports it. All stacks hash to the same slot, which is the worst case. Checked for
- * every interleaving:
- *   - a slot leads to a whole record, the one that the stack of the id stands for (no torn record);
+ * Two CPUs record stacks, and an NMI records one on the first CPU. A reset replaces the map. A
+ * reader exports the map, or looks an id up. All stacks hash to the same slot and to the same word
+ * of the cache, which is the worst case. Spin checks in every interleaving:
+ *   - a slot leads to a whole record of the stack that its id stands for;
  *   - a stack has one id in a generation;
  *   - nobody touches a map that has been freed;
- *   - references == successes, and successes + drops == calls, when all is over;
- *   - what stackmap_latch() saw is what the reader finds later;
- *   - an id from before a reset finds nothing.
+ *   - in the end there are as many references as events with an id;
+ *   - unless tracing is stopped, each stack gets an event, with its id or with its frames (a drop);
+ *   - a reader finds the stacks that stackmap_latch() counted;
+ *   - an id from before a reset finds nothing;
+ *   - when the generation wraps, no event with an old id is left in the buffer or in the snapshot.
  *
- * Spin knows no weak memory. The order of the record against its slot is that of the release and of
- * the address dependency in the C code; without them PUBLISH_FIRST is what other CPUs may see.
+ * Spin knows no weak memory. In C, a release and an address dependency order the record before
+ * its slot. PUBLISH_FIRST is what another CPU could see without them. The model leaves out the parts
+ * of a split stack, the growth of the arena, and the events of which a reader has a copy.
  *
- * What may be configured: CALLS (of each CPU), NR_ENTRIES, RESET and READ (0 or 1). What breaks the
- * protocol on purpose, each found by scripts/test-model:
+ * Configuration:
+ *   CALLS=n           how many stacks each CPU records
+ *   NR_ENTRIES=n      how many stacks the map may hold
+ *   NR_SLOTS=n        how many slots a look-up may look at
+ *   RESET             the map is reset
+ *   WRAP              the map is reset, and the generation wraps; CPU 1 takes snapshots instead
+ *   EXPORT            a reader exports the map
+ *   LOOKUP            a reader looks up the id of the last event
+ *
+ * Each of these breaks the protocol, and scripts/test-model demands that Spin finds it:
  *   PUBLISH_FIRST     the slot is written before the frames
- *   LOSER_MOVES_ON    who loses the race for a slot goes on to the next one
+ *   NO_CMPXCHG        the slot is written without a look at what it holds
+ *   LOSER_MOVES_ON    the loser of a race for a slot goes on to the next slot
  *   NO_GRACE          the old map is freed without synchronize_rcu()
- *   LOSSY_REF         the reference cache is read and written, without a cmpxchg
- *   FORGET_EVICTED    what is evicted from the cache is not added to its record
- *   KEEP_PLACE        a failed insert keeps its place among the entries
- *   NO_LATCH_WAIT     stackmap_latch() without synchronize_rcu()
+ *   LOSSY_REF         a word of the cache is incremented without a cmpxchg
+ *   NO_XCHG           a word of the cache is replaced without an xchg
+ *   FORGET_EVICTED    the references that leave the cache are not added to their record
+ *   KEEP_PLACE        an insert that loses to the same stack keeps its place among the entries
+ *   STORE_FIRST       the stack is stored before the event is reserved
+ *   NO_LATCH_WAIT     stackmap_latch() does not call synchronize_rcu()
  *   ANY_GENERATION    the generation of an id is not looked at
+ *   NO_STOP           stackmap_wrap() does not stop tracing
+ *   EMPTY_EARLY       stackmap_wrap() empties the buffers before the grace period
  */
 #ifndef CALLS
 #define CALLS		1
@@ -33,20 +51,18 @@
 #ifndef NR_ENTRIES
 #define NR_ENTRIES	2
 #endif
-#ifndef RESET
-#define RESET		1
+#ifndef NR_SLOTS
+#define NR_SLOTS	3	/* one more than the stacks take */
 #endif
-#ifndef READ
-#define READ		1
+#ifdef WRAP
+#define RESET
 #endif
 
 #define NR_MAPS		2	/* generation 0, and generation 1 after the reset */
-#define NR_STACKS	2	/* stacks are numbered from 1 */
-#define NR_SLOTS	4
-#define NR_RECORDS	5
+#define NR_RECORDS	(2 * CALLS + 2)	/* one for each call, the NMI's too; number 0 is not used */
 #define NONE		255
 
-/* Whoever runs; CPU 0 stands still while the NMI does. */
+/* Whoever runs. CPU 0 stands still while the NMI runs. */
 #define CPU0		0
 #define CPU1		1
 #define NMI		2
@@ -57,13 +73,12 @@ byte rec_low[NR_MAPS * NR_RECORDS];	/* the frames, in two halves that are writte
 byte rec_high[NR_MAPS * NR_RECORDS];
 byte rec_ref[NR_MAPS * NR_RECORDS];
 byte entries[NR_MAPS];
-byte tail[NR_MAPS] = 1;		/* record 0 is not used: a slot in use is never 0 */
-/* Of each CPU, a cache of one word: slot index + 1, and a count. */
+byte tail[NR_MAPS] = 1;
+/* The cache of each CPU is one word: slot index + 1, and a count. */
 byte word_slot[NR_MAPS * 2];
 byte word_count[NR_MAPS * 2];
-byte successes[NR_MAPS];
 byte drops[NR_MAPS];
-byte calls[NR_MAPS];
+byte id_events[NR_MAPS];
 bool freed[NR_MAPS];
 
 byte current;			/* tr->stackmap */
@@ -71,10 +86,18 @@ bool watching[4];		/* in a section that a grace period waits for */
 bool nmi_runs;
 byte done;
 
-/* One event of the ring buffer, the last one: an id and the stack that it was made from. */
+#ifdef WRAP
+bool stopped;			/* tracing_stop_tr() */
+bit array;			/* which buffer is tr->array_buffer; the other one is the snapshot */
+bool old_ids[2];		/* whether a buffer holds an event with an id of the old map */
+#endif
+
+#ifdef LOOKUP
+/* The last event: its id, and the stack that it was made from. */
 byte event_gen = NONE;
 byte event_idx;
 byte event_stack;
+#endif
 
 #define SLOT(m, i)	slots[(m) * NR_SLOTS + (i)]
 #define LOW(m, r)	rec_low[(m) * NR_RECORDS + (r)]
@@ -83,8 +106,10 @@ byte event_stack;
 #define WORD_SLOT(m, c)	word_slot[(m) * 2 + (c)]
 #define WORD_COUNT(m, c) word_count[(m) * 2 + (c)]
 
-/* First in each step on shared memory: CPU 0 stands still while its NMI runs. */
+/* Comes first in each step on shared memory, since CPU 0 stands still while its NMI runs. */
 #define turn(who)	((who) != CPU0 || !nmi_runs)
+/* The same for a step on the map. */
+#define in_map(who, m)	turn(who); assert(!freed[m])
 
 inline rcu_read_lock(who)
 {
@@ -111,61 +136,18 @@ inline synchronize_rcu()
 	!watching[READER]
 }
 
-inline stackmap_fill(who, m, r, stack)
+/* Sets found, and asserts that the record is whole. */
+inline stackmap_same(m, r, stack, found)
 {
-	d_step {
-		turn(who);
-		LOW(m, r) = stack
-	}
-	d_step {
-		turn(who);
-		HIGH(m, r) = stack
-	}
+	assert(LOW(m, r) != 0 && LOW(m, r) == HIGH(m, r));
+	found = (LOW(m, r) == stack)
 }
 
-inline stackmap_publish(who, m, i, r, won)
-{
-	d_step {
-		turn(who);
-		assert(!freed[m]);
-		won = (SLOT(m, i) == 0);
-		if
-		:: won -> SLOT(m, i) = r
-		:: else
-		fi
-	}
-}
-
-inline put_place(who, m)
-{
-	d_step {
-		turn(who);
-		entries[m]--
-	}
-}
-
-/* Leaves r == 0 when the map is full. */
-inline stackmap_reserve(who, m, r)
-{
-	d_step {
-		turn(who);
-		entries[m]++;
-		r = (entries[m] > NR_ENTRIES -> 0 : 1)
-	}
-	if
-	:: r == 0 -> put_place(who, m)
-	:: else ->
-		d_step {
-			turn(who);
-			r = tail[m];
-			tail[m]++;
-			assert(r < NR_RECORDS)
-		}
-	fi
-}
-
-/* The slot index in idx, or NONE. */
-inline stackmap_find_slot(who, m, stack, idx, new, slot, won)
+/*
+ * Looks from slot number idx on. Leaves idx at the slot of the stack if it is found, else at the
+ * empty slot where it belongs, or at NONE where that is too far away.
+ */
+inline stackmap_probe(who, m, stack, idx, found, hole)
 {
 	do
 	:: idx == NR_SLOTS ->
@@ -173,109 +155,295 @@ inline stackmap_find_slot(who, m, stack, idx, new, slot, won)
 		break
 	:: else ->
 		d_step {
-			turn(who);
-			assert(!freed[m]);
-			slot = SLOT(m, idx)
+			in_map(who, m);
+			hole = (SLOT(m, idx) == 0);
+			if
+			:: !hole ->
+				stackmap_same(m, SLOT(m, idx), stack, found);
+				idx = (found -> idx : idx + 1)
+			:: else
+			fi
 		}
 		if
-		:: slot != 0 ->
-			d_step {
-				turn(who);
-				assert(LOW(m, slot) != 0 && LOW(m, slot) == HIGH(m, slot));
-				won = (LOW(m, slot) == stack)
-			}
-			if
-			:: won -> break
-			:: else -> idx++
-			fi
-		:: else ->
+		:: found || hole -> break
+		:: else
+		fi
+	od;
+	hole = false
+}
+
+/* Leaves idx at the slot if this CPU remembers the stack, else at 0. */
+inline stackmap_recall(who, m, cpu, stack, idx, found)
+{
+	d_step {
+		in_map(who, m);
+		idx = WORD_SLOT(m, cpu);
+		if
+		:: idx != 0 ->
+			idx--;
+			assert(SLOT(m, idx) != 0);
+			stackmap_same(m, SLOT(m, idx), stack, found);
+			idx = (found -> idx : 0)
+		:: else
+		fi
+	}
+}
+
+/* Leaves idx at NONE if the map is full. */
+inline stackmap_check_room(who, m, idx)
+{
+	d_step {
+		in_map(who, m);
+		idx = (entries[m] >= NR_ENTRIES -> NONE : idx)
+	}
+}
+
+/* Leaves idx at NONE if the stack is not in the map and can't be. */
+inline ftrace_stackmap_find(who, m, cpu, stack, idx, found, hole)
+{
+	stackmap_recall(who, m, cpu, stack, idx, found);
+	if
+	:: !found ->
+		stackmap_probe(who, m, stack, idx, found, hole);
+		if
+		:: !found && idx != NONE -> stackmap_check_room(who, m, idx)
+		:: else
+		fi
+	:: else
+	fi
+}
+
+inline put_place(who, m)
+{
+	d_step {
+		in_map(who, m);
+		entries[m]--
+	}
+}
+
+/* Leaves new == 0 when the map is full. */
+inline stackmap_reserve(who, m, new)
+{
+	d_step {
+		in_map(who, m);
+		entries[m]++;
+		new = (entries[m] > NR_ENTRIES -> 0 : 1)
+	}
+	if
+	:: new == 0 -> put_place(who, m)
+	:: else ->
+		d_step {
+			in_map(who, m);
+			new = tail[m];
+			tail[m]++;
+			assert(new < NR_RECORDS)
+		}
+	fi
+}
+
+inline stackmap_fill(who, m, new, stack)
+{
+	d_step {
+		in_map(who, m);
+		LOW(m, new) = stack
+	}
+	d_step {
+		in_map(who, m);
+		HIGH(m, new) = stack
+	}
+}
+
+/* This is the cmpxchg in stackmap_insert(). */
+inline publish(who, m, idx, new, won)
+{
+	d_step {
+		in_map(who, m);
+#ifdef NO_CMPXCHG
+		won = true;
+#else
+		won = (SLOT(m, idx) == 0);
+#endif
+		if
+		:: won -> SLOT(m, idx) = new
+		:: else
+		fi
+	}
+}
+
+/* Leaves idx at the slot of the stack, or at NONE. */
+inline stackmap_insert(who, m, stack, idx, found, hole, new)
+{
+	idx = 0;
+	do
+	:: stackmap_probe(who, m, stack, idx, found, hole);
+		if
+		:: found || idx == NONE -> break
+		:: else
+		fi;
+		if
+		:: new == 0 ->
+			stackmap_reserve(who, m, new);
 			if
 			:: new == 0 ->
-				stackmap_reserve(who, m, new);
-				if
-				:: new == 0 ->
-					idx = NONE;
-					break
-				:: else
-				fi;
-#ifndef PUBLISH_FIRST
-				stackmap_fill(who, m, new, stack)
-#endif
+				idx = NONE;
+				break
 			:: else
 			fi;
-			stackmap_publish(who, m, idx, new, won);
+#ifndef PUBLISH_FIRST
+			stackmap_fill(who, m, new, stack)
+#endif
+		:: else
+		fi;
+		publish(who, m, idx, new, found);
 #ifdef PUBLISH_FIRST
-			stackmap_fill(who, m, new, stack);
+		stackmap_fill(who, m, new, stack);
 #endif
-			if
-			:: won ->
-				new = 0;
-				break
-			:: else ->
+		if
+		:: found ->
+			new = 0;
+			break
+		:: else ->
 #ifdef LOSER_MOVES_ON
-				idx++
+			idx++
 #else
-				skip	/* look at the same slot again */
+			idx = 0
 #endif
-			fi
 		fi
 	od;
 #ifndef KEEP_PLACE
 	if
 	:: new != 0 -> put_place(who, m)
 	:: else
-	fi
+	fi;
 #endif
+	new = 0
 }
 
-inline add_ref(who, m, i, n)
+inline add_to_record(who, m, idx, n)
 {
 	d_step {
-		turn(who);
-		assert(!freed[m] && SLOT(m, i) != 0);
-		REF(m, SLOT(m, i)) = REF(m, SLOT(m, i)) + n
+		in_map(who, m);
+		assert(SLOT(m, idx) != 0);
+		REF(m, SLOT(m, idx)) = REF(m, SLOT(m, idx)) + n
 	}
 }
 
-inline stackmap_count_ref(who, m, cpu, idx, old_slot, old_count, won)
+/* Increments the count of the word by a cmpxchg, or else takes the word over by an xchg. */
+inline stackmap_add_ref(who, m, cpu, idx, old_slot, old_count, counted)
 {
 	d_step {
-		turn(who);
+		in_map(who, m);
 		old_slot = WORD_SLOT(m, cpu);
 		old_count = WORD_COUNT(m, cpu)
 	}
-	d_step {
-		turn(who);
+	counted = false;
+	if
+	:: old_slot == idx + 1 ->
+		d_step {
+			in_map(who, m);
 #ifdef LOSSY_REF
-		won = true;
+			counted = true;
 #else
-		won = (WORD_SLOT(m, cpu) == old_slot && WORD_COUNT(m, cpu) == old_count);
+			counted = (WORD_SLOT(m, cpu) == old_slot && WORD_COUNT(m, cpu) == old_count);
 #endif
-		if
-		:: won && old_slot == idx + 1 ->
-			WORD_COUNT(m, cpu) = old_count + 1;
-			old_count = 0
-		:: won && old_slot != idx + 1 ->
+			if
+			:: counted -> WORD_COUNT(m, cpu) = old_count + 1
+			:: else
+			fi
+		}
+	:: else
+	fi;
+	if
+	:: !counted ->
+		d_step {
+			in_map(who, m);
+#ifndef NO_XCHG
+			old_slot = WORD_SLOT(m, cpu);
+			old_count = WORD_COUNT(m, cpu);
+#endif
 			WORD_SLOT(m, cpu) = idx + 1;
 			WORD_COUNT(m, cpu) = 1
+		}
+#ifndef FORGET_EVICTED
+		if
+		:: old_count != 0 -> add_to_record(who, m, old_slot - 1, old_count)
 		:: else
 		fi
-	}
-	/* The C code tries a few times, then counts in the record. */
-	if
-	:: !won -> add_ref(who, m, idx, 1)
-	:: won && old_count != 0 ->
-#ifdef FORGET_EVICTED
-		skip
-#else
-		add_ref(who, m, old_slot - 1, old_count)
 #endif
 	:: else
 	fi
 }
 
-/* ftrace_stackmap_get_id() in a section with preemption off, and the event. */
-inline record(who, cpu, stack)
+/* Leaves idx at NONE if the stack could not be stored. */
+inline ftrace_stackmap_store(who, m, cpu, stack, idx, found, hole, new, slot, count)
+{
+	if
+	:: !found -> stackmap_insert(who, m, stack, idx, found, hole, new)
+	:: else
+	fi;
+	if
+	:: idx != NONE -> stackmap_add_ref(who, m, cpu, idx, slot, count, found)
+	:: else
+	fi
+}
+
+/* Sets ok if the buffer has room for an event. */
+inline trace_buffer_lock_reserve(who, buffer, ok)
+{
+#ifdef WRAP
+	d_step {
+		turn(who);
+		buffer = array;
+		ok = !stopped
+	}
+#else
+	ok = true
+#endif
+}
+
+inline trace_buffer_unlock_commit(who, m, buffer, idx, stack)
+{
+	d_step {
+		in_map(who, m);
+		assert(LOW(m, SLOT(m, idx)) == stack);
+		id_events[m]++;
+#ifdef WRAP
+		old_ids[buffer] = (m == 0 -> true : old_ids[buffer]);
+#endif
+#ifdef LOOKUP
+		event_gen = m;
+		event_idx = idx;
+		event_stack = stack
+#endif
+	}
+}
+
+/* Leaves idx at NONE if the stack is to be recorded in full. */
+inline ftrace_stackmap_record(who, m, cpu, stack, idx, found, hole, new, slot, count, buffer, ok)
+{
+	ftrace_stackmap_find(who, m, cpu, stack, idx, found, hole);
+	if
+	:: idx != NONE ->
+#ifdef STORE_FIRST
+		ftrace_stackmap_store(who, m, cpu, stack, idx, found, hole, new, slot, count);
+		trace_buffer_lock_reserve(who, buffer, ok);
+#else
+		trace_buffer_lock_reserve(who, buffer, ok);
+		if
+		:: ok -> ftrace_stackmap_store(who, m, cpu, stack, idx, found, hole, new, slot, count)
+		:: else
+		fi;
+#endif
+		if
+		:: ok && idx != NONE -> trace_buffer_unlock_commit(who, m, buffer, idx, stack)
+		:: else
+		fi
+	:: else
+	fi
+}
+
+/* A grace period waits for it, because preemption is off. */
+inline trace_record_stack(who, cpu, stack)
 {
 	d_step {
 		turn(who);
@@ -283,43 +451,32 @@ inline record(who, cpu, stack)
 	}
 	d_step {
 		turn(who);
-		m = current;
-		calls[m]++
+		m = current		/* ftrace_stackmap_active() */
 	}
-	stackmap_find_slot(who, m, stack, idx, new, slot, won);
+	ftrace_stackmap_record(who, m, cpu, stack, idx, found, hole, new, slot, count, buffer, ok);
 	if
 	:: idx == NONE ->
-		d_step {
-			turn(who);
-			drops[m]++
-		}
-	:: else ->
-		d_step {
-			turn(who);
-			assert(LOW(m, SLOT(m, idx)) == stack)
-		}
-		stackmap_count_ref(who, m, cpu, idx, slot, count, won);
-		d_step {
-			turn(who);
-			successes[m]++;
-#if READ
-			event_gen = m;
-			event_idx = idx;
-			event_stack = stack
-#endif
-		}
+		trace_buffer_lock_reserve(who, buffer, ok);
+		if
+		:: ok ->
+			d_step {
+				in_map(who, m);
+				drops[m]++	/* ftrace_stackmap_count() */
+			}
+		:: else
+		fi
+	:: else
 	fi;
 	d_step {
 		turn(who);
-		watching[who] = false
-	}
-	d_step {
+		watching[who] = false;
 		m = 0;
 		idx = 0;
-		new = 0;
-		won = false;
+		found = false;
 		slot = 0;
-		count = 0
+		count = 0;
+		buffer = 0;
+		ok = false
 	}
 }
 
@@ -331,16 +488,17 @@ inline some_stack(stack)
 	fi
 }
 
-/* The stacks are alike: the first one that CPU 0 records is called 1. */
+/* The two stacks are alike, so the first one that CPU 0 records is number 1. */
 active proctype cpu0()
 {
 	byte m, idx, new, slot, count, n;
 	byte stack = 1;
-	bool won;
+	bool found, hole, ok;
+	bit buffer;
 
 	do
 	:: n < CALLS ->
-		record(CPU0, 0, stack);
+		trace_record_stack(CPU0, 0, stack);
 		n++;
 		some_stack(stack)
 	:: else -> break
@@ -349,30 +507,53 @@ active proctype cpu0()
 	done++
 }
 
+#ifdef WRAP
+/* Interrupts are off. The swap is one step, because tracing_stop_tr() takes the same lock. */
+inline update_max_tr()
+{
+	watching[CPU1] = true;
+	if
+	:: !stopped -> array = 1 - array
+	:: else
+	fi;
+	watching[CPU1] = false
+}
+
+/* The second snapshot may undo the first one while the buffers are emptied. */
+active proctype cpu1()
+{
+	update_max_tr();
+	update_max_tr();
+	done++
+}
+#else
 active proctype cpu1()
 {
 	byte m, idx, new, slot, count, stack, n;
-	bool won;
+	bool found, hole, ok;
+	bit buffer;
 
 	do
 	:: n < CALLS ->
 		some_stack(stack);
-		record(CPU1, 1, stack);
+		trace_record_stack(CPU1, 1, stack);
 		n++
 	:: else -> break
 	od;
 	stack = 0;
 	done++
 }
+#endif
 
 active proctype nmi()
 {
 	byte m, idx, new, slot, count, stack;
-	bool won;
+	bool found, hole, ok;
+	bit buffer;
 
 	some_stack(stack);
 	nmi_runs = true;
-	record(NMI, 0, stack);
+	trace_record_stack(NMI, 0, stack);
 	d_step {
 		nmi_runs = false;
 		stack = 0
@@ -399,8 +580,7 @@ inline check_map(m)
 			fi
 		}
 		assert(entries[m] == used);
-		assert(refs == successes[m]);
-		assert(successes[m] + drops[m] == calls[m]);
+		assert(refs == id_events[m]);
 		refs = 0;
 		used = 0;
 		i = 0;
@@ -408,29 +588,65 @@ inline check_map(m)
 	}
 }
 
-active proctype reset()
+inline stackmap_swap()
 {
-	byte refs, used, i, j;
-
-#if RESET
 	current = 1;
+#ifdef EMPTY_EARLY
+	empty_buffers();
+#endif
 #ifndef NO_GRACE
 	synchronize_rcu();
 	check_map(0);
 #endif
-	freed[0] = true;
+	freed[0] = true
+}
+
+#ifdef WRAP
+/* tracing_reset_all_cpus() also waits for a grace period. The protocol does not need that. */
+inline empty_buffers()
+{
+	old_ids[array] = false;
+	old_ids[1 - array] = false
+}
+
+inline stackmap_wrap()
+{
+#ifndef NO_STOP
+	stopped = true;
+#endif
+	stackmap_swap();
+#ifndef EMPTY_EARLY
+	empty_buffers();
+#endif
+	stopped = false
+}
+#endif
+
+active proctype reset()
+{
+	byte refs, used, i, j;
+
+#ifdef WRAP
+	stackmap_wrap();
+#elif defined(RESET)
+	stackmap_swap();
 #endif
 	done++;
 	(done == 5);
-#if RESET
-	check_map(1)
+#ifdef RESET
+	check_map(1);
 #else
-	check_map(0)
+	check_map(0);
+#endif
+#ifdef WRAP
+	assert(!old_ids[0] && !old_ids[1])
+#else
+	assert(id_events[0] + id_events[1] + drops[0] + drops[1] == 2 * CALLS + 1)
 #endif
 }
 
-/* Counts the stacks below the tail in n. */
-inline stackmap_count(m, n)
+/* Counts the stacks that stackmap_iter_has() in n. */
+inline count_stacks(m, n)
 {
 	i = 0;
 	n = 0;
@@ -446,12 +662,12 @@ inline stackmap_count(m, n)
 	i = 0
 }
 
-/* An export, and the look-up of the last event's id. */
 active proctype reader()
 {
-	byte m, end, first, second, i, gen, idx, stack;
+#ifdef EXPORT
+	byte m, end, first, second, i;
 
-#if READ
+	/* stackmap_latch() */
 	rcu_read_lock(READER);
 	m = current;
 	end = tail[m];
@@ -461,20 +677,23 @@ active proctype reader()
 #endif
 	rcu_read_lock(READER);
 	if
-	:: current == m ->
-		stackmap_count(m, first)
+	:: current == m -> count_stacks(m, first)
 	:: else -> end = NONE	/* -ESTALE */
 	fi;
 	rcu_read_unlock(READER);
 
+	/* stackmap_seek() */
 	rcu_read_lock(READER);
 	if
 	:: end != NONE && current == m ->
-		stackmap_count(m, second);
+		count_stacks(m, second);
 		assert(first == second)
 	:: else
 	fi;
 	rcu_read_unlock(READER);
+#endif
+#ifdef LOOKUP
+	byte m, gen, idx, stack;
 
 	rcu_read_lock(READER);
 	d_step {
@@ -483,6 +702,7 @@ active proctype reader()
 		stack = event_stack
 	}
 	m = current;
+	/* ftrace_stackmap_lookup() */
 #ifdef ANY_GENERATION
 	if
 	:: gen != NONE ->

@@ -32,7 +32,8 @@ nth_write() { # n file text
 	exec 9<> "/proc/$BASHPID/fail-nth"
 	exec 2> "$TMPDIR/errno"
 	echo "$1" >&9
-	echo "$3" > "$2"
+	# Without O_TRUNC, which would be a reset of its own.
+	echo "$3" 1<> "$2"
 	read -r left <&9
 	echo 0 >&9
 	echo "$left"
@@ -46,6 +47,10 @@ nth_read() { # n file
 	read -r left <&9
 	echo 0 >&9
 	echo "$left"
+	# What could not be read is read whole with the next try.
+	if [ -s "$TMPDIR/errno" ] && [ -e /proc/self/fd/8 ]; then
+		cat <&8 | cmp - "$2" > /dev/null || echo "it differs when it is read again" >&2
+	fi
 }
 
 # every NAME REFUSED DONE COMMAND...: for each allocation. REFUSED is called after an ENOMEM, DONE
@@ -60,6 +65,7 @@ every() {
 		[ "$left" = 0 ] || break
 		case $error in
 		"") $done ;;
+		*"it differs"*) fail "$name, allocation $i: $error" ;;
 		*"Cannot allocate memory"*) struck=$((struck + 1)); $refused ;;
 		*) fail "$name, allocation $i: $error" ;;
 		esac

@@ -101,8 +101,7 @@ cat $flat/stack_map_stat
 echo "split:"
 cat $split/stack_map_stat
 test "$(stat_of drops $split)" -eq 0 || fail "the split map was full, or did not grow in time"
-# Where all stacks are new, as in the first second, they can come faster than the memory, which is
-# added ten times a second.
+# Where all stacks are new, as in the first second, they can come faster than the memory.
 late=$(stat_of drops_arena $flat)
 test "$(stat_of drops $flat)" -eq "$late" || fail "the map that is not split was full"
 test $((100 * late)) -le "$(stat_of successes $flat)" ||
@@ -148,8 +147,8 @@ END {
 }' /out/growth.csv || fail "the split map grows, too"
 
 # The same sched_switch events with full stacks and with the map. An event takes 4 bytes more than
-# its fields, 8 if these are more than 112: 16 and 8 for each frame (full), 12 (an id), or 24 and 8
-# for each address (split). That is to be what the buffer holds.
+# its fields, 8 if these are more than 112: 16 and 8 for each frame (full), 12 (an id), or 24 (split in
+# two) and 16 for each further part. That is to be what the buffer holds.
 echo 0 > $flat/options/stackmap
 echo reset > $split/stack_map
 for i in $flat $split; do
@@ -183,7 +182,7 @@ function flush() {
 { flush() }
 /: sched_switch: / { events++; expected += size + 4 }
 /: <stack_id [0-9]+>$/ { kind = "id"; ids++; expected += 16 }
-/: <stack_split / { kind = "split"; splits++; gsub(/[^@]/, ""); split_bytes += 28 + 8 * length($0) }
+/: <stack_split / { kind = "split"; splits++; gsub(/[^@]/, ""); split_bytes += 12 + 16 * length($0) }
 END {
 	flush()
 	expected += split_bytes

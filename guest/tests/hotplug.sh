@@ -1,6 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# CPUs go and come while stacks are recorded: no count is lost with them.
+# CPUs go and come while stacks are recorded: no count is lost with them, and no stack of a CPU that no
+# grace period waits for gets into the map. The clock of an emulated CPU may jump when it comes back.
+# append: rcupdate.rcu_cpu_stall_suppress=1
 # timeout: 300
 . /guest/lib.sh
 
@@ -41,3 +43,39 @@ check_map
 echo reset > stack_map
 [ "$(stat_of successes)" = 0 ] || fail "the reset leaves counts of a CPU that is off"
 echo 1 > $cpu
+
+# A grace period does not wait for a CPU that goes or comes. What it records there goes out in full,
+# while the other one resets the map all the time.
+echo 0 > events/enable
+for f in smp_call_function_single arch_cpu_idle_dead native_play_dead play_dead_common \
+	cpuhp_ap_report_dead load_ucode_ap fpu__init_cpu; do
+	echo $f >> set_ftrace_filter || true
+done
+set_opt options/func_stack_trace 1
+clear_trace
+record_functions
+: > "$TMPDIR/resets"
+(
+	while [ ! -e "$TMPDIR/end" ]; do
+		echo 0 > tracing_on
+		! echo reset > stack_map || echo 1 >> "$TMPDIR/resets"
+		echo 1 > tracing_on
+	done
+) 2> /dev/null &
+for round in 1 2 3 4 5 6; do
+	echo 0 > $cpu
+	echo 1 > $cpu
+done
+: > "$TMPDIR/end"
+wait
+# Once with recording on all the time.
+echo 1 > tracing_on
+echo 0 > $cpu
+echo 1 > $cpu
+stop_recording
+echo "$(wc -l < "$TMPDIR/resets") resets"
+awk '/: [a-z_0-9]+ <-/ { f = /: (arch_cpu_idle_dead|native_play_dead|play_dead_common|cpuhp_ap_report_dead|load_ucode_ap|fpu__init_cpu) <-/; next }
+	f && /: <stack_(id|split) / { bad++; print }
+	f && /: <stack trace>/ { full++ }
+	END { printf "%d stacks of a CPU that is not online, %d of them by id\n", full + bad, bad; exit bad || !full }' \
+	trace || fail "stacks that no grace period waits for are in the map"

@@ -20,6 +20,10 @@ for i in boot_map copy; do
 		expect_errno "Operation not supported" instances/$i/trace_options stackmap
 done
 [ "$(stat_of memory instances/boot_map)" -eq 0 ] || fail "memory for nothing"
+if [ -d instances/copy ]; then
+	case $(ls -l instances/copy/stack_map) in -r--r-----*) ;; *) fail "a read-only instance has a reset" ;; esac
+	expect_errno "Permission denied" instances/copy/stack_map reset
+fi
 
 # Its stacks are full ones.
 cd instances/boot_map || exit 1

@@ -28,7 +28,7 @@ for round in 1 2 3 4; do
 		reader=$!
 		read -r _ < "$TMPDIR/ready"
 		! rmdir $dir 2> /dev/null || fail "the instance went away under a reader"
-		[ $((round % 2)) = 0 ] || echo reset > $dir/stack_map
+		[ $((round % 2)) = 0 ] || echo reset 1<> $dir/stack_map
 		kill -9 $reader
 		wait $reader 2> /dev/null || true
 		echo 1 > $dir/tracing_on
@@ -54,11 +54,11 @@ seconds=${1:-20}
 end=$((SECONDS + seconds))
 resets=0
 while [ $SECONDS -lt $end ]; do
-	echo reset > $dir/stack_map
+	echo reset 1<> $dir/stack_map
 	resets=$((resets + 1))
 	[ $((resets % 10)) != 0 ] || {
 		echo 0 > $dir/options/stackmap
-		echo reset > $dir/stack_map
+		echo reset 1<> $dir/stack_map
 		echo 1 > $dir/options/stackmap
 		resets=$((resets + 1))
 		echo 1 > $dir/tracing_on

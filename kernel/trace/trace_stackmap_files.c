@@ -3,13 +3,11 @@
  * The files of a stack map in tracefs: stack_map (text, and the reset),
  * stack_map_stat (statistics), stack_map_bin (binary).
  *
- * Readers take no lock. They begin with stackmap_latch(), which fixes the set
- * of stacks that they will see; a reset meanwhile ends them with -ESTALE.
+ * Readers take no lock. stackmap_latch() fixes the set of stacks that a reader
+ * sees. A reset ends it with -ESTALE.
  */
 #include <linux/buildid.h>
-#include <linux/cleanup.h>
 #include <linux/math64.h>
-#include <linux/minmax.h>
 #include <linux/seq_file.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
@@ -29,54 +27,20 @@ enum stackmap_bin_section {
 	STACKMAP_BIN_BUILD_ID	= 2,	/* build id of the kernel */
 	STACKMAP_BIN_RELEASE	= 3,	/* kernel release, not terminated */
 	STACKMAP_BIN_SPLIT	= 4,	/* u64, number of stacks that were split */
+	STACKMAP_BIN_SECTIONS	= 4,
 };
 
-struct stackmap_bin_header {
-	u32			magic;
-	u32			version;
-	u32			nr_stacks;
-	u32			nr_sections;
-};
-
-struct stackmap_bin_record {
-	u32			stack_id;
-	u32			nr;
-	u32			ref_count;
-	u32			reserved;
-};
-
-struct stackmap_bin_section_header {
-	u32			type;
-	u32			len;
-};
-
-static const char *const stackmap_drop_names[] = {
-	[STACKMAP_DROP_ENTRIES]	= "entries",
-	[STACKMAP_DROP_ARENA]	= "arena",
-	[STACKMAP_DROP_PROBES]	= "probes",
-	[STACKMAP_DROP_EMPTY]	= "empty",
-};
-
-static_assert(ARRAY_SIZE(stackmap_drop_names) == STACKMAP_NR_DROPS);
-
-/**
- * struct stackmap_iter - a reader of stack_map or stack_map_bin
- * @tr: the instance, of which the open file holds a reference
- * @gen: generation of the map that is read
- * @nr_slots: its size, 0 if there was no map
- * @tail: end of the arena when the read began, later stacks are left out
- * @nr_stacks: number of stacks below @tail
- * @map: the map, between start and stop
- *
- * Positions: 0 is the header, 1 to @nr_slots are the slots, then the trailer.
+/*
+ * A reader. Position 0 is the header, 1 to @nr_slots are the slots, then comes
+ * the trailer.
  */
 struct stackmap_iter {
-	struct trace_array	*tr;
-	u32			gen;
-	u32			nr_slots;
-	u32			tail;
-	u32			nr_stacks;
-	struct ftrace_stackmap	*map;
+	struct trace_array	*tr;		/* the open file holds a reference */
+	struct ftrace_stackmap	*map;		/* between start and stop */
+	u32			gen;		/* of the map that the read began with */
+	u32			nr_slots;	/* 0 if there was none */
+	u32			tail;		/* records behind it are left out */
+	u32			nr_stacks;	/* records before it */
 };
 
 /* The map that the read began with; NULL if it is gone. */
@@ -92,7 +56,7 @@ static bool stackmap_iter_has(const struct stackmap_iter *iter,
 {
 	u32 slot = READ_ONCE(map->slots[idx]);
 
-	return slot && stackmap_offset(map, slot) < iter->tail;
+	return slot && (slot & map->offset_mask) < iter->tail;
 }
 
 /*
@@ -103,8 +67,9 @@ static int stackmap_latch(struct stackmap_iter *iter)
 {
 	struct ftrace_stackmap *map;
 
-	iter->nr_stacks = 0;
+	/* A read that delivered nothing is followed by another first one. */
 	iter->nr_slots = 0;
+	iter->nr_stacks = 0;
 
 	scoped_guard(rcu) {
 		map = rcu_dereference(iter->tr->stackmap);
@@ -141,10 +106,7 @@ static void *stackmap_seq_start(struct seq_file *m, loff_t *pos)
 	__acquires(RCU)
 {
 	struct stackmap_iter *iter = m->private;
-	int err = 0;
-
-	if (!*pos)
-		err = stackmap_latch(iter);
+	int err = *pos ? 0 : stackmap_latch(iter);
 
 	rcu_read_lock();
 	if (err)
@@ -169,30 +131,27 @@ static void stackmap_seq_stop(struct seq_file *m, void *v)
 	rcu_read_unlock();
 }
 
-static void stackmap_show_frame(struct seq_file *m, struct trace_array *tr,
-				unsigned int i, unsigned long ip)
-{
-	if (ip == FTRACE_TRAMPOLINE_MARKER)
-		seq_printf(m, "  [%u] [FTRACE TRAMPOLINE]\n", i);
-	else
-		seq_printf(m, "  [%u] %pS\n", i, (void *)trace_adjust_address(tr, ip));
-}
-
 static int stackmap_text_show(struct seq_file *m, void *v)
 {
-	const struct stackmap_record *rec;
 	struct stackmap_iter *iter = m->private;
+	const struct stackmap_record *rec;
 	loff_t pos = *(loff_t *)v;
-	u32 idx = pos - 1;
+	unsigned long ip;
 
 	if (pos < 1 || pos > iter->nr_slots)
 		return 0;
 
-	rec = stackmap_record(iter->map, idx);
-	seq_printf(m, "stack_id %u [ref %lu, depth %u]\n", stackmap_id(iter->map, idx),
-		   ftrace_stackmap_ref(iter->map, idx), rec->nr);
-	for (unsigned int i = 0; i < rec->nr; i++)
-		stackmap_show_frame(m, iter->tr, i, rec->ips[i]);
+	rec = stackmap_record(iter->map, pos - 1);
+	seq_printf(m, "stack_id %u [ref %lu, depth %u]\n", stackmap_id(iter->map, pos - 1),
+		   ftrace_stackmap_ref(iter->map, pos - 1), rec->nr);
+	for (unsigned int i = 0; i < rec->nr; i++) {
+		ip = rec->ips[i];
+		if (ip == FTRACE_TRAMPOLINE_MARKER)
+			seq_printf(m, "  [%u] [FTRACE TRAMPOLINE]\n", i);
+		else
+			seq_printf(m, "  [%u] %pS\n", i,
+				   (void *)trace_adjust_address(iter->tr, ip));
+	}
 	seq_putc(m, '\n');
 	return 0;
 }
@@ -200,42 +159,23 @@ static int stackmap_text_show(struct seq_file *m, void *v)
 static void stackmap_bin_section(struct seq_file *m, u32 type, const void *data, u32 len)
 {
 	static const u8 zeroes[STACKMAP_BIN_ALIGN];
-	struct stackmap_bin_section_header hdr = { .type = type, .len = len };
+	u32 hdr[] = { type, len };
 
-	seq_write(m, &hdr, sizeof(hdr));
+	seq_write(m, hdr, sizeof(hdr));
 	seq_write(m, data, len);
 	seq_write(m, zeroes, ALIGN(len, STACKMAP_BIN_ALIGN) - len);
 }
 
-static int stackmap_build_id(u8 *build_id)
-{
-	return build_id_parse_buf(__start_notes, build_id, __stop_notes - __start_notes);
-}
-
-static void stackmap_bin_header(struct seq_file *m, const struct stackmap_iter *iter)
-{
-	struct stackmap_bin_header hdr = {
-		.magic		= STACKMAP_BIN_MAGIC,
-		.version	= STACKMAP_BIN_VERSION,
-		.nr_stacks	= iter->nr_stacks,
-		.nr_sections	= 3,
-	};
-	u8 build_id[BUILD_ID_SIZE_MAX];
-
-	hdr.nr_sections += !stackmap_build_id(build_id);
-	seq_write(m, &hdr, sizeof(hdr));
-}
-
 static void stackmap_bin_trailer(struct seq_file *m, const struct stackmap_iter *iter)
 {
-	u64 split = iter->nr_slots ? ftrace_stackmap_nr_split(iter->map) : 0;
+	u64 split = iter->map ? ftrace_stackmap_sum(iter->map, STACKMAP_SPLIT) : 0;
 	const char *release = init_utsname()->release;
 	u64 text = (unsigned long)_text;
-	u8 build_id[BUILD_ID_SIZE_MAX];
+	u8 id[BUILD_ID_SIZE_MAX] = { };
 
+	build_id_parse_buf(__start_notes, id, __stop_notes - __start_notes);
 	stackmap_bin_section(m, STACKMAP_BIN_TEXT, &text, sizeof(text));
-	if (!stackmap_build_id(build_id))
-		stackmap_bin_section(m, STACKMAP_BIN_BUILD_ID, build_id, BUILD_ID_SIZE_MAX);
+	stackmap_bin_section(m, STACKMAP_BIN_BUILD_ID, id, sizeof(id));
 	stackmap_bin_section(m, STACKMAP_BIN_RELEASE, release, strlen(release));
 	stackmap_bin_section(m, STACKMAP_BIN_SPLIT, &split, sizeof(split));
 }
@@ -243,14 +183,11 @@ static void stackmap_bin_trailer(struct seq_file *m, const struct stackmap_iter 
 static void stackmap_bin_stack(struct seq_file *m, const struct stackmap_iter *iter, u32 idx)
 {
 	const struct stackmap_record *rec = stackmap_record(iter->map, idx);
-	struct stackmap_bin_record bin = {
-		.stack_id	= stackmap_id(iter->map, idx),
-		.nr		= rec->nr,
-		.ref_count	= min(ftrace_stackmap_ref(iter->map, idx), U32_MAX),
-	};
+	unsigned long ref = ftrace_stackmap_ref(iter->map, idx);
+	u32 hdr[] = { stackmap_id(iter->map, idx), rec->nr, min(ref, U32_MAX), 0 };
 	u64 ip;
 
-	seq_write(m, &bin, sizeof(bin));
+	seq_write(m, hdr, sizeof(hdr));
 	for (unsigned int i = 0; i < rec->nr; i++) {
 		ip = rec->ips[i];
 		if (ip != FTRACE_TRAMPOLINE_MARKER)
@@ -262,14 +199,58 @@ static void stackmap_bin_stack(struct seq_file *m, const struct stackmap_iter *i
 static int stackmap_bin_show(struct seq_file *m, void *v)
 {
 	struct stackmap_iter *iter = m->private;
+	u32 hdr[] = {
+		STACKMAP_BIN_MAGIC, STACKMAP_BIN_VERSION, iter->nr_stacks, STACKMAP_BIN_SECTIONS,
+	};
 	loff_t pos = *(loff_t *)v;
 
 	if (!pos)
-		stackmap_bin_header(m, iter);
+		seq_write(m, hdr, sizeof(hdr));
 	else if (pos <= iter->nr_slots)
 		stackmap_bin_stack(m, iter, pos - 1);
 	else
 		stackmap_bin_trailer(m, iter);
+	return 0;
+}
+
+static const char *const stackmap_count_names[STACKMAP_NR_COUNTS] = {
+	[STACKMAP_SPLIT]	= "split",
+	[STACKMAP_PARTS]	= "parts",
+	[STACKMAP_DROP_ENTRIES]	= "drops_entries",
+	[STACKMAP_DROP_ARENA]	= "drops_arena",
+	[STACKMAP_DROP_PROBES]	= "drops_probes",
+	[STACKMAP_DROP_EMPTY]	= "drops_empty",
+	[STACKMAP_DROP_PARTS]	= "drops_parts",
+	[STACKMAP_DROP_BUFFER]	= "drops_buffer",
+};
+
+static int stackmap_stat_show(struct seq_file *m, void *v)
+{
+	unsigned long counts[STACKMAP_NR_COUNTS] = { }, drops = 0;
+	const struct ftrace_stackmap *map;
+	struct trace_array *tr = m->private;
+	u64 asked;
+	u32 max;
+
+	guard(rcu)();
+	map = rcu_dereference(tr->stackmap);
+	for (int i = 0; map && i < STACKMAP_NR_COUNTS; i++)
+		counts[i] = ftrace_stackmap_sum(map, i);
+	for (int i = STACKMAP_DROP_ENTRIES; i < STACKMAP_NR_COUNTS; i++)
+		drops += counts[i];
+	asked = (u64)counts[STACKMAP_SUCCESSES] + drops;
+	max = map ? map->max_entries : 1U << READ_ONCE(ftrace_stackmap_bits);
+
+	seq_printf(m, "entries: %u / %u\n", map ? atomic_read(&map->entries) : 0, max);
+	seq_printf(m, "table_size: %u\n", 2 * max);
+	seq_printf(m, "successes: %lu\n", counts[STACKMAP_SUCCESSES]);
+	seq_printf(m, "drops: %lu\n", drops);
+	seq_printf(m, "success_rate: %llu%%\n",
+		   asked ? div64_u64((u64)counts[STACKMAP_SUCCESSES] * 100, asked) : 100);
+	seq_printf(m, "generation: %u\n", READ_ONCE(tr->stackmap_gen) & STACKMAP_GEN_MASK);
+	seq_printf(m, "memory: %zu\n", map ? ftrace_stackmap_memory(map) : 0);
+	for (int i = STACKMAP_SPLIT; i < STACKMAP_NR_COUNTS; i++)
+		seq_printf(m, "%s: %lu\n", stackmap_count_names[i], counts[i]);
 	return 0;
 }
 
@@ -287,6 +268,12 @@ static const struct seq_operations stackmap_bin_seq_ops = {
 	.show		= stackmap_bin_show,
 };
 
+static int stackmap_locked_reset(struct trace_array *tr)
+{
+	guard(mutex)(&trace_types_lock);
+	return ftrace_stackmap_reset(tr);
+}
+
 static int stackmap_open(struct inode *inode, struct file *file, const struct seq_operations *ops)
 {
 	struct trace_array *tr = inode->i_private;
@@ -297,13 +284,26 @@ static int stackmap_open(struct inode *inode, struct file *file, const struct se
 	if (ret)
 		return ret;
 
-	iter = __seq_open_private(file, ops, sizeof(*iter));
-	if (!iter) {
-		trace_array_put(tr);
-		return -ENOMEM;
+	if (file->f_mode & FMODE_WRITE) {
+		ret = -EACCES;
+		if (trace_array_is_readonly(tr))
+			goto fail;
+		ret = file->f_flags & O_TRUNC ? stackmap_locked_reset(tr) : 0;
+		if (ret)
+			goto fail;
 	}
+
+	ret = -ENOMEM;
+	iter = __seq_open_private(file, ops, sizeof(*iter));
+	if (!iter)
+		goto fail;
 	iter->tr = tr;
-	return 0;
+	/* To seek would be to begin again, with other stacks. */
+	return nonseekable_open(inode, file);
+
+ fail:
+	trace_array_put(tr);
+	return ret;
 }
 
 static int stackmap_text_open(struct inode *inode, struct file *file)
@@ -311,120 +311,9 @@ static int stackmap_text_open(struct inode *inode, struct file *file)
 	return stackmap_open(inode, file, &stackmap_text_seq_ops);
 }
 
-/* To seek is to begin again, with other stacks: what was read would not fit any more. */
 static int stackmap_bin_open(struct inode *inode, struct file *file)
 {
-	int ret = stackmap_open(inode, file, &stackmap_bin_seq_ops);
-
-	return ret ?: nonseekable_open(inode, file);
-}
-
-static int stackmap_release(struct inode *inode, struct file *file)
-{
-	trace_array_put(inode->i_private);
-	return seq_release_private(inode, file);
-}
-
-static ssize_t stackmap_write(struct file *file, const char __user *ubuf, size_t cnt, loff_t *ppos)
-{
-	struct trace_array *tr = file_inode(file)->i_private;
-	char buf[sizeof("reset\n")];
-	int ret;
-
-	if (cnt >= sizeof(buf))
-		return -EINVAL;
-	if (copy_from_user(buf, ubuf, cnt))
-		return -EFAULT;
-	buf[cnt] = '\0';
-	if (strlen(buf) != cnt || (!sysfs_streq(buf, "0") && !sysfs_streq(buf, "reset")))
-		return -EINVAL;
-
-	scoped_guard(mutex, &trace_types_lock)
-		ret = ftrace_stackmap_reset(tr);
-	if (ret)
-		return ret;
-
-	*ppos += cnt;
-	return cnt;
-}
-
-static const struct file_operations stackmap_text_fops = {
-	.open		= stackmap_text_open,
-	.read		= seq_read,
-	.write		= stackmap_write,
-	.llseek		= seq_lseek,
-	.release	= stackmap_release,
-};
-
-static const struct file_operations stackmap_bin_fops = {
-	.open		= stackmap_bin_open,
-	.read		= seq_read,
-	.release	= stackmap_release,
-};
-
-struct stackmap_stat {
-	unsigned int		entries;
-	unsigned int		max_entries;
-	unsigned int		nr_slots;
-	unsigned int		gen;
-	unsigned long		successes;
-	unsigned long		split;
-	unsigned long		parts;
-	unsigned long		drops[STACKMAP_NR_DROPS];
-	size_t			memory;
-};
-
-static void stackmap_read_stat(struct trace_array *tr, struct stackmap_stat *st)
-{
-	unsigned int bits = READ_ONCE(ftrace_stackmap_bits);
-	struct ftrace_stackmap *map;
-
-	guard(rcu)();
-	map = rcu_dereference(tr->stackmap);
-	if (!map) {
-		st->max_entries = 1U << bits;
-		st->nr_slots = stackmap_nr_slots(bits);
-		st->gen = READ_ONCE(tr->stackmap_gen);
-		return;
-	}
-
-	st->entries = atomic_read(&map->entries);
-	st->max_entries = map->max_entries;
-	st->nr_slots = map->nr_slots;
-	st->gen = map->gen;
-	st->successes = ftrace_stackmap_successes(map);
-	st->split = ftrace_stackmap_nr_split(map);
-	st->parts = ftrace_stackmap_nr_parts(map);
-	for (int i = 0; i < STACKMAP_NR_DROPS; i++)
-		st->drops[i] = ftrace_stackmap_drops(map, i);
-	st->memory = ftrace_stackmap_memory(map);
-}
-
-static int stackmap_stat_show(struct seq_file *m, void *v)
-{
-	struct stackmap_stat st = { };
-	unsigned long drops = 0;
-	u64 asked;
-
-	stackmap_read_stat(m->private, &st);
-
-	for (int i = 0; i < STACKMAP_NR_DROPS; i++)
-		drops += st.drops[i];
-	asked = (u64)st.successes + drops;
-
-	seq_printf(m, "entries: %u / %u\n", st.entries, st.max_entries);
-	seq_printf(m, "table_size: %u\n", st.nr_slots);
-	seq_printf(m, "successes: %lu\n", st.successes);
-	seq_printf(m, "drops: %lu\n", drops);
-	seq_printf(m, "success_rate: %llu%%\n",
-		   asked ? div64_u64((u64)st.successes * 100, asked) : 100);
-	seq_printf(m, "split: %lu\n", st.split);
-	seq_printf(m, "parts: %lu\n", st.parts);
-	seq_printf(m, "generation: %u\n", st.gen & STACKMAP_GEN_MASK);
-	seq_printf(m, "memory: %zu\n", st.memory);
-	for (int i = 0; i < STACKMAP_NR_DROPS; i++)
-		seq_printf(m, "drops_%s: %lu\n", stackmap_drop_names[i], st.drops[i]);
-	return 0;
+	return stackmap_open(inode, file, &stackmap_bin_seq_ops);
 }
 
 static int stackmap_stat_open(struct inode *inode, struct file *file)
@@ -442,17 +331,48 @@ static int stackmap_stat_open(struct inode *inode, struct file *file)
 	return ret;
 }
 
-static int stackmap_stat_release(struct inode *inode, struct file *file)
+static int stackmap_release(struct inode *inode, struct file *file)
 {
 	trace_array_put(inode->i_private);
-	return single_release(inode, file);
+	return seq_release_private(inode, file);
 }
+
+static ssize_t stackmap_write(struct file *file, const char __user *ubuf, size_t cnt, loff_t *ppos)
+{
+	char buf[sizeof("reset\n")];
+	int ret;
+
+	if (cnt >= sizeof(buf))
+		return -EINVAL;
+	if (copy_from_user(buf, ubuf, cnt))
+		return -EFAULT;
+	buf[cnt] = '\0';
+	if (strlen(buf) != cnt || (!sysfs_streq(buf, "0") && !sysfs_streq(buf, "reset")))
+		return -EINVAL;
+
+	/* The position is that of the reader. */
+	ret = stackmap_locked_reset(file_inode(file)->i_private);
+	return ret ?: cnt;
+}
+
+static const struct file_operations stackmap_text_fops = {
+	.open		= stackmap_text_open,
+	.read		= seq_read,
+	.write		= stackmap_write,
+	.release	= stackmap_release,
+};
+
+static const struct file_operations stackmap_bin_fops = {
+	.open		= stackmap_bin_open,
+	.read		= seq_read,
+	.release	= stackmap_release,
+};
 
 static const struct file_operations stackmap_stat_fops = {
 	.open		= stackmap_stat_open,
 	.read		= seq_read,
 	.llseek		= seq_lseek,
-	.release	= stackmap_stat_release,
+	.release	= tracing_single_release_tr,
 };
 
 /**
@@ -464,7 +384,9 @@ static const struct file_operations stackmap_stat_fops = {
  */
 void ftrace_stackmap_create_files(struct trace_array *tr, struct dentry *dir)
 {
-	trace_create_file("stack_map", TRACE_MODE_WRITE, dir, tr, &stackmap_text_fops);
+	umode_t mode = trace_array_is_readonly(tr) ? TRACE_MODE_READ : TRACE_MODE_WRITE;
+
+	trace_create_file("stack_map", mode, dir, tr, &stackmap_text_fops);
 	trace_create_file("stack_map_stat", TRACE_MODE_READ, dir, tr, &stackmap_stat_fops);
 	trace_create_file("stack_map_bin", TRACE_MODE_READ, dir, tr, &stackmap_bin_fops);
 }

@@ -10,6 +10,7 @@
 
 #include <linux/completion.h>
 #include <linux/cpumask.h>
+#include <linux/delay.h>
 #include <linux/hrtimer.h>
 #include <linux/irq_work.h>
 #include <linux/kthread.h>
@@ -17,6 +18,7 @@
 #include <linux/moduleparam.h>
 #include <linux/preempt.h>
 
+#include "trace_output.h"
 #include "trace_stackmap.h"
 
 #define TEST_MAX_DEPTH	1024
@@ -48,10 +50,31 @@ static unsigned long test_kernel_text(unsigned int i)
 	return -0x7f000000UL + 0x4d5c3 * (i + 1);
 }
 
-static int test_get_id(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr)
+/* The id of @parts after a look-up that returned @drop. */
+static int test_store(struct ftrace_stackmap *map, struct stackmap_part *parts, unsigned int nr,
+		      int drop)
+{
+	if (!drop)
+		drop = ftrace_stackmap_store(map, parts, nr);
+	if (drop) {
+		ftrace_stackmap_count(map, drop);
+		return -ENOSPC;
+	}
+	return stackmap_id(map, parts->idx);
+}
+
+static int test_get_part(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr,
+			 struct stackmap_part *part)
 {
 	guard(preempt_notrace)();
-	return ftrace_stackmap_get_id(map, ips, nr);
+	return test_store(map, part, 1, ftrace_stackmap_find(map, ips, nr, part));
+}
+
+static int test_get_id(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr)
+{
+	struct stackmap_part part;
+
+	return test_get_part(map, ips, nr, &part);
 }
 
 /* The id of test stack @no. */
@@ -66,8 +89,10 @@ static int test_insert(struct ftrace_stackmap *map, unsigned int no)
 static int test_get_id_hash(struct ftrace_stackmap *map, const unsigned long *ips,
 			    unsigned int nr, u32 hash)
 {
+	struct stackmap_part part = { .ips = ips, .nr = nr, .hash = hash, .idx = -ENOENT };
+
 	guard(preempt_notrace)();
-	return __ftrace_stackmap_get_id(map, ips, nr, hash);
+	return test_store(map, &part, 1, stackmap_probe(map, &part) ? 0 : STACKMAP_DROP_PROBES);
 }
 
 static int test_insert_hash(struct ftrace_stackmap *map, unsigned int no, u32 hash)
@@ -98,12 +123,17 @@ static unsigned int test_fill_irq(unsigned long *ips, unsigned long ip, unsigned
 
 static int test_insert_irq(struct ftrace_stackmap *map, unsigned long ip, unsigned int no, int *ids)
 {
+	struct stackmap_part parts[STACKMAP_MAX_PARTS];
 	unsigned long ips[2 * TEST_DEPTHS + 1];
-	struct stackmap_parts parts;
+	int nr;
 
 	guard(preempt_notrace)();
-	ftrace_stackmap_find_parts(map, ips, test_fill_irq(ips, ip, no), &parts);
-	return ftrace_stackmap_get_ids(map, ips, &parts, ids);
+	nr = stackmap_find_parts(map, ips, test_fill_irq(ips, ip, no), parts);
+	if (test_store(map, parts, nr, min(nr, 0) * -1) < 0)
+		return -ENOSPC;
+	for (int i = 0; i < nr; i++)
+		ids[i] = stackmap_id(map, parts[i].idx);
+	return 0;
 }
 
 /* The record of @id in a map that is not published anywhere. */
@@ -117,32 +147,34 @@ static void test_free_map(void *map)
 	ftrace_stackmap_free(map);
 }
 
-static struct ftrace_stackmap *test_first_map(struct kunit *test, unsigned int bits)
+static struct ftrace_stackmap *test_alloc(struct kunit *test, unsigned int bits, bool whole)
 {
-	struct ftrace_stackmap *map = ftrace_stackmap_alloc(bits, 0);
+	struct ftrace_stackmap *map = ftrace_stackmap_alloc(bits, 0, whole);
 
 	KUNIT_ASSERT_NOT_NULL(test, map);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, test_free_map, map), 0);
+	/* Not what is left of the map of an earlier test: a record that is read too early shows. */
+	memset(map->arena, TEST_GARBAGE, array_size(map->arena_units, STACKMAP_UNIT));
 	return map;
 }
 
 /* With all the memory that it may have. */
 static struct ftrace_stackmap *test_map(struct kunit *test, unsigned int bits)
 {
-	struct ftrace_stackmap *map = test_first_map(test, bits);
+	return test_alloc(test, bits, true);
+}
 
-	KUNIT_ASSERT_EQ(test, ftrace_stackmap_grow(map, U32_MAX, GFP_KERNEL), 0);
-	/* Not what is left of the map of an earlier test: a record that is read too early shows. */
-	memset(map->arena, TEST_GARBAGE, array_size(map->arena_units, STACKMAP_UNIT));
-	return map;
+static unsigned long test_successes(struct ftrace_stackmap *map)
+{
+	return ftrace_stackmap_sum(map, STACKMAP_SUCCESSES);
 }
 
 static unsigned long test_drops(struct ftrace_stackmap *map)
 {
 	unsigned long sum = 0;
 
-	for (int why = 0; why < STACKMAP_NR_DROPS; why++)
-		sum += ftrace_stackmap_drops(map, why);
+	for (int why = STACKMAP_DROP_ENTRIES; why < STACKMAP_NR_COUNTS; why++)
+		sum += ftrace_stackmap_sum(map, why);
 	return sum;
 }
 
@@ -188,8 +220,8 @@ static void test_check_map(struct kunit *test, struct ftrace_stackmap *map, unsi
 
 	KUNIT_EXPECT_EQ(test, entries, atomic_read(&map->entries));
 	KUNIT_EXPECT_LE(test, entries, map->max_entries);
-	KUNIT_EXPECT_EQ(test, test_refs(map), ftrace_stackmap_nr_parts(map));
-	KUNIT_EXPECT_EQ(test, ftrace_stackmap_successes(map) + test_drops(map), calls);
+	KUNIT_EXPECT_EQ(test, test_refs(map), ftrace_stackmap_sum(map, STACKMAP_PARTS));
+	KUNIT_EXPECT_EQ(test, test_successes(map) + test_drops(map), calls);
 }
 
 static void stackmap_same_and_different(struct kunit *test)
@@ -234,7 +266,7 @@ static void stackmap_bounded_probes(struct kunit *test)
 		KUNIT_ASSERT_GE(test, test_insert_hash(map, no, TEST_HASH), 0);
 
 	KUNIT_EXPECT_EQ(test, test_insert_hash(map, STACKMAP_PROBES, TEST_HASH), -ENOSPC);
-	KUNIT_EXPECT_EQ(test, ftrace_stackmap_drops(map, STACKMAP_DROP_PROBES), 1);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_sum(map, STACKMAP_DROP_PROBES), 1);
 
 	/* Nothing is left of the one that failed, and the others are found. */
 	for (int no = 0; no < STACKMAP_PROBES; no++)
@@ -315,12 +347,6 @@ static const struct test_similar stackmap_similars[] = {
 
 KUNIT_ARRAY_PARAM_DESC(stackmap_similar, stackmap_similars, desc);
 
-/* How far from its place the stack in slot @idx is. */
-static unsigned int test_distance(struct ftrace_stackmap *map, u32 idx)
-{
-	return (idx - test_record(map, idx)->hash) & (map->nr_slots - 1);
-}
-
 /*
  * With 2^14 stacks in 2^15 slots a good hash leaves them 0.5 slots from their
  * place on average, and 20 to 50 at most, in one map of a hundred more than 70.
@@ -331,27 +357,26 @@ static void stackmap_similar_stacks(struct kunit *test)
 	const struct test_similar *similar = test->param_value;
 	unsigned long ips[TEST_DEPTHS];
 	struct ftrace_stackmap *map;
-	unsigned long sum, worst;
+	struct stackmap_part part;
+	u32 distance, sum, worst;
 
 	for (int d = 0; d < ARRAY_SIZE(depths); d++) {
 		map = test_map(test, TEST_SIMILAR_BITS);
+		sum = 0;
+		worst = 0;
 		for (unsigned int no = 0; no < map->max_entries; no++) {
 			for (unsigned int i = 0; i < depths[d]; i++)
 				ips[i] = test_kernel_text(i);
 			similar->change(ips, depths[d], no);
-			KUNIT_ASSERT_GE(test, test_get_id(map, ips, depths[d]), 0);
+			KUNIT_ASSERT_GE(test, test_get_part(map, ips, depths[d], &part), 0);
+			/* How far from its place it is. */
+			distance = (part.idx - part.hash) & (map->nr_slots - 1);
+			sum += distance;
+			worst = max(worst, distance);
 		}
 		KUNIT_ASSERT_EQ(test, atomic_read(&map->entries), map->max_entries);
 
-		sum = 0;
-		worst = 0;
-		for (u32 idx = 0; idx < map->nr_slots; idx++) {
-			if (!map->slots[idx])
-				continue;
-			sum += test_distance(map, idx);
-			worst = max(worst, test_distance(map, idx));
-		}
-		kunit_info(test, "depth %u: %lu/1000 slots on average, %lu at most\n", depths[d],
+		kunit_info(test, "depth %u: %u/1000 slots on average, %u at most\n", depths[d],
 			   sum * 1000 / map->max_entries, worst);
 		KUNIT_EXPECT_LT(test, sum, map->max_entries * 3 / 4);
 		KUNIT_EXPECT_LT(test, worst, STACKMAP_PROBES * 3 / 4);
@@ -397,7 +422,7 @@ static void stackmap_no_frames(struct kunit *test)
 	unsigned long ip = 0;
 
 	KUNIT_EXPECT_EQ(test, test_get_id(map, &ip, 0), -ENOSPC);
-	KUNIT_EXPECT_EQ(test, ftrace_stackmap_drops(map, STACKMAP_DROP_EMPTY), 1);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_sum(map, STACKMAP_DROP_EMPTY), 1);
 	test_check_map(test, map, 1, 1);
 }
 
@@ -415,7 +440,7 @@ static void stackmap_full_table(struct kunit *test)
 
 	for (int no = max; no < max + 100; no++)
 		KUNIT_EXPECT_EQ(test, test_insert(map, no), -ENOSPC);
-	KUNIT_EXPECT_EQ(test, ftrace_stackmap_drops(map, STACKMAP_DROP_ENTRIES), 100);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_sum(map, STACKMAP_DROP_ENTRIES), 100);
 
 	for (int no = 0; no < max; no++)
 		KUNIT_EXPECT_EQ(test, test_insert(map, no), id[no]);
@@ -441,7 +466,7 @@ static void stackmap_full_arena(struct kunit *test)
 	KUNIT_ASSERT_GT(test, stored, 0);
 	KUNIT_ASSERT_LT(test, stored, map->max_entries);
 	KUNIT_EXPECT_EQ(test, id[stored], -ENOSPC);
-	KUNIT_EXPECT_EQ(test, ftrace_stackmap_drops(map, STACKMAP_DROP_ARENA), 1);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_sum(map, STACKMAP_DROP_ARENA), 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&map->entries), stored);
 
 	for (int no = 0; no < stored; no++) {
@@ -450,54 +475,70 @@ static void stackmap_full_arena(struct kunit *test)
 		KUNIT_EXPECT_MEMEQ(test, test_record(map, id[no])->ips, ips,
 				   TEST_MAX_DEPTH * sizeof(*ips));
 	}
-	KUNIT_EXPECT_EQ(test, ftrace_stackmap_successes(map), 2 * stored);
+	KUNIT_EXPECT_EQ(test, test_successes(map), 2 * stored);
 }
 
-/* The work, now and not again, but for the caller to see whether it would run again. */
-static bool test_run_grow(struct ftrace_stackmap *map)
+/* What an insert below the low-water mark has begun is over then. */
+static void test_wait_for_growth(struct ftrace_stackmap *map)
 {
-	schedule_delayed_work(&map->grow, 0);
+	irq_work_sync(&map->low);
 	flush_delayed_work(&map->grow);
-	return cancel_delayed_work_sync(&map->grow);
 }
 
 /* Deep stacks, stored until there is no memory for one more, again and again. */
 static void stackmap_grows(struct kunit *test)
 {
-	struct ftrace_stackmap *map = test_first_map(test, STACKMAP_BITS_MIN + 2);
+	struct ftrace_stackmap *map = test_alloc(test, STACKMAP_BITS_MIN + 2, false);
 	unsigned long *ips = kunit_kcalloc(test, TEST_MAX_DEPTH, sizeof(*ips), GFP_KERNEL);
 	int *id = kunit_kcalloc(test, map->max_entries, sizeof(*id), GFP_KERNEL);
-	size_t memory = ftrace_stackmap_memory(map);
-	unsigned int stored = 0, grown = 0;
+	unsigned int stored, grown = 0;
+	u32 units = map->arena_units;
 
 	KUNIT_ASSERT_NOT_NULL(test, ips);
 	KUNIT_ASSERT_NOT_NULL(test, id);
 
-	test_fill(ips, stored, TEST_MAX_DEPTH);
-	id[stored++] = test_get_id(map, ips, TEST_MAX_DEPTH);
-	KUNIT_EXPECT_TRUE(test, test_run_grow(map));
-	KUNIT_EXPECT_EQ(test, ftrace_stackmap_memory(map), memory);
-
-	do {
-		do {
-			test_fill(ips, stored, TEST_MAX_DEPTH);
-			id[stored] = test_get_id(map, ips, TEST_MAX_DEPTH);
-		} while (id[stored] >= 0 && ++stored < map->max_entries);
-		KUNIT_ASSERT_EQ(test, id[stored], -ENOSPC);
-
-		memory = ftrace_stackmap_memory(map);
-		KUNIT_EXPECT_EQ(test, test_run_grow(map), map->arena_units < map->arena_limit);
-		KUNIT_ASSERT_GT(test, ftrace_stackmap_memory(map), memory);
-		KUNIT_EXPECT_EQ(test, ftrace_stackmap_drops(map, STACKMAP_DROP_ARENA), ++grown);
+	for (stored = 0; stored < map->max_entries; stored++) {
+		test_fill(ips, stored, TEST_MAX_DEPTH);
 		id[stored] = test_get_id(map, ips, TEST_MAX_DEPTH);
-		KUNIT_ASSERT_GE(test, id[stored], 0);
-		stored++;
-	} while (map->arena_units < map->arena_limit);
+		if (id[stored] < 0)
+			break;
+
+		/* In time: there is always headroom for what comes meanwhile. */
+		test_wait_for_growth(map);
+		if (map->arena_units == units)
+			continue;
+		KUNIT_EXPECT_GT(test, map->arena_units, units);
+		KUNIT_EXPECT_GT(test, atomic_read(&map->tail), units / 4);
+		KUNIT_EXPECT_LT(test, atomic_read(&map->tail), units);
+		units = map->arena_units;
+		grown++;
+	}
+	KUNIT_EXPECT_GT(test, grown, 1);
+	KUNIT_EXPECT_EQ(test, map->arena_units, map->arena_limit);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_sum(map, STACKMAP_DROP_ARENA), 1);
 
 	for (int no = 0; no < stored; no++) {
 		test_fill(ips, no, TEST_MAX_DEPTH);
 		KUNIT_EXPECT_EQ(test, test_get_id(map, ips, TEST_MAX_DEPTH), id[no]);
 	}
+}
+
+/* Hits, and a map that has all its memory, start no work. */
+static void stackmap_idle(struct kunit *test)
+{
+	struct ftrace_stackmap *map = test_alloc(test, STACKMAP_BITS_MIN + 2, false);
+	u32 units = map->arena_units;
+
+	for (int no = 0; no < 100; no++)
+		KUNIT_ASSERT_GE(test, test_insert(map, no), 0);
+	for (int i = 0; i < 10000; i++)
+		KUNIT_ASSERT_GE(test, test_insert(map, i % 100), 0);
+	test_wait_for_growth(map);
+	KUNIT_EXPECT_EQ(test, map->arena_units, units);
+	KUNIT_EXPECT_NE(test, map->low_water, U32_MAX);
+
+	map = test_map(test, STACKMAP_BITS_MIN);
+	KUNIT_EXPECT_EQ(test, map->low_water, U32_MAX);
 }
 
 /* What VmallocUsed does not tell of: the pages of the arena come back. */
@@ -508,9 +549,8 @@ static void stackmap_frees_pages(struct kunit *test)
 	unsigned long pages = 0;
 
 	for (int i = 0; i < 50; i++) {
-		map = ftrace_stackmap_alloc(STACKMAP_BITS_DEFAULT, 0);
+		map = ftrace_stackmap_alloc(STACKMAP_BITS_DEFAULT, 0, true);
 		KUNIT_ASSERT_NOT_NULL(test, map);
-		KUNIT_EXPECT_EQ(test, ftrace_stackmap_grow(map, U32_MAX, GFP_KERNEL), 0);
 		KUNIT_EXPECT_EQ(test, map->arena_units, map->arena_limit);
 		pages += ftrace_stackmap_memory(map) / PAGE_SIZE;
 		ftrace_stackmap_free(map);
@@ -574,7 +614,7 @@ static void stackmap_many_hits(struct kunit *test)
 	struct ftrace_stackmap *map = test_map(test, STACKMAP_BITS_MIN);
 	int id = test_insert(map, 1);
 
-	/* More than a word of the cache can count where a long has 32 bits. */
+	/* More than a word of the cache can count. */
 	for (int i = 1; i < 20000; i++)
 		KUNIT_ASSERT_EQ(test, test_insert(map, 1), id);
 	KUNIT_EXPECT_EQ(test, ftrace_stackmap_ref(map, id), 20000);
@@ -588,7 +628,6 @@ struct test_split {
 };
 
 static const struct test_split stackmap_splits[] = {
-	{ "",			"" },
 	{ ".",			"0" },
 	{ "......",		"000000" },
 	{ "..E",		"000" },		/* from user space */
@@ -600,7 +639,9 @@ static const struct test_split stackmap_splits[] = {
 	{ "..EE.E",		"000-11" },
 	{ "..E.E..",		"000-1-2" },
 	{ ".E.E.E..",		"00-1-2-3" },
-	{ ".E..E..E..E..E..",	"00-11-22-3333333" },	/* more than there are parts */
+	{ ".E..E..E..E..E..",	"00-11-22-33-44-5" },
+	{ "E.E.E.E.E.E.E...",	"0-1-2-3-4-5-6-77" },
+	{ "E.E.E.E.E.E.E.E..",	NULL },			/* more than STACKMAP_MAX_PARTS */
 };
 
 static void test_describe_split(const struct test_split *split, char *desc)
@@ -610,45 +651,51 @@ static void test_describe_split(const struct test_split *split, char *desc)
 
 KUNIT_ARRAY_PARAM(stackmap_split, stackmap_splits, test_describe_split);
 
-static void stackmap_find_parts(struct kunit *test)
+static void stackmap_parts(struct kunit *test)
 {
 	struct ftrace_stackmap *map = test_map(test, STACKMAP_BITS_MIN);
 	const struct test_split *split = test->param_value;
+	struct stackmap_part parts[STACKMAP_MAX_PARTS];
 	unsigned int nr = strlen(split->frames);
-	struct stackmap_parts parts;
 	unsigned int first = 0;
-	unsigned long ips[16];
-	char found[17] = "";
+	unsigned long ips[18];
+	char found[19] = "";
+	int nr_parts;
 
 	map->entry_start = 0x1000;
-	map->entry_size = 0x100;
+	map->entry_size = 0x200;
 	KUNIT_ASSERT_LE(test, nr, ARRAY_SIZE(ips));
 	for (int i = 0; i < nr; i++)
-		ips[i] = split->frames[i] == 'E' ? 0x1000 + i * 0x11 : i % 2 ? 0xfff : 0x1100;
+		ips[i] = split->frames[i] == 'E' ? 0x1000 + i * 0x11 : i % 2 ? 0xfff : 0x1200;
 
 	scoped_guard(preempt_notrace)
-		ftrace_stackmap_find_parts(map, ips, nr, &parts);
-	KUNIT_ASSERT_LE(test, parts.nr, STACKMAP_PARTS);
+		nr_parts = stackmap_find_parts(map, ips, nr, parts);
+	if (!split->parts) {
+		KUNIT_EXPECT_EQ(test, nr_parts, -STACKMAP_DROP_PARTS);
+		return;
+	}
+	KUNIT_ASSERT_GT(test, nr_parts, 0);
 	memset(found, '-', nr);
-	for (int i = 0; i < parts.nr; i++) {
-		memset(found + first, '0' + i, parts.part[i].nr);
-		first += parts.part[i].nr + 1;
+	for (int i = 0; i < nr_parts; i++) {
+		KUNIT_EXPECT_PTR_EQ(test, parts[i].ips, ips + first);
+		memset(found + first, '0' + i, parts[i].nr);
+		first += parts[i].nr + 1;
 	}
 	KUNIT_EXPECT_EQ(test, first, nr + 1);
 	KUNIT_EXPECT_STREQ(test, found, split->parts);
 
 	map->entry_size = 0;
 	scoped_guard(preempt_notrace)
-		ftrace_stackmap_find_parts(map, ips, nr, &parts);
-	KUNIT_EXPECT_EQ(test, parts.nr, 1);
-	KUNIT_EXPECT_EQ(test, parts.part[0].nr, nr);
+		nr_parts = stackmap_find_parts(map, ips, nr, parts);
+	KUNIT_EXPECT_EQ(test, nr_parts, 1);
+	KUNIT_EXPECT_EQ(test, parts[0].nr, nr);
 }
 
 /* The instruction that was hit is not in the map, however many there are. */
 static void stackmap_split_counts(struct kunit *test)
 {
 	struct ftrace_stackmap *map = test_map(test, STACKMAP_BITS_MIN);
-	int irq, task, ids[STACKMAP_PARTS];
+	int irq, task, ids[STACKMAP_MAX_PARTS];
 
 	test_set_entry(map);
 	irq = test_insert(map, TEST_IRQ);
@@ -661,8 +708,8 @@ static void stackmap_split_counts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&map->entries), 2);
 	KUNIT_EXPECT_EQ(test, ftrace_stackmap_ref(map, irq), 1001);
 	KUNIT_EXPECT_EQ(test, ftrace_stackmap_ref(map, task), 1001);
-	KUNIT_EXPECT_EQ(test, ftrace_stackmap_nr_split(map), 1000);
-	KUNIT_EXPECT_EQ(test, ftrace_stackmap_nr_parts(map), 2002);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_sum(map, STACKMAP_SPLIT), 1000);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_sum(map, STACKMAP_PARTS), 2002);
 	test_check_map(test, map, 1002, 8);
 }
 
@@ -671,19 +718,19 @@ static void stackmap_split_whole(struct kunit *test)
 {
 	struct ftrace_stackmap *map = test_map(test, STACKMAP_BITS_MIN);
 	unsigned int max = map->max_entries;
-	int ids[STACKMAP_PARTS];
+	int ids[STACKMAP_MAX_PARTS];
 
 	test_set_entry(map);
 	for (int no = 0; no < max; no++)
 		KUNIT_ASSERT_GE(test, test_insert(map, no), 0);
 
 	KUNIT_EXPECT_EQ(test, test_insert_irq(map, 1, max, ids), -ENOSPC);
-	KUNIT_EXPECT_EQ(test, ftrace_stackmap_drops(map, STACKMAP_DROP_ENTRIES), 1);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_sum(map, STACKMAP_DROP_ENTRIES), 1);
 	KUNIT_EXPECT_EQ(test, ftrace_stackmap_ref(map, test_insert(map, TEST_IRQ)), 2);
-	KUNIT_EXPECT_EQ(test, ftrace_stackmap_nr_split(map), 0);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_sum(map, STACKMAP_SPLIT), 0);
 
 	KUNIT_EXPECT_EQ(test, test_insert_irq(map, 1, max - 1, ids), 0);
-	KUNIT_EXPECT_EQ(test, ftrace_stackmap_nr_split(map), 1);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_sum(map, STACKMAP_SPLIT), 1);
 	test_check_map(test, map, max + 3, max);
 }
 
@@ -725,7 +772,7 @@ static bool test_insert_checked(struct ftrace_stackmap *map, unsigned int no)
 
 static bool test_insert_irq_checked(struct ftrace_stackmap *map, unsigned int no)
 {
-	int ids[STACKMAP_PARTS];
+	int ids[STACKMAP_MAX_PARTS];
 
 	return test_insert_irq(map, ~no, no, ids) ||
 	       (test_leads_to(map, ids[0], TEST_IRQ) && test_leads_to(map, ids[1], no));
@@ -824,14 +871,17 @@ struct test_race {
 	unsigned int		rounds;	/* each with a map of its own */
 	unsigned int		passes;	/* 0: what stackmap_test_hits makes of it */
 	bool			irq;
+	unsigned int		bits;	/* not 0: of a map that grows meanwhile */
+	bool			fill;	/* there are too many stacks for the map */
 };
 
 static const struct test_race stackmap_races[] = {
 	{ "every slot is fought for", 700, 200, 3 },
-	{ "the map fills up", 5000, 20, 3 },
+	{ "the map fills up", 5000, 20, 3, .fill = true },
 	{ "interrupted hits", 8, 1, 0 },
 	{ "split stacks", 700, 100, 3, true },
-	{ "split stacks fill the map", 5000, 20, 3, true },
+	{ "split stacks fill the map", 5000, 20, 3, true, .fill = true },
+	{ "the map grows", 12000, 6, 600, .bits = STACKMAP_BITS_DEFAULT },
 };
 
 KUNIT_ARRAY_PARAM_DESC(stackmap_race, stackmap_races, desc);
@@ -859,8 +909,11 @@ static void stackmap_concurrent_inserts(struct kunit *test)
 		model.passes = stackmap_test_hits / race->nr_stacks;
 
 	for (int round = 0; round < rounds; round++) {
-		map = test_map(test, STACKMAP_BITS_MIN);
-		test_set_entry(map);
+		/* With room for what many CPUs leave in the arena when they lose. */
+		map = test_alloc(test, race->bits ?: STACKMAP_BITS_MIN + 2 * !race->fill,
+				 !race->bits);
+		if (race->irq)
+			test_set_entry(map);
 		model.map = map;
 		round_calls = 0;
 
@@ -875,8 +928,12 @@ static void stackmap_concurrent_inserts(struct kunit *test)
 
 		/* Whoever loses a race must end up with an id, too. */
 		drops += test_drops(map);
-		if (model.nr_stacks < map->max_entries)
+		if (race->bits)
+			KUNIT_EXPECT_GT(test, map->arena_units, map->arena_limit / 8);
+		else if (!race->fill)
 			KUNIT_ASSERT_EQ(test, drops, 0);
+		if (race->irq)
+			KUNIT_EXPECT_GT(test, ftrace_stackmap_sum(map, STACKMAP_SPLIT), 0);
 		test_check_map(test, map, round_calls, model.nr_stacks);
 		kunit_release_action(test, test_free_map, map);
 
@@ -934,13 +991,27 @@ static int test_instance_id(struct trace_array *tr, unsigned int no)
 	return test_insert(ftrace_stackmap_active(tr), no);
 }
 
+/* The map of @tr gets all its memory, and splits behind frames from @entry on. */
+static struct ftrace_stackmap *test_whole_map(struct kunit *test, struct trace_array *tr,
+					      unsigned long entry)
+{
+	struct ftrace_stackmap *map = ftrace_stackmap_alloc(STACKMAP_BITS_DEFAULT,
+							    tr->stackmap_gen, true);
+
+	KUNIT_ASSERT_NOT_NULL(test, map);
+	map->entry_start = entry;
+	map->entry_size = 1;
+	ftrace_stackmap_free(rcu_replace_pointer(tr->stackmap, map, true));
+	return map;
+}
+
 /* Whether @id stands for stack @no, which has to be whole then. */
 static bool test_resolves(struct kunit *test, struct trace_array *tr, int id, unsigned int no)
 {
 	const struct stackmap_record *rec;
 
 	guard(rcu)();
-	rec = ftrace_stackmap_lookup(tr, id);
+	rec = ftrace_stackmap_lookup(rcu_dereference(tr->stackmap), id);
 	if (!rec)
 		return false;
 	KUNIT_EXPECT_EQ(test, rec->nr, test_depth(no));
@@ -948,20 +1019,27 @@ static bool test_resolves(struct kunit *test, struct trace_array *tr, int id, un
 	return true;
 }
 
-static void test_record_frames(struct trace_array *tr, const unsigned long *ips, unsigned int nr)
+static void test_record_ctx(struct trace_array *tr, unsigned int trace_ctx,
+			    const unsigned long *ips, unsigned int nr)
 {
 	tracer_tracing_on(tr);
 	scoped_guard(preempt_notrace)
-		trace_record_stack(tr, tr->array_buffer.buffer, tracing_gen_ctx(), ips, nr);
+		trace_record_stack(tr, tr->array_buffer.buffer, trace_ctx, ips, nr);
 	tracer_tracing_off(tr);
 }
 
+static void test_record_frames(struct trace_array *tr, const unsigned long *ips, unsigned int nr)
+{
+	test_record_ctx(tr, tracing_gen_ctx(), ips, nr);
+}
+
+/* The number of the stack is in the event, too: it looks like a preempt count. */
 static void test_record_event(struct trace_array *tr, unsigned int no)
 {
 	unsigned long ips[TEST_DEPTHS];
 
 	test_fill(ips, no, test_depth(no));
-	test_record_frames(tr, ips, test_depth(no));
+	test_record_ctx(tr, no & 0xff, ips, test_depth(no));
 }
 
 static void test_record_irq_event(struct trace_array *tr, unsigned int no)
@@ -971,41 +1049,79 @@ static void test_record_irq_event(struct trace_array *tr, unsigned int no)
 	test_record_frames(tr, ips, test_fill_irq(ips, ~no, no));
 }
 
-/* The oldest event of @tr, which is removed. */
-static void *test_consume(struct kunit *test, struct trace_array *tr, unsigned int *length)
+static struct ring_buffer_event *test_next_event(struct trace_buffer *buffer, u64 *ts)
 {
 	struct ring_buffer_event *event = NULL;
 	int cpu;
 
-	for_each_online_cpu(cpu) {
-		event = ring_buffer_consume(tr->array_buffer.buffer, cpu, NULL, NULL);
+	for_each_possible_cpu(cpu) {
+		event = ring_buffer_consume(buffer, cpu, ts, NULL);
 		if (event)
 			break;
 	}
+	return event;
+}
+
+/* The oldest event of @tr, which is removed, as a reader has it. */
+static struct trace_iterator *test_consume(struct kunit *test, struct trace_array *tr)
+{
+	struct trace_iterator *iter = kunit_kzalloc(test, sizeof(*iter), GFP_KERNEL);
+	struct ring_buffer_event *event;
+
+	KUNIT_ASSERT_NOT_NULL(test, iter);
+	event = test_next_event(tr->array_buffer.buffer, &iter->ts);
 	KUNIT_ASSERT_NOT_NULL(test, event);
-	*length = ring_buffer_event_length(event);
-	return ring_buffer_event_data(event);
+	iter->tr = tr;
+	iter->ent_size = ring_buffer_event_length(event);
+	iter->ent = kunit_kzalloc(test, iter->ent_size, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, iter->ent);
+	memcpy(iter->ent, ring_buffer_event_data(event), iter->ent_size);
+	return iter;
+}
+
+/* What `trace` shows for an event. */
+static const char *test_print(struct trace_iterator *iter)
+{
+	struct trace_event *event = ftrace_find_event(iter->ent->type);
+
+	trace_seq_init(&iter->seq);
+	event->funcs->trace(iter, TRACE_ITER(SYM_ADDR), event);
+	return trace_seq_buffer_ptr(&iter->seq) - trace_seq_used(&iter->seq);
+}
+
+static unsigned int test_printed_frames(struct trace_iterator *iter)
+{
+	unsigned int frames = 0;
+
+	for (const char *s = test_print(iter); (s = strstr(s, "\n => ")); s++)
+		frames++;
+	return frames;
 }
 
 static void stackmap_split_event(struct kunit *test)
 {
 	struct trace_array *tr = test_instance(test, 3);
 	struct stack_split_entry *entry;
-	unsigned int length;
+	struct trace_iterator *iter;
+	char ids[64];
 
 	scoped_guard(preempt_notrace)
 		test_set_entry(ftrace_stackmap_active(tr));
 	test_record_irq_event(tr, 7);
 	KUNIT_EXPECT_EQ(test, ring_buffer_entries(tr->array_buffer.buffer), 1);
 
-	entry = test_consume(test, tr, &length);
+	iter = test_consume(test, tr);
+	entry = (void *)iter->ent;
 	KUNIT_EXPECT_EQ(test, entry->ent.type, TRACE_STACK_SPLIT);
-	KUNIT_EXPECT_EQ(test, length, struct_size(entry, ip, 1));
+	KUNIT_EXPECT_EQ(test, iter->ent_size, sizeof(*entry));
 	KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, entry->stack_id, TEST_IRQ));
-	KUNIT_EXPECT_EQ(test, entry->ip[0], ~7U);
-	KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, entry->outer[0], 7));
-	KUNIT_EXPECT_EQ(test, entry->outer[1], -1);
-	KUNIT_EXPECT_EQ(test, entry->outer[2], -1);
+	KUNIT_EXPECT_EQ(test, entry->ip, ~7U);
+	KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, entry->outer, 7));
+
+	snprintf(ids, sizeof(ids), "<stack_split %d @%lx %d>\n", entry->stack_id, entry->ip,
+		 entry->outer);
+	KUNIT_EXPECT_NOT_NULL(test, strstr(test_print(iter), ids));
+	KUNIT_EXPECT_EQ(test, test_printed_frames(iter), test_depth(TEST_IRQ) + 1 + test_depth(7));
 }
 
 /* How many frames each part of a stack is to have. Returns the number of parts. */
@@ -1014,7 +1130,7 @@ static unsigned int test_split_simply(const unsigned long *ips, unsigned int nr,
 {
 	unsigned int first = 0, parts = 0;
 
-	for (unsigned int i = 0; i + 2 < nr && parts < STACKMAP_PARTS - 1; i++) {
+	for (unsigned int i = 0; i + 2 < nr && parts < STACKMAP_MAX_PARTS - 1; i++) {
 		if (ips[i] != entry)
 			continue;
 		nrs[parts++] = i + 1 - first;
@@ -1026,36 +1142,44 @@ static unsigned int test_split_simply(const unsigned long *ips, unsigned int nr,
 }
 
 /* The frames of an event, and how many each of its parts has. Returns the number of parts. */
-static unsigned int test_join(struct ftrace_stackmap *map, const struct stack_split_entry *entry,
+static unsigned int test_join(struct ftrace_stackmap *map, const struct trace_entry *ent,
 			      unsigned long *ips, unsigned int *nrs)
 {
+	const struct stack_split_entry *entry = (void *)ent;
 	const struct stackmap_record *rec = test_record(map, entry->stack_id);
+	const unsigned long *rest = entry->rest;
 	unsigned int parts = 0;
+	unsigned long ip;
+	int id;
 
 	for (;;) {
 		memcpy(ips, rec->ips, flex_array_size(rec, ips, rec->nr));
 		ips += rec->nr;
 		nrs[parts++] = rec->nr;
-		if (entry->ent.type == TRACE_STACK_ID || parts == STACKMAP_PARTS ||
-		    entry->outer[parts - 1] < 0)
+		if (ent->type == TRACE_STACK_ID || (parts > 1 && id >= 0))
 			return parts;
-		*ips++ = entry->ip[parts - 1];
-		rec = test_record(map, entry->outer[parts - 1]);
+		ip = parts == 1 ? entry->ip : *rest++;
+		id = parts == 1 ? entry->outer : *rest++;
+		*ips++ = ip;
+		rec = test_record(map, id);
 	}
 }
 
 static void test_record_split(struct kunit *test, struct trace_array *tr,
 			      const unsigned long *ips, unsigned int nr, unsigned long entry)
 {
-	struct ftrace_stackmap *map = rcu_access_pointer(tr->stackmap);
-	unsigned int nrs[STACKMAP_PARTS], joined_nrs[STACKMAP_PARTS];
-	unsigned int parts, length;
+	struct ftrace_stackmap *map = rcu_dereference_protected(tr->stackmap, true);
+	unsigned int nrs[STACKMAP_MAX_PARTS], joined_nrs[STACKMAP_MAX_PARTS];
+	struct ring_buffer_event *event;
 	unsigned long joined[64];
+	unsigned int parts;
 
 	test_record_frames(tr, ips, nr);
 	KUNIT_ASSERT_EQ(test, test_drops(map), 0);
 	parts = test_split_simply(ips, nr, entry, nrs);
-	KUNIT_ASSERT_EQ(test, parts, test_join(map, test_consume(test, tr, &length), joined,
+	event = test_next_event(tr->array_buffer.buffer, NULL);
+	KUNIT_ASSERT_NOT_NULL(test, event);
+	KUNIT_ASSERT_EQ(test, parts, test_join(map, ring_buffer_event_data(event), joined,
 					       joined_nrs));
 	KUNIT_ASSERT_MEMEQ(test, nrs, joined_nrs, parts * sizeof(*nrs));
 	KUNIT_ASSERT_MEMEQ(test, ips, joined, nr * sizeof(*ips));
@@ -1066,16 +1190,10 @@ static void stackmap_split_all(struct kunit *test)
 {
 	static const unsigned long frames[] = { 0x1000, 1, 2 };
 	struct trace_array *tr = test_instance(test, 0);
-	struct ftrace_stackmap *map = rcu_access_pointer(tr->stackmap);
+	struct ftrace_stackmap *map = test_whole_map(test, tr, frames[0]);
 	unsigned int nr, stacks = 1;
 	unsigned long ips[9];
 
-	if (map->max_entries < 4096)
-		kunit_skip(test, "ftrace_stackmap.bits is too small");
-	map->entry_start = frames[0];
-	map->entry_size = 1;
-	cancel_delayed_work_sync(&map->grow);
-	KUNIT_ASSERT_EQ(test, ftrace_stackmap_grow(map, U32_MAX, GFP_KERNEL), 0);
 	for (unsigned int pass = 0; pass < 2 * ARRAY_SIZE(ips); pass++) {
 		nr = pass % ARRAY_SIZE(ips) + 1;
 		stacks = nr == 1 ? ARRAY_SIZE(frames) : stacks * ARRAY_SIZE(frames);
@@ -1088,18 +1206,18 @@ static void stackmap_split_all(struct kunit *test)
 		}
 	}
 
-	KUNIT_EXPECT_EQ(test, test_refs(map), ftrace_stackmap_nr_parts(map));
+	KUNIT_EXPECT_EQ(test, test_refs(map), ftrace_stackmap_sum(map, STACKMAP_PARTS));
 }
 
 /* A stack of which one part does not fit is recorded as it is. */
 static void stackmap_split_full(struct kunit *test)
 {
 	struct trace_array *tr = test_instance(test, 0);
-	struct ftrace_stackmap *map = rcu_access_pointer(tr->stackmap);
+	struct ftrace_stackmap *map = rcu_dereference_protected(tr->stackmap, true);
 	unsigned long ips[2 * TEST_DEPTHS + 1];
 	struct stack_entry *entry;
-	unsigned int length, nr;
 	unsigned int max = 100;
+	unsigned int nr;
 
 	map->max_entries = max;
 	test_set_entry(map);
@@ -1108,7 +1226,7 @@ static void stackmap_split_full(struct kunit *test)
 	test_record_irq_event(tr, max);
 	KUNIT_EXPECT_EQ(test, ring_buffer_entries(tr->array_buffer.buffer), 1);
 
-	entry = test_consume(test, tr, &length);
+	entry = (void *)test_consume(test, tr)->ent;
 	nr = test_fill_irq(ips, ~max, max);
 	KUNIT_EXPECT_EQ(test, entry->ent.type, TRACE_STACK);
 	KUNIT_ASSERT_EQ(test, entry->size, nr);
@@ -1116,33 +1234,31 @@ static void stackmap_split_full(struct kunit *test)
 	test_check_map(test, map, max + 1, max);
 }
 
-/* What a stack has too many of stays in its last part, and is split where it is a stack. */
-static void stackmap_split_again(struct kunit *test)
+/* An event of three parts and more, and a stack that has too many. */
+static void stackmap_split_often(struct kunit *test)
 {
-	static const unsigned long ips[] = {
-		1, 0x1000, 2, 1, 0x1000, 2, 1, 0x1000, 2, 1, 0x1000, 2, 3, 4,
-	};
 	struct trace_array *tr = test_instance(test, 0);
-	struct ftrace_stackmap *map = rcu_access_pointer(tr->stackmap);
-	struct stack_split_entry *entry;
-	unsigned int length;
+	struct ftrace_stackmap *map = test_whole_map(test, tr, 0x1000);
+	struct trace_iterator *iter;
+	unsigned long ips[4 * STACKMAP_MAX_PARTS];
+	unsigned int nr;
 
-	map->entry_start = 0x1000;
-	map->entry_size = 1;
-	for (int i = 0; i < 3; i++) {
-		test_record_frames(tr, ips, ARRAY_SIZE(ips));
-		entry = test_consume(test, tr, &length);
-		KUNIT_ASSERT_EQ(test, entry->ent.type, TRACE_STACK_SPLIT);
-		KUNIT_EXPECT_GE(test, entry->outer[2], 0);
-
-		test_record_frames(tr, ips + 9, 5);
-		entry = test_consume(test, tr, &length);
-		KUNIT_ASSERT_EQ(test, entry->ent.type, TRACE_STACK_SPLIT);
-		KUNIT_EXPECT_GE(test, entry->outer[0], 0);
-		KUNIT_EXPECT_EQ(test, entry->outer[1], -1);
+	for (int i = 0; i < ARRAY_SIZE(ips); i++)
+		ips[i] = i % 4 == 1 ? 0x1000 : i;
+	for (int splits = 1; splits < STACKMAP_MAX_PARTS; splits++) {
+		nr = 4 * splits;
+		for (int i = 0; i < 2; i++) {
+			test_record_frames(tr, ips, nr + i);
+			iter = test_consume(test, tr);
+			KUNIT_EXPECT_EQ(test, iter->ent->type, TRACE_STACK_SPLIT);
+			KUNIT_EXPECT_EQ(test, test_printed_frames(iter), nr + i);
+		}
 	}
-	KUNIT_EXPECT_EQ(test, ftrace_stackmap_nr_split(map), 6);
-	KUNIT_EXPECT_EQ(test, ftrace_stackmap_nr_parts(map), 18);
+	KUNIT_EXPECT_EQ(test, test_drops(map), 0);
+	test_record_frames(tr, ips, ARRAY_SIZE(ips));
+	iter = test_consume(test, tr);
+	KUNIT_EXPECT_EQ(test, iter->ent->type, TRACE_STACK);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_sum(map, STACKMAP_DROP_PARTS), 1);
 }
 
 static void stackmap_reset_generation(struct kunit *test)
@@ -1182,7 +1298,10 @@ static void stackmap_reset_frees(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, old, 1));
 	KUNIT_EXPECT_NULL(test, ftrace_stackmap_active(tr));
 
+	/* With the option off, tracing may be on. */
+	tracer_tracing_on(tr);
 	KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
+	tracer_tracing_off(tr);
 	KUNIT_EXPECT_NULL(test, rcu_access_pointer(tr->stackmap));
 	KUNIT_EXPECT_FALSE(test, test_resolves(test, tr, old, 1));
 	KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
@@ -1248,10 +1367,163 @@ static void stackmap_generation_wraps(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, test_resolves(test, tr, id, 1));
 }
 
+/* A reader's copy of an event from before the wrap is not printed as a new stack. */
+static void stackmap_wrap_copy(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 0);
+	struct trace_iterator *copy, *iter;
+
+	test_record_event(tr, 1);
+	copy = test_consume(test, tr);
+	KUNIT_EXPECT_NULL(test, strstr(test_print(copy), "(stale)"));
+	/* Early at boot, the clock stands still. */
+	copy->ts = 0;
+	KUNIT_EXPECT_NULL(test, strstr(test_print(copy), "(stale)"));
+
+	tr->stackmap_gen = STACKMAP_GEN_MASK;
+	KUNIT_ASSERT_EQ(test, test_reset(tr), 0);
+	/* A tick later, where that is all that the clock tells. */
+	msleep(20);
+	test_record_event(tr, 1);
+	iter = test_consume(test, tr);
+	KUNIT_EXPECT_MEMEQ(test, copy->ent, iter->ent, iter->ent_size);
+	KUNIT_EXPECT_NULL(test, strstr(test_print(iter), "(stale)"));
+	KUNIT_EXPECT_NOT_NULL(test, strstr(test_print(copy), "(stale)"));
+
+	/* Times of another clock mean nothing. */
+	KUNIT_ASSERT_EQ(test, tracing_set_clock(tr, "counter"), 0);
+	test_record_event(tr, 1);
+	iter = test_consume(test, tr);
+	KUNIT_EXPECT_NULL(test, strstr(test_print(iter), "(stale)"));
+}
+
+#ifdef CONFIG_TRACER_SNAPSHOT
+struct test_swapper {
+	struct trace_array	*tr;
+	struct task_struct	*task;
+	unsigned int		no;
+	unsigned int		swaps;
+	bool			pause;
+	bool			paused;
+};
+
+/* Records and takes snapshots all the time. */
+static int test_swapper_fn(void *data)
+{
+	struct test_swapper *w = data;
+
+	while (!kthread_should_stop()) {
+		cond_resched();
+		if (READ_ONCE(w->pause)) {
+			/* Pairs with stackmap_wrap_swaps(): what was recorded is there. */
+			smp_store_release(&w->paused, true);
+			continue;
+		}
+		test_record_event(w->tr, w->no++ % 64);
+		tracing_snapshot_instance(w->tr);
+		w->swaps++;
+	}
+	return 0;
+}
+
+/* Each event in @buffer leads to the stack that it was made from. Returns how many there are. */
+static unsigned int test_all_resolve(struct kunit *test, struct trace_array *tr,
+				     struct trace_buffer *buffer)
+{
+	struct ring_buffer_event *event;
+	struct stack_id_entry *entry;
+	unsigned int nr = 0;
+
+	while ((event = test_next_event(buffer, NULL))) {
+		entry = ring_buffer_event_data(event);
+		if (entry->ent.type != TRACE_STACK_ID)
+			continue;
+		KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, entry->stack_id,
+						      entry->ent.preempt_count));
+		nr++;
+	}
+	return nr;
+}
+
+static void test_reset_again(struct trace_array *tr)
+{
+	while (test_reset(tr) == -EBUSY)
+		cond_resched();
+}
+
+/* No event with an old id is left at the wrap, whatever records and swaps the buffers. */
+static void stackmap_wrap_swaps(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 0);
+	struct test_swapper w = { .tr = tr, .pause = true };
+	unsigned int events = 0;
+
+	KUNIT_ASSERT_EQ(test, tracing_arm_snapshot(tr), 0);
+	w.task = kthread_run(test_swapper_fn, &w, "stackmap_swap");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(w.task));
+
+	for (int round = 0; round < 50 || w.swaps < 1000; round++) {
+		tr->stackmap_gen = STACKMAP_GEN_MASK - 1;
+		test_reset_again(tr);
+		WRITE_ONCE(w.paused, false);
+		WRITE_ONCE(w.pause, false);
+		msleep(20);
+		test_reset_again(tr);
+		WRITE_ONCE(w.pause, true);
+		/* Pairs with test_swapper_fn(). */
+		while (!smp_load_acquire(&w.paused))
+			cond_resched();
+		events += test_all_resolve(test, tr, tr->array_buffer.buffer);
+		events += test_all_resolve(test, tr, tr->snapshot_buffer.buffer);
+	}
+	kthread_stop(w.task);
+	kunit_info(test, "%u snapshots, %u events looked at\n", w.swaps, events);
+	tracing_disarm_snapshot(tr);
+	test_wait_for_inotify(tr);
+}
+#else
+static void stackmap_wrap_swaps(struct kunit *test)
+{
+	kunit_skip(test, "no snapshots");
+}
+#endif
+
+/* The second part fails after the event is reserved: none is counted. */
+static void stackmap_store_fails(struct kunit *test)
+{
+	struct ftrace_stackmap *map = test_map(test, STACKMAP_BITS_MIN);
+	struct stackmap_part parts[STACKMAP_MAX_PARTS];
+	unsigned long ips[2 * TEST_DEPTHS + 1];
+	unsigned int nr;
+
+	test_set_entry(map);
+	nr = test_fill_irq(ips, 1, 7);
+	guard(preempt_notrace)();
+	KUNIT_ASSERT_EQ(test, stackmap_find_parts(map, ips, nr, parts), 2);
+	map->max_entries = 1;
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_store(map, parts, 2), STACKMAP_DROP_ENTRIES);
+	KUNIT_EXPECT_GE(test, parts[0].idx, 0);
+	KUNIT_EXPECT_LT(test, parts[1].idx, 0);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_ref(map, parts[0].idx), 0);
+	KUNIT_EXPECT_EQ(test, test_successes(map), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&map->entries), 1);
+
+	/* Stored meanwhile by another context: no space is taken. */
+	map->max_entries = 2;
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_store(map, parts, 2), 0);
+	nr = atomic_read(&map->tail);
+	parts[0].idx = -ENOENT;
+	parts[1].idx = -ENOENT;
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_store(map, parts, 2), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&map->tail), nr);
+	KUNIT_EXPECT_EQ(test, test_successes(map), 2);
+	KUNIT_EXPECT_EQ(test, test_refs(map), 4);
+}
+
 static void stackmap_recording_off(struct kunit *test)
 {
 	struct trace_array *tr = test_instance(test, 0);
-	struct ftrace_stackmap *map = rcu_access_pointer(tr->stackmap);
+	struct ftrace_stackmap *map = rcu_dereference_protected(tr->stackmap, true);
 	unsigned long ips[TEST_DEPTHS];
 
 	test_fill(ips, 1, test_depth(1));
@@ -1259,11 +1531,11 @@ static void stackmap_recording_off(struct kunit *test)
 		trace_record_stack(tr, tr->array_buffer.buffer, tracing_gen_ctx(), ips,
 				   test_depth(1));
 	KUNIT_EXPECT_EQ(test, atomic_read(&map->entries), 0);
-	KUNIT_EXPECT_EQ(test, ftrace_stackmap_successes(map) + test_drops(map), 0);
+	KUNIT_EXPECT_EQ(test, test_successes(map) + test_drops(map), 0);
 
 	test_record_event(tr, 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&map->entries), 1);
-	KUNIT_EXPECT_EQ(test, ftrace_stackmap_successes(map), 1);
+	KUNIT_EXPECT_EQ(test, test_successes(map), 1);
 }
 
 /* In the buffer of another instance, an id would be read with the wrong map. */
@@ -1271,7 +1543,7 @@ static void stackmap_foreign_buffer(struct kunit *test)
 {
 	struct trace_array *tr = test_instance(test, 0);
 	struct trace_array *other = trace_array_get_by_name("stackmap_kunit_other", NULL);
-	struct ftrace_stackmap *map = rcu_access_pointer(tr->stackmap);
+	struct ftrace_stackmap *map = rcu_dereference_protected(tr->stackmap, true);
 	unsigned long ips[TEST_DEPTHS];
 
 	KUNIT_ASSERT_NOT_NULL(test, other);
@@ -1281,6 +1553,7 @@ static void stackmap_foreign_buffer(struct kunit *test)
 				   test_depth(1));
 	KUNIT_EXPECT_EQ(test, ring_buffer_entries(other->array_buffer.buffer), 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&map->entries), 0);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_sum(map, STACKMAP_DROP_BUFFER), 1);
 	test_put_instance(other);
 }
 
@@ -1323,23 +1596,27 @@ static struct kunit_case stackmap_test_cases[] = {
 	KUNIT_CASE(stackmap_full_table),
 	KUNIT_CASE(stackmap_full_arena),
 	KUNIT_CASE(stackmap_grows),
+	KUNIT_CASE(stackmap_idle),
 	KUNIT_CASE(stackmap_frees_pages),
 	KUNIT_CASE(stackmap_ref_eviction),
 	KUNIT_CASE(stackmap_recall),
 	KUNIT_CASE(stackmap_many_hits),
 	KUNIT_CASE_PARAM(stackmap_concurrent_inserts, stackmap_race_gen_params),
-	KUNIT_CASE_PARAM(stackmap_find_parts, stackmap_split_gen_params),
+	KUNIT_CASE_PARAM(stackmap_parts, stackmap_split_gen_params),
 	KUNIT_CASE(stackmap_split_counts),
 	KUNIT_CASE(stackmap_split_whole),
 	KUNIT_CASE(stackmap_split_event),
 	KUNIT_CASE(stackmap_split_all),
 	KUNIT_CASE(stackmap_split_full),
-	KUNIT_CASE(stackmap_split_again),
+	KUNIT_CASE(stackmap_split_often),
+	KUNIT_CASE(stackmap_store_fails),
 	KUNIT_CASE(stackmap_recording_off),
 	KUNIT_CASE(stackmap_foreign_buffer),
 	KUNIT_CASE(stackmap_reset_generation),
 	KUNIT_CASE(stackmap_reset_frees),
 	KUNIT_CASE(stackmap_generation_wraps),
+	KUNIT_CASE(stackmap_wrap_copy),
+	KUNIT_CASE(stackmap_wrap_swaps),
 	KUNIT_CASE(stackmap_reset_under_load),
 	{}
 };

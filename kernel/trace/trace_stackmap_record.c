@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Recording and printing of stack ids.
+ *
+ * A stack is one TRACE_STACK_ID event, or one TRACE_STACK_SPLIT event where it
+ * is split. Either is printed as the stack that it stands for, by the function
+ * that prints full stacks.
+ */
+#include <linux/cleanup.h>
+#include <linux/rcupdate.h>
+
+#include <kunit/visibility.h>
+
+#include "trace_output.h"
+#include "trace_stackmap.h"
+
+/* The sign bit of an id in stack_split_entry: another instruction and id follow in @rest. */
+#define STACK_SPLIT_MORE	INT_MIN
+
+/* Find the parts of a stack. Returns their number, or the drop to count, negated. */
+VISIBLE_IF_KUNIT int stackmap_find_parts(struct ftrace_stackmap *map, const unsigned long *ips,
+					 unsigned int nr, struct stackmap_part *parts)
+{
+	int drop;
+
+	for (int i = 0; i < STACKMAP_MAX_PARTS; i++) {
+		drop = ftrace_stackmap_find(map, ips, nr, &parts[i]);
+		if (drop)
+			return -drop;
+		if (parts[i].nr == nr)
+			return i + 1;
+		/* The instruction that was hit is in no part. */
+		ips += parts[i].nr + 1;
+		nr -= parts[i].nr + 1;
+	}
+	return -STACKMAP_DROP_PARTS;
+}
+
+/* Fill in what follows the first id. */
+static void stackmap_fill_split(struct ftrace_stackmap *map, struct stack_split_entry *entry,
+				const struct stackmap_part *parts, int nr)
+{
+	unsigned long *rest = entry->rest;
+	int id;
+
+	for (int i = 1; i < nr; i++) {
+		id = stackmap_id(map, parts[i].idx);
+		if (i + 1 < nr)
+			id |= STACK_SPLIT_MORE;
+		if (i == 1) {
+			entry->ip = parts[0].ips[parts[0].nr];
+			entry->outer = id;
+		} else {
+			*rest++ = parts[i - 1].ips[parts[i - 1].nr];
+			*rest++ = (u32)id;
+		}
+	}
+}
+
+/**
+ * ftrace_stackmap_record - record a stack by its id
+ * @tr: the instance
+ * @map: its map, from ftrace_stackmap_active()
+ * @buffer: the ring buffer
+ * @trace_ctx: context of the event
+ * @ips: the frames, innermost first
+ * @nr: number of frames
+ *
+ * The event is reserved before the map is written, so that a stack is not stored
+ * when the buffer does not take its event. Only the buffer of the instance gets
+ * ids. @buffer is another one in trace_array_printk(), or if it was swapped for
+ * the snapshot's meanwhile.
+ *
+ * Context: any, NMI included, with preemption off since the map was obtained.
+ * Return: 0 if nothing is left to do, else the drop to count when the stack is
+ * recorded in full.
+ */
+int ftrace_stackmap_record(struct trace_array *tr, struct ftrace_stackmap *map,
+			   struct trace_buffer *buffer, unsigned int trace_ctx,
+			   const unsigned long *ips, unsigned int nr)
+{
+	struct stackmap_part parts[STACKMAP_MAX_PARTS] __uninitialized;
+	struct ring_buffer_event *event;
+	struct stack_split_entry *entry;
+	size_t size = sizeof(struct stack_id_entry);
+	int type = TRACE_STACK_ID;
+	int nr_parts, drop;
+
+	if (buffer != tr->array_buffer.buffer)
+		return STACKMAP_DROP_BUFFER;
+
+	nr_parts = stackmap_find_parts(map, ips, nr, parts);
+	if (nr_parts < 0)
+		return -nr_parts;
+
+	if (nr_parts > 1) {
+		type = TRACE_STACK_SPLIT;
+		size = struct_size(entry, rest, 2 * (nr_parts - 2));
+	}
+	event = trace_buffer_lock_reserve(buffer, type, size, trace_ctx);
+	if (!event)
+		return 0;
+
+	drop = ftrace_stackmap_store(map, parts, nr_parts);
+	if (drop) {
+		ring_buffer_discard_commit(buffer, event);
+		return drop;
+	}
+
+	/* Both kinds of events begin with the id of the first part. */
+	entry = ring_buffer_event_data(event);
+	entry->stack_id = stackmap_id(map, parts[0].idx);
+	if (nr_parts > 1)
+		stackmap_fill_split(map, entry, parts, nr_parts);
+	trace_buffer_unlock_commit_nostack(buffer, event);
+	return 0;
+}
+
+/*
+ * The map for the ids of an event, or NULL. A reader's copy of an event outlives
+ * the emptying of the buffers, after which its id may be in use again.
+ */
+static struct ftrace_stackmap *stackmap_of_event(const struct trace_iterator *iter)
+{
+	struct trace_array *tr = iter->tr;
+
+	if (iter->ts < READ_ONCE(tr->stackmap_wrap_ts) && tr->clock_id == tr->stackmap_wrap_clock)
+		return NULL;
+
+	return rcu_dereference(tr->stackmap);
+}
+
+static void stackmap_print_frames(struct trace_iterator *iter, int flags,
+				  const struct ftrace_stackmap *map, int id)
+{
+	const struct stackmap_record *rec = ftrace_stackmap_lookup(map, id);
+
+	if (rec)
+		trace_print_stack_frames(iter, flags, rec->ips, rec->ips + rec->nr);
+}
+
+/* Number of parts behind the first one, by the size of the event. */
+static int stack_split_nr(const struct trace_iterator *iter)
+{
+	int rest = iter->ent_size - (int)sizeof(struct stack_split_entry);
+
+	if (iter->ent->type == TRACE_STACK_ID)
+		return 0;
+	return 1 + max(rest, 0) / (2 * (int)sizeof(long));
+}
+
+/* The instruction before part number @i, and the id of that part. */
+static const unsigned long *stack_split_get(const struct stack_split_entry *field, int i, int *id)
+{
+	const unsigned long *pair = &field->rest[2 * (i - 2)];
+
+	*id = (i == 1 ? field->outer : pair[1]) & ~STACK_SPLIT_MORE;
+	return i == 1 ? &field->ip : pair;
+}
+
+static enum print_line_t trace_stack_id_print(struct trace_iterator *iter,
+					      int flags, struct trace_event *event)
+{
+	const struct stack_split_entry *field = (void *)iter->ent;
+	const struct ftrace_stackmap *map;
+	struct trace_seq *s = &iter->seq;
+	int nr = stack_split_nr(iter);
+	const unsigned long *ip;
+	int id;
+
+	guard(rcu)();
+	/* The ids of an event are all of one generation. */
+	map = stackmap_of_event(iter);
+	if (!ftrace_stackmap_lookup(map, field->stack_id))
+		map = NULL;
+
+	trace_seq_printf(s, nr ? "<stack_split %d" : "<stack_id %d", field->stack_id);
+	for (int i = 1; i <= nr; i++) {
+		ip = stack_split_get(field, i, &id);
+		trace_seq_printf(s, " @%lx %d", *ip, id);
+	}
+	trace_seq_printf(s, ">%s\n", map ? "" : " (stale)");
+	if (!map || !(iter->tr->trace_flags & TRACE_ITER(STACKMAP_FRAMES)))
+		return trace_handle_return(s);
+
+	stackmap_print_frames(iter, flags, map, field->stack_id);
+	for (int i = 1; i <= nr; i++) {
+		ip = stack_split_get(field, i, &id);
+		trace_print_stack_frames(iter, flags, ip, ip + 1);
+		stackmap_print_frames(iter, flags, map, id);
+	}
+	return trace_handle_return(s);
+}
+
+static struct trace_event_functions trace_stack_id_funcs = {
+	.trace		= trace_stack_id_print,
+};
+
+static struct trace_event trace_stack_id_event = {
+	.type		= TRACE_STACK_ID,
+	.funcs		= &trace_stack_id_funcs,
+};
+
+static struct trace_event trace_stack_split_event = {
+	.type		= TRACE_STACK_SPLIT,
+	.funcs		= &trace_stack_id_funcs,
+};
+
+/**
+ * ftrace_stackmap_init_events - register the events of stack ids
+ *
+ * Context: boot, from init_events().
+ */
+void __init ftrace_stackmap_init_events(void)
+{
+	WARN_ON_ONCE(!register_trace_event(&trace_stack_id_event));
+	WARN_ON_ONCE(!register_trace_event(&trace_stack_split_event));
+}
