@@ -22,23 +22,22 @@ struct stack_ids {
 	u32	nr;
 	u32	id[MAX_PARTS];
 	u64	ip[MAX_PARTS];
+	bool	more;		/* trace-cmd has not printed all parts */
 };
 
-/* The number at *@p, which is moved behind it; -1: there is none. */
-static long long parse_id(const char **p)
+static bool parse_id(const char **p, long long *n)
 {
 	char *end;
-	long id;
 
-	if (!isdigit((unsigned char)**p))
-		return -1;
+	if (!isdigit((unsigned char)(*p)[**p == '-']))
+		return false;
 	errno = 0;
-	id = strtol(*p, &end, 10);
+	*n = strtoll(*p, &end, 10);
 	*p = end;
-	return !errno && id <= INT32_MAX ? id : -1;
+	return !errno;
 }
 
-/* The address in " @ffffffff81000000 ", likewise. */
+/* The address in " @ffffffff81000000 ". */
 static bool parse_hit(const char **p, u64 *ip)
 {
 	char *end;
@@ -47,30 +46,62 @@ static bool parse_hit(const char **p, u64 *ip)
 		return false;
 	errno = 0;
 	*ip = strtoull(*p + 2, &end, 16);
+	if (*end != ' ' || errno)
+		return false;
 	*p = end + 1;
-	return *end == ' ' && !errno;
+	return true;
 }
 
-/* "42>" or "42 @ffffffff81000000 43>"; libtraceevent prints the parts that are not there, too. */
-static bool parse_parts(const char *p, bool split, struct stack_ids *ids)
+/*
+ * The last id that trace-cmd prints still has the sign bit that tells that more follow. Its field
+ * is 32 or 64 bits wide, so it comes out below 0 or above INT32_MAX.
+ */
+static bool means_more(long long id)
 {
-	long long id;
+	return (id >= INT32_MIN && id < -1) || (id > INT32_MAX && id <= UINT32_MAX);
+}
 
-	for (ids->nr = 0; ids->nr < MAX_PARTS; ids->nr++) {
-		if (ids->nr && !parse_hit(&p, &ids->ip[ids->nr - 1]))
+static bool add_part(struct stack_ids *ids, u64 ip, long long id)
+{
+	if (ids->nr == MAX_PARTS || id < 0 || id > INT32_MAX)
+		return false;
+	if (ids->nr)
+		ids->ip[ids->nr - 1] = ip;
+	ids->id[ids->nr++] = id;
+	return true;
+}
+
+/*
+ * "42>" or "42 @ffffffff81000000 43>". trace-cmd always prints four parts, those that are not there
+ * as "@0 -1".
+ */
+static bool parse_parts(const char **p, struct stack_ids *ids)
+{
+	bool ended = false;
+	long long id;
+	u64 ip = 0;
+
+	ids->nr = 0;
+	ids->more = false;
+	do {
+		if (!parse_id(p, &id) || ids->more || (ended && id != -1))
 			return false;
-		if (ids->nr > 1 && !strncmp(p, "-1", 2))
-			return true;
-		id = parse_id(&p);
-		if (id < 0)
+		ended = ids->nr > 1 && id == -1;
+		ids->more = ids->nr == PRINTED_PARTS - 1 && means_more(id);
+		if (!ended && !ids->more && !add_part(ids, ip, id))
 			return false;
-		ids->id[ids->nr] = id;
-		if (*p == '>')
-			return (++ids->nr > 1) == split;
-		if (!split)
-			return false;
-	}
-	return false;
+	} while (parse_hit(p, &ip));
+	return *(*p)++ == '>';
+}
+
+static bool parse_ids(const char *p, const char *name, bool split, struct stack_ids *ids)
+{
+	size_t len = strlen(name);
+
+	if (strncmp(p, name, len))
+		return false;
+	p += len;
+	return parse_parts(&p, ids) && (ids->nr > 1) == split;
 }
 
 /* The ids that @line ends with, or that a field of its name has in a raw report. */
@@ -78,11 +109,18 @@ static char *ids_of_line(char *line, struct stack_ids *ids)
 {
 	char *id = strstr(line, "<stack_id "), *split = strstr(line, "<stack_split ");
 
-	if (id && parse_parts(id + strlen("<stack_id "), false, ids))
+	if (id && parse_ids(id, "<stack_id ", false, ids))
 		return id;
-	if (split && parse_parts(split + strlen("<stack_split "), true, ids))
+	if (split && parse_ids(split, "<stack_split ", true, ids))
 		return split;
 	return NULL;
+}
+
+static void note_more(size_t nr, const struct config *cfg)
+{
+	if (nr)
+		note("%s: %zu stacks have more than %u parts, which trace-cmd does not print",
+		     cfg->trace, nr, PRINTED_PARTS);
 }
 
 static const struct stack *find_stack(const struct map *m, u32 id)
@@ -138,10 +176,10 @@ static bool annotate_ids(struct map *m, const struct stack_ids *ids, const struc
 }
 
 /* After a line with an id, its own frames if it has any are dropped when ours are better. */
-static size_t annotate_lines(struct map *m, FILE *f, const struct config *cfg)
+static void annotate_lines(struct map *m, FILE *f, const struct config *cfg)
 {
+	size_t room = 0, nr_missing = 0, nr_more = 0;
 	bool drop = false, missing = false;
-	size_t room = 0, nr_missing = 0;
 	struct stack_ids ids;
 	char *line = NULL;
 
@@ -159,6 +197,9 @@ static size_t annotate_lines(struct map *m, FILE *f, const struct config *cfg)
 		fputs(line, stdout);
 		if (!ids_of_line(line, &ids))
 			continue;
+		nr_more += ids.more;
+		if (ids.more)
+			continue;
 		if (!strchr(line, '\n'))
 			putchar('\n');
 		drop = annotate_ids(m, &ids, cfg);
@@ -167,14 +208,16 @@ static size_t annotate_lines(struct map *m, FILE *f, const struct config *cfg)
 	}
 	if (missing)
 		puts(" => [not in this map]");
+	if (nr_missing)
+		note("%s: %zu ids are not in %s", cfg->trace, nr_missing, m->name);
+	note_more(nr_more, cfg);
 	free(line);
-	return nr_missing;
 }
 
 /* Each different stack of a trace once, with the number of times that it is there. */
-static void count_lines(struct map *m, FILE *f, struct map *whole)
+static void count_lines(struct map *m, FILE *f, struct map *whole, const struct config *cfg)
 {
-	size_t room = 0, nr_missing = 0, nr_full = 0, i;
+	size_t room = 0, nr_missing = 0, nr_more = 0, nr_full = 0, i;
 	struct intern seen = {};
 	struct stack_ids ids;
 	struct stack stack;
@@ -184,7 +227,8 @@ static void count_lines(struct map *m, FILE *f, struct map *whole)
 	while (getline(&line, &room, f) >= 0) {
 		nr_full += !!strstr(line, ": <stack trace>");
 		p = ids_of_line(line, &ids);
-		if (!p)
+		nr_more += p && ids.more;
+		if (!p || ids.more)
 			continue;
 		if (!join_parts(m, &ids, &stack)) {
 			nr_missing++;
@@ -202,11 +246,25 @@ static void count_lines(struct map *m, FILE *f, struct map *whole)
 		whole->stacks[i].ref += whole->stacks[i].ref < UINT32_MAX;
 	}
 	if (nr_missing)
-		note("%zu ids are not in %s", nr_missing, m->name);
+		note("%s: %zu ids are not in %s", cfg->trace, nr_missing, m->name);
+	note_more(nr_more, cfg);
 	if (nr_full)
 		note("%zu stacks that the map had no space for are left out", nr_full);
 	intern_free(&seen);
 	free(line);
+}
+
+/* Puts the stacks of the trace in the place of those of the map. */
+static void count_stacks(struct map *m, FILE *f, const struct config *cfg)
+{
+	struct map whole = {};
+
+	sort_stacks(m, SORT_ID);
+	count_lines(m, f, &whole, cfg);
+	free(m->stacks);
+	m->stacks = whole.stacks;
+	m->nr_stacks = whole.nr_stacks;
+	m->room_stacks = whole.room_stacks;
 }
 
 static FILE *open_trace(const struct config *cfg)
@@ -231,33 +289,23 @@ static int close_trace(FILE *f, const struct config *cfg)
 	return ret;
 }
 
-/* Puts the stacks of the trace in the place of those of the map. */
 static int take_stacks_of_trace(struct map *m, const struct config *cfg)
 {
 	FILE *f = open_trace(cfg);
-	struct map whole = {};
 
 	if (!f)
 		return 1;
-	sort_stacks(m, SORT_ID);
-	count_lines(m, f, &whole);
-	free(m->stacks);
-	m->stacks = whole.stacks;
-	m->nr_stacks = whole.nr_stacks;
-	m->room_stacks = whole.room_stacks;
+	count_stacks(m, f, cfg);
 	return close_trace(f, cfg);
 }
 
 static int annotate(struct map *m, const struct config *cfg)
 {
 	FILE *f = open_trace(cfg);
-	size_t nr_missing;
 
 	if (!f)
 		return 1;
 	sort_stacks(m, SORT_ID);
-	nr_missing = annotate_lines(m, f, cfg);
-	if (nr_missing)
-		note("%s: %zu ids are not in %s", cfg->trace, nr_missing, m->name);
+	annotate_lines(m, f, cfg);
 	return close_trace(f, cfg);
 }

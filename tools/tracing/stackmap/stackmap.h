@@ -25,7 +25,8 @@
 #define MAX_SECTIONS	1024
 #define MAX_BUILD_ID	64
 #define MAX_RELEASE	256
-#define MAX_PARTS	8		/* of a stack that was split; the kernel makes 4 */
+#define MAX_PARTS	8		/* of a stack that was split */
+#define PRINTED_PARTS	4		/* of these, what trace-cmd prints */
 
 #define TRAMPOLINE_MARKER	0x7fffffff	/* the kernel's FTRACE_TRAMPOLINE_MARKER */
 

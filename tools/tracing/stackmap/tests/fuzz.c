@@ -85,14 +85,21 @@ static void fuzz_kallsyms(const uint8_t *data, size_t size)
 	free(buf);
 }
 
-static void fuzz_trace(const uint8_t *data, size_t size)
+static void fuzz_trace(const uint8_t *data, size_t size, bool count)
 {
-	struct map m = { .name = copy_string("map") };
+	struct map m = { .name = copy_string("map"), .source = copy_string("fuzz") };
 	FILE *f = check_mem(fmemopen((void *)data, size, "r"));
-	struct config cfg = {};
+	struct config cfg = { .trace = "trace" };
 
 	fixed_map(&m);
-	annotate_lines(&m, f, &cfg);
+	if (count) {
+		count_stacks(&m, f, &cfg);
+		select_stacks(&m, &cfg);
+		print_folded(&m, &cfg);
+		print_names(&m);
+	} else {
+		annotate_lines(&m, f, &cfg);
+	}
 	fclose(f);
 	map_free(&m);
 }
@@ -109,7 +116,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		fuzz_kallsyms(data + 1, size - 1);
 		break;
 	case 'T':
-		fuzz_trace(data + 1, size - 1);
+		fuzz_trace(data + 1, size - 1, false);
+		fuzz_trace(data + 1, size - 1, true);
 		break;
 	default:
 		break;

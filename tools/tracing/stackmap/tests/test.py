@@ -492,6 +492,8 @@ class Output(Case):
                      "<stack_split 7 @12>\n", "<stack_split 7 @12 >\n", "<stack_split 7 @12 7",
                      "<stack_split 7 12 7>\n", "<stack_split 7 @-1 7>\n",
                      "<stack_split 7 @11111111111111111 7>\n", "<stack_split 7 @0 -1>\n",
+                     "<stack_split 7 @12 4 @0 -1 @0 -1", "<stack_split 7 @12 4 @0 -1 @0 7>\n",
+                     "<stack_split 7 @12 -1 @0 -1 @0 -1>\n", "<stack_split 7 @12 -2>\n",
                      "<stack_id 7 @12 7>\n", f"<stack_split 7{many}>\n"]:
             for mode in [[], ["-F"]]:
                 out = self.run_tool("-q", *mode, "-a", "-", path, stdin=text.encode())[0]
@@ -513,6 +515,39 @@ class Output(Case):
         self.assertEqual(out, f"{whole} 2\n")
         out = self.run_tool("-q", "-k", KALLSYMS, "-S", "-a", "-", path, stdin=text.encode())[0]
         self.assertEqual(json.loads(out)["profiles"][0]["weights"], [2, 1, 1])
+
+    REPORT = ("  <idle>-0     [001]    12.345678: stack_id:             <stack_id 7>\n"
+              "    bash-123   [000]    12.345679: stack_split:          "
+              "<stack_split 7 @ffffffff81000148 4 @0 -1 @0 -1>\n"
+              "    bash-123   [000]    12.345680: stack_split:          "
+              "<stack_split 7 @ffffffff81000148 4 @1234 7 @12 4>\n")
+
+    def test_trace_cut_anywhere(self):
+        path = self.file("map", golden_map("le64"))
+        for text in [self.REPORT, self.SPLIT_TRACE]:
+            whole = [i + 1 for i, c in enumerate(text) if c == ">" and "<stack" in text[i - 60:i]
+                     and text[i + 1] == "\n"]
+            for cut in range(0, len(text), 3 if SANITIZED else 1):
+                args = ["-q", "-a", "-", path]
+                out = self.run_tool("-F", *args, stdin=text[:cut].encode())[0]
+                got = sum(int(line.rsplit(" ", 1)[1]) for line in out.splitlines())
+                self.assertEqual(got, sum(end <= cut for end in whole), text[:cut])
+            for cut in range(0, len(text), 7):
+                self.run_tool("-S", *args, stdin=text[:cut].encode())
+                self.run_tool(*args, stdin=text[:cut].encode())
+
+    def test_parts_that_trace_cmd_does_not_print(self):
+        path = self.file("map", golden_map("le64"))
+        for last in [4 - 2 ** 31, 4 + 2 ** 31]:
+            text = self.REPORT.splitlines(True)[2].replace(" 4>", f" {last}>")
+            for mode in [[], ["-F"], ["-S"]]:
+                out, err = self.run_tool("-k", KALLSYMS, *mode, "-a", "-", path,
+                                         stdin=(text * 3).encode())
+                self.assertIn("3 stacks have more than 4 parts", err)
+                if mode == ["-S"]:
+                    self.assertEqual(json.loads(out)["profiles"][0]["samples"], [])
+                else:
+                    self.assertEqual(out, "" if mode else text * 3)
 
     def test_parts_stand_alone(self):
         for order in "<>":
