@@ -37,6 +37,7 @@
 #include "stackmap/select.c"
 #include "stackmap/print.c"
 #include "stackmap/report.c"
+#include "stackmap/trace.c"
 #include "stackmap/annotate.c"
 #include "stackmap/save.c"
 

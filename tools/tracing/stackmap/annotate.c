@@ -14,108 +14,6 @@ static int compare_id(const void *key, const void *elem)
 	return compare_u64(*(const u32 *)key, s->id);
 }
 
-/*
- * What a line of a trace has of a stack: the ids of its parts, innermost first, and between each
- * two of them the address that an interrupt has hit. Most stacks have one part.
- */
-struct stack_ids {
-	u32	nr;
-	u32	id[MAX_PARTS];
-	u64	ip[MAX_PARTS];
-	bool	more;		/* trace-cmd has not printed all parts */
-};
-
-static bool parse_id(const char **p, long long *n)
-{
-	char *end;
-
-	if (!isdigit((unsigned char)(*p)[**p == '-']))
-		return false;
-	errno = 0;
-	*n = strtoll(*p, &end, 10);
-	*p = end;
-	return !errno;
-}
-
-/* The address in " @ffffffff81000000 ". */
-static bool parse_hit(const char **p, u64 *ip)
-{
-	char *end;
-
-	if (strncmp(*p, " @", 2) || !isxdigit((unsigned char)(*p)[2]))
-		return false;
-	errno = 0;
-	*ip = strtoull(*p + 2, &end, 16);
-	if (*end != ' ' || errno)
-		return false;
-	*p = end + 1;
-	return true;
-}
-
-/*
- * The last id that trace-cmd prints still has the sign bit that tells that more follow. Its field
- * is 32 or 64 bits wide, so it comes out below 0 or above INT32_MAX.
- */
-static bool means_more(long long id)
-{
-	return (id >= INT32_MIN && id < -1) || (id > INT32_MAX && id <= UINT32_MAX);
-}
-
-static bool add_part(struct stack_ids *ids, u64 ip, long long id)
-{
-	if (ids->nr == MAX_PARTS || id < 0 || id > INT32_MAX)
-		return false;
-	if (ids->nr)
-		ids->ip[ids->nr - 1] = ip;
-	ids->id[ids->nr++] = id;
-	return true;
-}
-
-/*
- * "42>" or "42 @ffffffff81000000 43>". trace-cmd always prints four parts, those that are not there
- * as "@0 -1".
- */
-static bool parse_parts(const char **p, struct stack_ids *ids)
-{
-	bool ended = false;
-	long long id;
-	u64 ip = 0;
-
-	ids->nr = 0;
-	ids->more = false;
-	do {
-		if (!parse_id(p, &id) || ids->more || (ended && id != -1))
-			return false;
-		ended = ids->nr > 1 && id == -1;
-		ids->more = ids->nr == PRINTED_PARTS - 1 && means_more(id);
-		if (!ended && !ids->more && !add_part(ids, ip, id))
-			return false;
-	} while (parse_hit(p, &ip));
-	return *(*p)++ == '>';
-}
-
-static bool parse_ids(const char *p, const char *name, bool split, struct stack_ids *ids)
-{
-	size_t len = strlen(name);
-
-	if (strncmp(p, name, len))
-		return false;
-	p += len;
-	return parse_parts(&p, ids) && (ids->nr > 1) == split;
-}
-
-/* The ids that @line ends with, or that a field of its name has in a raw report. */
-static char *ids_of_line(char *line, struct stack_ids *ids)
-{
-	char *id = strstr(line, "<stack_id "), *split = strstr(line, "<stack_split ");
-
-	if (id && parse_ids(id, "<stack_id ", false, ids))
-		return id;
-	if (split && parse_ids(split, "<stack_split ", true, ids))
-		return split;
-	return NULL;
-}
-
 static void note_more(size_t nr, const struct config *cfg)
 {
 	if (nr)
@@ -158,11 +56,6 @@ static bool join_parts(struct map *m, const struct stack_ids *ids, struct stack 
 	return true;
 }
 
-static bool is_frame_line(const char *line)
-{
-	return !strncmp(line, " => ", 4);
-}
-
 static bool annotate_ids(struct map *m, const struct stack_ids *ids, const struct config *cfg)
 {
 	struct stack whole;
@@ -178,31 +71,27 @@ static bool annotate_ids(struct map *m, const struct stack_ids *ids, const struc
 /* After a line with an id, its own frames if it has any are dropped when ours are better. */
 static void annotate_lines(struct map *m, FILE *f, const struct config *cfg)
 {
-	size_t room = 0, nr_missing = 0, nr_more = 0;
+	size_t nr_missing = 0, nr_more = 0;
 	bool drop = false, missing = false;
-	struct stack_ids ids;
-	char *line = NULL;
+	struct trace t = { .f = f };
+	enum line_kind kind;
 
-	while (getline(&line, &room, f) >= 0) {
-		if (is_frame_line(line)) {
-			missing = false;
-			if (drop)
-				continue;
-		} else {
-			drop = false;
-		}
-		if (missing)
+	while (read_line(&t, &kind)) {
+		if (kind == LINE_FRAME && drop)
+			continue;
+		if (kind != LINE_FRAME && missing)
 			puts(" => [not in this map]");
+		drop &= kind == LINE_FRAME;
 		missing = false;
-		fputs(line, stdout);
-		if (!ids_of_line(line, &ids))
+		fwrite(t.line, 1, t.len, stdout);
+		if (kind != LINE_IDS)
 			continue;
-		nr_more += ids.more;
-		if (ids.more)
+		nr_more += t.ids.more;
+		if (t.ids.more)
 			continue;
-		if (!strchr(line, '\n'))
+		if (t.line[t.len - 1] != '\n')
 			putchar('\n');
-		drop = annotate_ids(m, &ids, cfg);
+		drop = annotate_ids(m, &t.ids, cfg);
 		missing = !drop;
 		nr_missing += missing;
 	}
@@ -211,31 +100,31 @@ static void annotate_lines(struct map *m, FILE *f, const struct config *cfg)
 	if (nr_missing)
 		note("%s: %zu ids are not in %s", cfg->trace, nr_missing, m->name);
 	note_more(nr_more, cfg);
-	free(line);
+	free(t.line);
 }
 
 /* Each different stack of a trace once, with the number of times that it is there. */
 static void count_lines(struct map *m, FILE *f, struct map *whole, const struct config *cfg)
 {
-	size_t room = 0, nr_missing = 0, nr_more = 0, nr_full = 0, i;
+	size_t nr_missing = 0, nr_more = 0, nr_full = 0, i;
+	struct trace t = { .f = f };
 	struct intern seen = {};
-	struct stack_ids ids;
+	enum line_kind kind;
 	struct stack stack;
-	char *line = NULL;
-	char *p;
 
-	while (getline(&line, &room, f) >= 0) {
-		nr_full += !!strstr(line, ": <stack trace>");
-		p = ids_of_line(line, &ids);
-		nr_more += p && ids.more;
-		if (!p || ids.more)
+	while (read_line(&t, &kind)) {
+		nr_full += !!strstr(t.line, ": <stack trace>");
+		if (kind != LINE_IDS)
 			continue;
-		if (!join_parts(m, &ids, &stack)) {
+		nr_more += t.ids.more;
+		if (t.ids.more)
+			continue;
+		if (!join_parts(m, &t.ids, &stack)) {
 			nr_missing++;
 			continue;
 		}
-		*strchr(p, '>') = '\0';
-		i = intern(&seen, p);
+		*strchr(t.text, '>') = '\0';
+		i = intern(&seen, t.text);
 		if (i == whole->nr_stacks) {
 			whole->stacks = grow(whole->stacks, &whole->room_stacks, i + 1,
 					     sizeof(*whole->stacks));
@@ -251,7 +140,7 @@ static void count_lines(struct map *m, FILE *f, struct map *whole, const struct 
 	if (nr_full)
 		note("%zu stacks that the map had no space for are left out", nr_full);
 	intern_free(&seen);
-	free(line);
+	free(t.line);
 }
 
 /* Puts the stacks of the trace in the place of those of the map. */

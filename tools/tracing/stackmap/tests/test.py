@@ -480,7 +480,7 @@ class Output(Case):
         # As libtraceevent prints it, and a part that the map does not have.
         for text, want in [("stack_split: <stack_split 7 @ffffffff81000148 4 @0 -1 @0 -1>\n",
                             seven + hit + behind),
-                           ("x: <stack_split 7 @ffffffff81000148 5> (stale)\n",
+                           ("<stack_split 7 @ffffffff81000148 5> (stale)\n",
                             " => [not in this map]\n")]:
             out = self.run_tool("-q", "-k", KALLSYMS, "-a", "-", path, stdin=text.encode())[0]
             self.assertEqual(out, text + want)
@@ -548,6 +548,57 @@ class Output(Case):
                     self.assertEqual(json.loads(out)["profiles"][0]["samples"], [])
                 else:
                     self.assertEqual(out, "" if mode else text * 3)
+
+    def annotated(self, text, *args):
+        """The text with frames, and the number of stacks that --folded finds in it."""
+        path = self.file("map", golden_map("le64"))
+        args = ["-q", "-k", KALLSYMS, "-a", "-", path]
+        folded = self.run_tool("-F", *args, stdin=text.encode())[0]
+        counts = [int(line.rsplit(" ", 1)[1]) for line in folded.splitlines()]
+        return self.run_tool(*args, stdin=text.encode())[0], sum(counts)
+
+    def test_what_only_looks_like_an_id(self):
+        head, cmd = " bash-123     [000] d..2.  1000.000003: ", " bash-123   [000]  12.345678: "
+        for line in ["      <stack_id 4>-123     [000] d..2.  1000.000003: sched_waking: pid=1",
+                     "   x: <stack_id 4>-123     [000] d..2.  1000.000003: sched_waking: pid=1",
+                     "   x 1: <stack_id-123     [000] d..2.  1000.000003: sched_waking: pid=1",
+                     head + "tracing_mark_write: <stack_id 4>",
+                     head + "tracing_mark_write: x <stack_id 4> y",
+                     head + "tracing_mark_write: 1: <stack_id 4>",
+                     head + "tracing_mark_write: stack_id: <stack_id 4>",
+                     head + "0xffffffff81000148: <stack_id 4>",
+                     head + "x <stack_split 7 @ffffffff81000148 4>",
+                     head + "tracing_mark_write: two lines\n<stack_id 4>",
+                     head + "<stack_id 4> x", head + "<stack_id 4>(stale)",
+                     cmd + "print:                tracing_mark_write: <stack_id 4>",
+                     cmd + "print:                tracing_mark_write: stack_id: <stack_id 4>",
+                     cmd + "kmalloc:              <stack_id 4>"]:
+            self.assertEqual(self.annotated(line + "\n"), (line + "\n", 0))
+
+    def test_ids_under_each_kind_of_head(self):
+        four = " => weak_one+0x0/0x80\n"
+        for head in ["      <stack_id 7>-123     [000] d..2.  1000.000003: ",
+                     "            bash-123     (    120) [000] .....  1000.000003: ",
+                     "            bash-123     (-------) [000]  1000.000003: ",
+                     "            bash-123     [000] d..2.    1234567: ",
+                     "    bash-123       0d..2.   12us : ", "    bash-123       0dNh2. 2000us!: ",
+                     "            bash     123   0 1 00000000 00000000 [000004d2] 1.234ms (+0.001ms): ",
+                     "          <idle>-0     [001]    12.345678: stack_id:             ",
+                     "  x-1 [0] 1:  -77    [001] d..3.    12.345678901: stack_id:             ",
+                     "  other:           <idle>-0     [001]    12.345678: stack_id:             ",
+                     "          <idle>-0     [001]    12.345678:  (+12)    stack_id:             ", ""]:
+            for end in ["\n", " (stale)\n"]:
+                line = head + "<stack_id 4>" + end
+                self.assertEqual(self.annotated(line), (line + four, 1))
+
+    def test_nul_in_a_trace(self):
+        nul = " bash-123 [000] d..2.  1.000003: tracing_mark_write: a\0b\n"
+        line = " bash-123 [000] d..2.  1.000003: <stack_id 4>\n"
+        four = " => weak_one+0x0/0x80\n"
+        for before in [nul, "\0", "\0\n", " \0ash-123 [000] d..2. 1: x\n"]:
+            self.assertEqual(self.annotated(before + line), (before + line + four, 1))
+        line = line.replace("4>", "4>\0")
+        self.assertEqual(self.annotated(line), (line, 0))
 
     def test_parts_stand_alone(self):
         for order in "<>":

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Reads the text of trace, trace_pipe or trace-cmd report line by line, and tells what a line has of
+ * a stack. What a task is called, or what it writes into trace_marker, is none of that.
+ */
+
+/*
+ * The ids of the parts of a stack, innermost first, and between each two of them the address that
+ * an interrupt has hit. Most stacks have one part.
+ */
+struct stack_ids {
+	u32	nr;
+	u32	id[MAX_PARTS];
+	u64	ip[MAX_PARTS];
+	bool	more;		/* trace-cmd has not printed all parts */
+};
+
+enum line_kind {
+	LINE_OTHER,
+	LINE_FRAME,
+	LINE_IDS,
+};
+
+struct trace {
+	FILE			*f;
+	char			*line;
+	size_t			room;
+	size_t			len;
+	bool			has_context;	/* what stands before the text of an event */
+	char			*text;		/* LINE_IDS: "<stack_id 42>" */
+	struct stack_ids	ids;
+};
+
+static bool parse_id(const char **p, long long *n)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)(*p)[**p == '-']))
+		return false;
+	errno = 0;
+	*n = strtoll(*p, &end, 10);
+	*p = end;
+	return !errno;
+}
+
+/* The address in " @ffffffff81000000 ". */
+static bool parse_hit(const char **p, u64 *ip)
+{
+	char *end;
+
+	if (strncmp(*p, " @", 2) || !isxdigit((unsigned char)(*p)[2]))
+		return false;
+	errno = 0;
+	*ip = strtoull(*p + 2, &end, 16);
+	if (*end != ' ' || errno)
+		return false;
+	*p = end + 1;
+	return true;
+}
+
+/*
+ * The last id that trace-cmd prints still has the sign bit that tells that more follow. Its field
+ * is 32 or 64 bits wide, so it comes out below 0 or above INT32_MAX.
+ */
+static bool means_more(long long id)
+{
+	return (id >= INT32_MIN && id < -1) || (id > INT32_MAX && id <= UINT32_MAX);
+}
+
+static bool add_part(struct stack_ids *ids, u64 ip, long long id)
+{
+	if (ids->nr == MAX_PARTS || id < 0 || id > INT32_MAX)
+		return false;
+	if (ids->nr)
+		ids->ip[ids->nr - 1] = ip;
+	ids->id[ids->nr++] = id;
+	return true;
+}
+
+/*
+ * "42>" or "42 @ffffffff81000000 43>". trace-cmd always prints four parts, those that are not there
+ * as "@0 -1".
+ */
+static bool parse_parts(const char **p, struct stack_ids *ids)
+{
+	bool ended = false;
+	long long id;
+	u64 ip = 0;
+
+	ids->nr = 0;
+	ids->more = false;
+	do {
+		if (!parse_id(p, &id) || ids->more || (ended && id != -1))
+			return false;
+		ended = ids->nr > 1 && id == -1;
+		ids->more = ids->nr == PRINTED_PARTS - 1 && means_more(id);
+		if (!ended && !ids->more && !add_part(ids, ip, id))
+			return false;
+	} while (parse_hit(p, &ip));
+	return *(*p)++ == '>';
+}
+
+/* To the end of the line; the kernel adds "(stale)" if it has no such id any more. */
+static bool is_end(const char *p, const char *end)
+{
+	if (!strncmp(p, " (stale)", 8))
+		p += 8;
+	return p + (*p == '\n') == end;
+}
+
+static bool parse_ids(struct trace *t, const char *p, const char *name, bool split)
+{
+	size_t len = strlen(name);
+
+	if (strncmp(p, name, len))
+		return false;
+	p += len;
+	return parse_parts(&p, &t->ids) && (t->ids.nr > 1) == split && is_end(p, t->line + t->len);
+}
+
+/* " 143.250001", and in the latency format "   12us+" or "(+0.001ms)" */
+static bool is_timestamp(const char *end)
+{
+	if (isdigit((unsigned char)end[-1]) || end[-1] == ')')
+		return true;
+	return end[-2] == 's' && memchr(" !+#*@$", end[-1], 7);
+}
+
+#define COMM_LEN	15
+
+/*
+ * "          <idle>-0     [001] d..2.   143.250001: ". A task can be called anything, but what stands
+ * between its name and the end of the timestamp is longer than any name.
+ */
+static char *skip_context(char *line, const char *end)
+{
+	char *p = line + strspn(line, " ");
+
+	for (p += COMM_LEN; p + 1 < end; p++) {
+		if (p[0] == ':' && p[1] == ' ' && is_timestamp(p))
+			return p + 2;
+	}
+	return NULL;
+}
+
+/* " (+12) stack_id:    ": trace-cmd names the event, with --ts-diff behind a difference of times. */
+static char *skip_event(char *p, const char *event)
+{
+	size_t len = strlen(event);
+
+	p += strspn(p, " ");
+	if (!strncmp(p, "(+", 2))
+		p += strcspn(p, " ");
+	p += strspn(p, " ");
+	if (strncmp(p, event, len))
+		return NULL;
+	return p + len + strspn(p + len, " ");
+}
+
+static bool find_ids(struct trace *t, char *text, const char *event, const char *name, bool split)
+{
+	char *behind = skip_event(text, event);
+
+	t->text = behind ? behind : text;
+	return parse_ids(t, t->text, name, split);
+}
+
+static bool is_frame_line(const char *line)
+{
+	return !strncmp(line, " => ", 4);
+}
+
+/* Without options/context-info, the text of an event is all that there is of it. */
+static enum line_kind classify_line(struct trace *t)
+{
+	char *text = skip_context(t->line, t->line + t->len);
+
+	t->has_context |= !!text;
+	if (!text && !t->has_context)
+		text = t->line;
+	if (is_frame_line(t->line))
+		return LINE_FRAME;
+	if (text && (find_ids(t, text, "stack_id:", "<stack_id ", false) ||
+		     find_ids(t, text, "stack_split:", "<stack_split ", true)))
+		return LINE_IDS;
+	return LINE_OTHER;
+}
+
+/* False at the end of the trace. */
+static bool read_line(struct trace *t, enum line_kind *kind)
+{
+	ssize_t len = getline(&t->line, &t->room, t->f);
+
+	if (len < 0)
+		return false;
+	t->len = len;
+	*kind = classify_line(t);
+	return true;
+}
