@@ -39,6 +39,7 @@
 #include "stackmap/report.c"
 #include "stackmap/trace.c"
 #include "stackmap/annotate.c"
+#include "stackmap/count.c"
 #include "stackmap/save.c"
 
 enum mode {

@@ -3,8 +3,7 @@
  * --annotate: the text of trace, trace_pipe or trace-cmd report, with the frames of each stack
  * under the line that has its id. Frames that the kernel printed itself are replaced, so what was
  * annotated once can be annotated again. The parts of a stack that the kernel has split where an
- * interrupt had hit are joined here; with --folded and --speedscope, too, which then show the
- * stacks of the trace.
+ * interrupt had hit are joined.
  */
 
 static int compare_id(const void *key, const void *elem)
@@ -12,6 +11,12 @@ static int compare_id(const void *key, const void *elem)
 	const struct stack *s = elem;
 
 	return compare_u64(*(const u32 *)key, s->id);
+}
+
+static void note_missing(size_t nr, const struct map *m, const struct config *cfg)
+{
+	if (nr)
+		note("%s: %zu ids are not in %s", cfg->trace, nr, m->name);
 }
 
 static void note_more(size_t nr, const struct config *cfg)
@@ -97,63 +102,9 @@ static void annotate_lines(struct map *m, FILE *f, const struct config *cfg)
 	}
 	if (missing)
 		puts(" => [not in this map]");
-	if (nr_missing)
-		note("%s: %zu ids are not in %s", cfg->trace, nr_missing, m->name);
+	note_missing(nr_missing, m, cfg);
 	note_more(nr_more, cfg);
 	free(t.line);
-}
-
-/* Each different stack of a trace once, with the number of times that it is there. */
-static void count_lines(struct map *m, FILE *f, struct map *whole, const struct config *cfg)
-{
-	size_t nr_missing = 0, nr_more = 0, nr_full = 0, i;
-	struct trace t = { .f = f };
-	struct intern seen = {};
-	enum line_kind kind;
-	struct stack stack;
-
-	while (read_line(&t, &kind)) {
-		nr_full += !!strstr(t.line, ": <stack trace>");
-		if (kind != LINE_IDS)
-			continue;
-		nr_more += t.ids.more;
-		if (t.ids.more)
-			continue;
-		if (!join_parts(m, &t.ids, &stack)) {
-			nr_missing++;
-			continue;
-		}
-		*strchr(t.text, '>') = '\0';
-		i = intern(&seen, t.text);
-		if (i == whole->nr_stacks) {
-			whole->stacks = grow(whole->stacks, &whole->room_stacks, i + 1,
-					     sizeof(*whole->stacks));
-			stack.id = i;
-			whole->stacks[whole->nr_stacks++] = stack;
-			m->nr_ips += stack.nr;
-		}
-		whole->stacks[i].ref += whole->stacks[i].ref < UINT32_MAX;
-	}
-	if (nr_missing)
-		note("%s: %zu ids are not in %s", cfg->trace, nr_missing, m->name);
-	note_more(nr_more, cfg);
-	if (nr_full)
-		note("%zu stacks that the map had no space for are left out", nr_full);
-	intern_free(&seen);
-	free(t.line);
-}
-
-/* Puts the stacks of the trace in the place of those of the map. */
-static void count_stacks(struct map *m, FILE *f, const struct config *cfg)
-{
-	struct map whole = {};
-
-	sort_stacks(m, SORT_ID);
-	count_lines(m, f, &whole, cfg);
-	free(m->stacks);
-	m->stacks = whole.stacks;
-	m->nr_stacks = whole.nr_stacks;
-	m->room_stacks = whole.room_stacks;
 }
 
 static FILE *open_trace(const struct config *cfg)
@@ -176,16 +127,6 @@ static int close_trace(FILE *f, const struct config *cfg)
 	if (f != stdin)
 		fclose(f);
 	return ret;
-}
-
-static int take_stacks_of_trace(struct map *m, const struct config *cfg)
-{
-	FILE *f = open_trace(cfg);
-
-	if (!f)
-		return 1;
-	count_stacks(m, f, cfg);
-	return close_trace(f, cfg);
 }
 
 static int annotate(struct map *m, const struct config *cfg)

@@ -183,12 +183,52 @@ static bool was_interrupted(const struct map *m, const struct stack *s, u32 i)
 	return is_interrupt_entry(find_symbol(m, m->ips[s->first + i - 1], false));
 }
 
+struct named {
+	struct frame	frame;
+	struct symbol	sym;
+	char		*name;		/* what sym points into */
+};
+
+/* Splits "schedule+0x48/0xc0 [mod]" and "[FTRACE TRAMPOLINE]" as frame_name() does. */
+static void split_name(struct symbol *sym, char *text)
+{
+	char *mod = strstr(text, " [");
+
+	sym->name = text;
+	if (*text == '[')
+		return;
+	if (mod) {
+		*mod = '\0';
+		sym->mod = strip_brackets(mod + 1);
+	}
+	text[strcspn(text, " +")] = '\0';
+	if (!*text)
+		sym->name = "?";
+}
+
+/* Returns an index of map->named. */
+static size_t add_named(struct map *m, const char *text)
+{
+	struct named *n = check_mem(calloc(1, sizeof(*n)));
+
+	n->name = copy_string(text);
+	split_name(&n->sym, n->name);
+	n->frame = (struct frame) {
+		.sym = &n->sym, .text = copy_string(text), .len = strlen(text), .matches = -1,
+	};
+	m->named = grow(m->named, &m->room_named, m->nr_named + 1, sizeof(*m->named));
+	m->named[m->nr_named] = n;
+	return m->nr_named++;
+}
+
 /* Valid until the next call. */
 static struct frame *frame_get(struct map *m, const struct stack *s, u32 i)
 {
 	u64 ip = m->ips[s->first + i];
 	struct frame *f;
 
+	if (s->named)
+		return &m->named[ip]->frame;
 	f = frame_fill(m, ip, !i);
 	if (i && f->sym && f->sym->end == ip && was_interrupted(m, s, i))
 		f = frame_fill(m, ip, true);
@@ -204,9 +244,22 @@ static void frames_free(struct map *m)
 	free(m->frames);
 }
 
+static void named_free(struct map *m)
+{
+	size_t i;
+
+	for (i = 0; i < m->nr_named; i++) {
+		frame_clear(&m->named[i]->frame);
+		free(m->named[i]->name);
+		free(m->named[i]);
+	}
+	free(m->named);
+}
+
 static void map_free(struct map *m)
 {
 	frames_free(m);
+	named_free(m);
 	symtab_free(&m->kallsyms);
 	symtab_free(&m->elfsyms);
 	vmlinux_free(m->vmlinux);

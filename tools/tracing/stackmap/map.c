@@ -108,7 +108,9 @@ static int read_record(struct reader *r)
 		return ret;
 
 	m->stacks = grow(m->stacks, &m->room_stacks, m->nr_stacks + 1, sizeof(*m->stacks));
-	m->stacks[m->nr_stacks++] = (struct stack) { head[0], head[1], head[2], m->nr_ips };
+	m->stacks[m->nr_stacks++] = (struct stack) {
+		.id = head[0], .nr = head[1], .ref = head[2], .first = m->nr_ips,
+	};
 	m->nr_ips += head[1];
 	return 0;
 }

@@ -39,6 +39,7 @@ struct stack {
 	u32		id;
 	u32		nr;
 	u32		ref;
+	bool		named;		/* in place of addresses, indices of map->named */
 	size_t		first;		/* index of the leaf in map->ips */
 };
 
@@ -65,6 +66,7 @@ struct symtab {
 
 struct vmlinux;
 struct frame;
+struct named;
 
 struct map {
 	char		*name;
@@ -85,6 +87,9 @@ struct map {
 	struct symtab	elfsyms;
 	struct vmlinux	*vmlinux;
 	struct frame	*frames;	/* FRAME_SLOTS of them */
+	struct named	**named;	/* frames that a trace has as text */
+	size_t		nr_named;
+	size_t		room_named;
 	char		*source;	/* says where the symbols came from */
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reads the text of trace, trace_pipe or trace-cmd report line by line, and tells what a line has of
- * a stack. What a task is called, or what it writes into trace_marker, is none of that.
+ * Reads the text of trace, trace_pipe or trace-cmd report, and tells what each line has of a stack.
+ * What a task is called, or what it writes into trace_marker, is none of that.
  */
 
 /*
@@ -19,6 +19,7 @@ enum line_kind {
 	LINE_OTHER,
 	LINE_FRAME,
 	LINE_IDS,
+	LINE_FULL,		/* frames follow */
 };
 
 struct trace {
@@ -129,8 +130,8 @@ static bool is_timestamp(const char *end)
 #define COMM_LEN	15
 
 /*
- * "          <idle>-0     [001] d..2.   143.250001: ". A task can be called anything, but what stands
- * between its name and the end of the timestamp is longer than any name.
+ * "          <idle>-0     [001] d..2.   143.250001: ". A task can be called anything, but between
+ * its name and the end of the timestamp there is more than the longest name has.
  */
 static char *skip_context(char *line, const char *end)
 {
@@ -143,7 +144,7 @@ static char *skip_context(char *line, const char *end)
 	return NULL;
 }
 
-/* " (+12) stack_id:    ": trace-cmd names the event, with --ts-diff behind a difference of times. */
+/* " (+12) stack_id:    ": trace-cmd names the event, with --ts-diff after the time passed. */
 static char *skip_event(char *p, const char *event)
 {
 	size_t len = strlen(event);
@@ -165,9 +166,24 @@ static bool find_ids(struct trace *t, char *text, const char *event, const char 
 	return parse_ids(t, t->text, name, split);
 }
 
-static bool is_frame_line(const char *line)
+/* "kernel_stack:         <stack trace >" is what trace-cmd prints. */
+static bool is_full(const struct trace *t, char *text)
 {
-	return !strncmp(line, " => ", 4);
+	char *behind = skip_event(text, "kernel_stack:");
+	const char *name = behind ? "<stack trace >" : "<stack trace>";
+
+	text = behind ? behind : text;
+	return !strncmp(text, name, strlen(name)) && is_end(text + strlen(name), t->line + t->len);
+}
+
+/* trace-cmd prints no space before it. A line may be cut off where the trace ends. */
+static bool is_frame_line(const struct trace *t)
+{
+	static const char arrow[] = " => ";
+	size_t len = t->line[t->len - 1] == '\n' ? sizeof(arrow) : t->len;
+
+	return !strncmp(t->line, arrow, len < 4 ? len : 4) ||
+	       !strncmp(t->line, arrow + 1, len < 3 ? len : 3);
 }
 
 /* Without options/context-info, the text of an event is all that there is of it. */
@@ -178,12 +194,12 @@ static enum line_kind classify_line(struct trace *t)
 	t->has_context |= !!text;
 	if (!text && !t->has_context)
 		text = t->line;
-	if (is_frame_line(t->line))
+	if (is_frame_line(t))
 		return LINE_FRAME;
 	if (text && (find_ids(t, text, "stack_id:", "<stack_id ", false) ||
 		     find_ids(t, text, "stack_split:", "<stack_split ", true)))
 		return LINE_IDS;
-	return LINE_OTHER;
+	return text && is_full(t, text) ? LINE_FULL : LINE_OTHER;
 }
 
 /* False at the end of the trace. */
@@ -196,4 +212,35 @@ static bool read_line(struct trace *t, enum line_kind *kind)
 	t->len = len;
 	*kind = classify_line(t);
 	return true;
+}
+
+struct printed_frame {
+	char	*text;		/* without the address, NULL if there is nothing else */
+	u64	ip;
+	bool	has_ip;
+};
+
+/*
+ * " => schedule+0x48/0xc0 [mod] <ffffffff81000148>", where the kernel prints only what its options
+ * say, or from trace-cmd "=> schedule (ffffffff81000148)", "=> ffffffffc0001000".
+ */
+static void parse_frame(char *line, struct printed_frame *f)
+{
+	bool kernel = *line == ' ';
+	char *addr;
+
+	*f = (struct printed_frame) { .text = line + (kernel ? 4 : 3) };
+	addr = strstr(f->text, kernel ? " <" : " (");
+	if (addr) {
+		*addr = '\0';
+		addr += 2;
+	} else if (!kernel) {
+		addr = f->text;
+	}
+	if (!addr || !isxdigit((unsigned char)*addr))
+		return;
+	f->has_ip = true;
+	f->ip = strtoull(addr, NULL, 16);
+	if (addr == f->text)
+		f->text = NULL;
 }

@@ -29,8 +29,8 @@ static void fixed_map(struct map *m)
 	memcpy(m->ips, ips, sizeof(ips));
 	m->nr_ips = ARRAY_SIZE(ips);
 	m->stacks = check_mem(calloc(2, sizeof(*m->stacks)));
-	m->stacks[0] = (struct stack) { 7, 4, 100, 0 };
-	m->stacks[1] = (struct stack) { 8, 2, 1, 4 };
+	m->stacks[0] = (struct stack) { .id = 7, .nr = 4, .ref = 100 };
+	m->stacks[1] = (struct stack) { .id = 8, .nr = 2, .ref = 1, .first = 4 };
 	m->nr_stacks = 2;
 }
 

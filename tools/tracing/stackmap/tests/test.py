@@ -502,19 +502,18 @@ class Output(Case):
     def test_folded_from_a_trace(self):
         path = self.file("map", golden_map("le64"))
         text = self.SPLIT_TRACE + self.SPLIT_TRACE.splitlines(True)[0]
-        text += " bash-1 [000] d.h1. 1.000004: <stack trace>\n => schedule\n"
+        text += " bash-1 [000] d.h1. 1.000004: <stack trace>\n => full\n"
         text += " bash-1 [000] d.h1. 1.000005: <stack_id 99> (stale)\n"
         args = ["-k", KALLSYMS, "-F", "-a", "-", path]
         out, err = self.run_tool(*args, stdin=text.encode())
         whole = "schedule;schedule;schedule;do_exit;schedule"
         self.assertEqual(out, f"{whole} 2\n_text;[FTRACE_TRAMPOLINE];do_exit;0x1234;{whole} 1\n"
-                         "weak_one 1\n")
+                         "weak_one 1\nfull 1\n")
         self.assertIn("1 ids are not in", err)
-        self.assertIn("1 stacks that the map had no space for", err)
         out = self.run_tool("-q", "--min-ref", "2", *args, stdin=text.encode())[0]
         self.assertEqual(out, f"{whole} 2\n")
         out = self.run_tool("-q", "-k", KALLSYMS, "-S", "-a", "-", path, stdin=text.encode())[0]
-        self.assertEqual(json.loads(out)["profiles"][0]["weights"], [2, 1, 1])
+        self.assertEqual(json.loads(out)["profiles"][0]["weights"], [2, 1, 1, 1])
 
     REPORT = ("  <idle>-0     [001]    12.345678: stack_id:             <stack_id 7>\n"
               "    bash-123   [000]    12.345679: stack_split:          "
@@ -599,6 +598,55 @@ class Output(Case):
             self.assertEqual(self.annotated(before + line), (before + line + four, 1))
         line = line.replace("4>", "4>\0")
         self.assertEqual(self.annotated(line), (line, 0))
+
+    FULL = ("  <idle>-0     [001]    12.345678: kernel_stack:         <stack trace >\n"
+            "=> schedule (ffffffff81000148)\n"
+            "=> first_of_mod (ffffffffc0201010)\n"
+            "=> ffffffffc0400010\n"
+            "  <idle>-0     [001]    12.345680: stack_id:             <stack_id 4>\n")
+
+    def folded(self, text, *args):
+        """--folded of a trace, and what it says on stderr."""
+        path = self.file("map", golden_map("le64"))
+        return self.run_tool(*args, "-F", "-a", "-", path, stdin=text.encode())
+
+    def test_full_stacks_of_trace_cmd(self):
+        out = self.folded(self.FULL * 3)[0]
+        self.assertEqual(out, "0xffffffffc0400010;first_of_mod;schedule 3\n0xffffffff81000180 3\n")
+        # Addresses that all have a name print as those of an id.
+        known = self.FULL.replace("=> ffffffffc0400010\n", "=> 7fffffff\n=> x (ffffffff81000100)\n")
+        out = self.folded(known, "-k", KALLSYMS)[0]
+        self.assertEqual(out, "do_exit;[FTRACE_TRAMPOLINE];first_of_mod[golden_mod];schedule 1\n"
+                         "weak_one 1\n")
+        out = self.folded(self.FULL, "-k", KALLSYMS)[0]
+        self.assertIn("0xffffffffc0400010;first_of_mod;schedule 1\n", out)
+        self.assertEqual(self.annotated(self.FULL)[0], self.FULL + " => weak_one+0x0/0x80\n")
+
+    def test_full_stacks_of_the_kernel(self):
+        head = " bash-1       [000] d.h1.     1.000004: "
+        text = (head + "<stack trace>\n => schedule\n => [FTRACE TRAMPOLINE]\n => f [mod]\n"
+                " => 0xffffffffc0400010\n" + head + "<stack_id 4>\n => weak_one\n" +
+                head + "<user stack trace>\n =>  <00007f00>\n" +
+                head + "x: <stack trace>\n => no\n" +
+                head + "<stack trace>\n => schedule+0x48/0x80\n => f+0x1/0x2 [mod]\n" +
+                head + "<stack trace>\n => a <ffffffff81000148>\n => b <ffffffff81000030>\n")
+        out, err = self.folded(text, "-k", KALLSYMS)
+        self.assertEqual(out, "0xffffffffc0400010;f[mod];[FTRACE_TRAMPOLINE];schedule 1\n"
+                         "weak_one 1\nf[mod];schedule 1\ndo_exit;schedule 1\n")
+        self.assertNotIn("cut off", err)
+        out = self.folded(text, "-g", "schedule.0x48")[0]
+        self.assertEqual(out, "f[mod];schedule 1\n")
+        path = self.file("map", golden_map("le64"))
+        out = self.run_tool("-q", "-S", "-a", "-", path, stdin=text.encode())[0]
+        self.assertEqual(sum(json.loads(out)["profiles"][0]["weights"]), 4)
+
+    def test_full_stacks_that_are_cut_off(self):
+        full = self.FULL.split("  <idle>-0     [001]    12.345680")[0]
+        for cut in range(len(full)):
+            out, err = self.folded(full[:cut])
+            whole = full[:cut].count("\n") > 1 and full[cut - 1] == "\n"
+            self.assertEqual(bool(out), whole, full[:cut])
+            self.assertEqual("1 stacks are cut off" in err, cut > full.find(" >\n") + 1 and not whole)
 
     def test_parts_stand_alone(self):
         for order in "<>":
