@@ -30,6 +30,7 @@
 #include "stackmap/stackmap.h"
 #include "stackmap/util.c"
 #include "stackmap/map.c"
+#include "stackmap/build_id.c"
 #include "stackmap/symtab.c"
 #include "stackmap/vmlinux.c"
 #include "stackmap/frame.c"

@@ -138,10 +138,14 @@ static int section_text(struct reader *r, u64 start, u32 len)
 
 static int section_build_id(struct reader *r, u64 start, u32 len)
 {
+	int ret;
+
 	if (!len || len > MAX_BUILD_ID)
 		return damaged(r, start + 4, "a build id of %u bytes", len);
-	r->map->build_id_len = len;
-	return get(r, r->map->build_id, len, "the build id");
+	ret = get(r, r->map->build_id.bytes, len, "the build id");
+	if (!ret)
+		r->map->build_id.len = len;
+	return ret;
 }
 
 static int section_release(struct reader *r, u64 start, u32 len)

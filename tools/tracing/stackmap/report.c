@@ -96,10 +96,10 @@ static void print_kernel(const struct map *m)
 	size_t i;
 
 	printf("kernel: %s", *m->release ? m->release : "unknown");
-	if (m->build_id_len)
+	if (m->build_id.len)
 		printf(", build id ");
-	for (i = 0; i < m->build_id_len; i++)
-		printf("%02x", m->build_id[i]);
+	for (i = 0; i < m->build_id.len; i++)
+		printf("%02x", m->build_id.bytes[i]);
 	putchar('\n');
 }
 

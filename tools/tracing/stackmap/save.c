@@ -98,13 +98,13 @@ static int save_build_id(const struct map *m, const char *dir)
 	FILE *f;
 	size_t i;
 
-	if (!m->build_id_len)
+	if (!m->build_id.len)
 		return 0;
 	f = create(dir, "build_id");
 	if (!f)
 		return -EIO;
-	for (i = 0; i < m->build_id_len; i++)
-		fprintf(f, "%02x", m->build_id[i]);
+	for (i = 0; i < m->build_id.len; i++)
+		fprintf(f, "%02x", m->build_id.bytes[i]);
 	fputc('\n', f);
 	return finish(f, dir, "build_id");
 }

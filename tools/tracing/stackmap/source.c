@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Decides where the symbols of a map come from, and says so. */
 
-static bool same_build(const struct map *a, const struct map *b)
-{
-	return a->build_id_len && a->build_id_len == b->build_id_len &&
-	       !memcmp(a->build_id, b->build_id, a->build_id_len);
-}
-
 /*
  * Under KASLR the addresses of another boot would name other functions. The kernel's own symbols
  * can be moved into place if it is known that the kernel is the same.
@@ -17,7 +11,7 @@ static int fit_kallsyms(struct map *m, const struct map *sibling, const struct c
 
 	if (!m->text || !t->text || m->text == t->text)
 		return 0;
-	if (!cfg->force && (!sibling || !same_build(m, sibling))) {
+	if (!cfg->force && (!sibling || !same_id(&m->build_id, &sibling->build_id))) {
 		complain("%s: kallsyms are of another boot, _text is at %#llx, not %#llx (--force)",
 			 m->name, t->text, m->text);
 		return -EINVAL;
@@ -57,18 +51,38 @@ static void load_own_kallsyms(struct map *m)
 	free(path);
 }
 
-/* A map that has no section for it may come from a "save" that found it elsewhere. */
-static void load_own_build_id(struct map *m)
+/* What "save" puts beside a kallsyms. Of the live one, the kernel knows. */
+static int check_kallsyms(const struct map *m, const char *path, const struct config *cfg)
 {
-	char *path = m->dir ? format("%s/build_id", m->dir) : NULL;
-	FILE *f = path && !m->build_id_len ? fopen(path, "re") : NULL;
+	const char *slash = strrchr(path, '/');
+	struct build_id id = {};
+	char *beside;
 
-	while (f && m->build_id_len < MAX_BUILD_ID &&
-	       fscanf(f, "%2hhx", &m->build_id[m->build_id_len]) == 1)
-		m->build_id_len++;
-	if (f)
-		fclose(f);
+	beside = format("%.*sbuild_id", slash ? (int)(slash + 1 - path) : 0, path);
+	if (!strcmp(path, "/proc/kallsyms"))
+		running_build_id(&id);
+	else
+		load_build_id(beside, &id);
+	free(beside);
+	return check_build_id(m, &id, path, cfg);
+}
+
+/* A map that has no section for it may come from a "save" that found it elsewhere. */
+static int load_own_build_id(struct map *m, const struct config *cfg)
+{
+	struct build_id id = {};
+	char *path;
+	int ret;
+
+	if (!m->dir)
+		return 0;
+	path = format("%s/build_id", m->dir);
+	load_build_id(path, &id);
+	ret = check_build_id(m, &id, path, cfg);
+	if (!m->build_id.len)
+		m->build_id = id;
 	free(path);
+	return ret;
 }
 
 static u64 text_base(const struct map *m, const struct config *cfg)
@@ -81,13 +95,16 @@ static u64 text_base(const struct map *m, const struct config *cfg)
 /* @sibling: for the older of two maps, the newer one, whose symbols may serve both. */
 static int load_symbols(struct map *m, const struct map *sibling, const struct config *cfg)
 {
-	int ret = 0;
 	size_t i;
+	int ret;
 
-	load_own_build_id(m);
-	for (i = 0; !ret && i < cfg->nr_kallsyms; i++)
-		ret = load_kallsyms(m, cfg->kallsyms[i]);
-	if (!cfg->nr_kallsyms)
+	ret = load_own_build_id(m, cfg);
+	for (i = 0; !ret && i < cfg->nr_kallsyms; i++) {
+		ret = check_kallsyms(m, cfg->kallsyms[i], cfg);
+		if (!ret)
+			ret = load_kallsyms(m, cfg->kallsyms[i]);
+	}
+	if (!ret && !cfg->nr_kallsyms)
 		load_own_kallsyms(m);
 	if (ret)
 		return ret;

@@ -64,6 +64,11 @@ struct symtab {
 	size_t		nr_bufs;
 };
 
+struct build_id {
+	size_t		len;		/* 0: unknown */
+	unsigned char	bytes[MAX_BUILD_ID];
+};
+
 struct vmlinux;
 struct frame;
 struct named;
@@ -80,8 +85,7 @@ struct map {
 	size_t		room_ips;
 	u64		split;		/* section 4: how many stacks the kernel has split */
 	u64		text;		/* section 1, 0 if there is none */
-	unsigned char	build_id[MAX_BUILD_ID];
-	size_t		build_id_len;
+	struct build_id	build_id;	/* section 2 */
 	char		release[MAX_RELEASE];
 	struct symtab	kallsyms;
 	struct symtab	elfsyms;

@@ -153,26 +153,22 @@ static int add_elf_symbols(struct symtab *t, Elf *elf)
 	return t->nr ? 0 : -ENOENT;
 }
 
-static int check_build_id(const struct vmlinux *v, const struct map *m, const char *path,
-			  bool force)
+static int check_vmlinux(const struct vmlinux *v, const struct map *m, const struct config *cfg)
 {
-	const void *id;
-	ssize_t len = dwelf_elf_gnu_build_id(v->elf, &id);
+	const char *path = cfg->vmlinux;
+	struct build_id id = {};
+	const void *bytes;
+	ssize_t len;
 
-	if (len <= 0 || !m->build_id_len) {
+	len = dwelf_elf_gnu_build_id(v->elf, &bytes);
+	if (len > 0 && len <= MAX_BUILD_ID) {
+		id.len = len;
+		memcpy(id.bytes, bytes, len);
+	}
+	if (!id.len || !m->build_id.len)
 		note("%s: no build id in the %s, so nobody knows that it fits", path,
-		     len <= 0 ? "file" : "map");
-		return 0;
-	}
-	if ((size_t)len == m->build_id_len && !memcmp(id, m->build_id, len))
-		return 0;
-	if (force) {
-		note("%s: has another build id than the kernel of %s", path, m->name);
-		return 0;
-	}
-	complain("%s: has another build id than the kernel of %s (--force to use it all the same)",
-		 path, m->name);
-	return -EINVAL;
+		     id.len ? "map" : "file");
+	return check_build_id(m, &id, path, cfg);
 }
 
 static void add_unit_range(struct vmlinux *v, Dwarf_Addr lo, Dwarf_Addr hi, Dwarf_Die *die)
@@ -384,7 +380,7 @@ static int vmlinux_load(struct map *m, const struct config *cfg, u64 text)
 	m->vmlinux = v;
 	ret = vmlinux_open_elf(v, path);
 	if (!ret)
-		ret = check_build_id(v, m, path, cfg->force);
+		ret = check_vmlinux(v, m, cfg);
 	if (!ret)
 		ret = vmlinux_load_symbols(v, m, path, text);
 	if (!ret && cfg->lines)

@@ -48,6 +48,20 @@ def golden_map(name):
 KALLSYMS = golden_path("kallsyms64")
 
 
+def live_build_id():
+    """The build id of the running kernel, None if it is not told."""
+    try:
+        with open("/sys/kernel/notes", "rb") as f:
+            notes = f.read()
+    except OSError:
+        return None
+    at = notes.find(struct.pack("=3I", 4, 20, 3) + b"GNU\0")
+    return notes[at + 16:at + 36] if at >= 0 else None
+
+
+LIVE_ID = live_build_id()
+
+
 class Case(unittest.TestCase):
     """What the cases share: a scratch directory and ways to run the tool."""
 
@@ -332,6 +346,40 @@ class Symbols(Case):
         out = self.dump(golden_map("le64"), "-k", path, "--force")
         self.assertIn("schedule+0x48/0x80", out)
         self.assertNotIn("golden_mod", out)
+
+    def test_kallsyms_of_another_kernel(self):
+        path = self.file("kallsyms", golden_text("kallsyms64"))
+        data = golden_map("le64")
+        for build_id in ["ff" * 20, "000102"]:
+            self.file("build_id", build_id + "\n")
+            out, err = self.run_tool("-k", path, "-", stdin=data, rc=1)
+            self.assertEqual(out, "")
+            self.assertIn(path + ": has another build id than the kernel of stdin", err)
+            self.assertIn("schedule+0x48", self.dump(data, "-k", path, "--force"))
+        self.file("build_id", bytes(range(20)).hex() + "\n")
+        self.assertEqual(self.dump(data, "-k", path), golden_text("text64.txt"))
+        self.file("build_id", "")
+        self.assertEqual(self.dump(data, "-k", path), golden_text("text64.txt"))
+
+    def test_directory_of_two_kernels(self):
+        self.file("stack_map_bin", golden_map("le64"))
+        self.file("kallsyms", golden_text("kallsyms64"))
+        self.file("build_id", "ff" * 20 + "\n")
+        path = self.file("map", golden_map("le64"))
+        for args in [[self.dir], ["-k", KALLSYMS, self.dir], ["--diff", self.dir, path]]:
+            out, err = self.run_tool(*args, rc=1)
+            self.assertEqual(out, "")
+        out, err = self.run_tool(self.dir, rc=1)
+        self.assertIn("build_id: has another build id than the kernel of", err)
+        self.assertEqual(self.run_tool("-f", self.dir)[0], golden_text("text64.txt"))
+        self.file("build_id", bytes(range(20)).hex() + "\n")
+        self.assertEqual(self.run_tool(self.dir)[0], golden_text("text64.txt"))
+
+    def test_proc_kallsyms_of_another_kernel(self):
+        if not LIVE_ID:
+            self.skipTest("no build id in /sys/kernel/notes")
+        err = self.run_tool("-k", "/proc/kallsyms", "-", stdin=golden_map("le64"), rc=1)[1]
+        self.assertIn("/proc/kallsyms: has another build id than the kernel of stdin", err)
 
     def test_source_is_said(self):
         err = self.run_tool("-k", KALLSYMS, "-", stdin=golden_map("le64"))[1]

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The build id tells one kernel from another, even if both have _text at the same address. */
+
+static bool same_id(const struct build_id *a, const struct build_id *b)
+{
+	return a->len && a->len == b->len && !memcmp(a->bytes, b->bytes, a->len);
+}
+
+/* What "save" has written. */
+static void read_build_id(FILE *f, struct build_id *id)
+{
+	while (id->len < MAX_BUILD_ID && fscanf(f, "%2hhx", &id->bytes[id->len]) == 1)
+		id->len++;
+}
+
+static void load_build_id(const char *path, struct build_id *id)
+{
+	FILE *f = fopen(path, "re");
+
+	if (!f)
+		return;
+	read_build_id(f, id);
+	fclose(f);
+}
+
+static u64 align4(u64 n)
+{
+	return (n + 3) & ~3ULL;
+}
+
+#define NOTE_BUILD_ID	3	/* NT_GNU_BUILD_ID */
+
+/* ELF notes: the sizes of a name and of its value, a type, then both, padded to 4 bytes. */
+static void build_id_of_notes(const char *p, size_t len, struct build_id *id)
+{
+	const char *end = p + len;
+	u64 name, value;
+	u32 head[3];
+
+	while ((size_t)(end - p) >= sizeof(head)) {
+		memcpy(head, p, sizeof(head));
+		p += sizeof(head);
+		name = align4(head[0]);
+		value = align4(head[1]);
+		if (name + value > (u64)(end - p))
+			return;
+		if (head[2] == NOTE_BUILD_ID && head[0] == 4 && !memcmp(p, "GNU", 4) &&
+		    head[1] <= MAX_BUILD_ID) {
+			id->len = head[1];
+			memcpy(id->bytes, p + name, id->len);
+			return;
+		}
+		p += name + value;
+	}
+}
+
+static void running_build_id(struct build_id *id)
+{
+	static const char path[] = "/sys/kernel/notes";
+	char *buf;
+	size_t len;
+
+	if (access(path, R_OK))
+		return;
+	buf = slurp_file(path, &len);
+	if (buf)
+		build_id_of_notes(buf, len, id);
+	free(buf);
+}
+
+/* Only a difference is an error: not every kernel and not every file has a build id. */
+static int check_build_id(const struct map *m, const struct build_id *id, const char *path,
+			  const struct config *cfg)
+{
+	if (!id->len || !m->build_id.len || same_id(id, &m->build_id))
+		return 0;
+	if (cfg->force) {
+		note("%s: has another build id than the kernel of %s", path, m->name);
+		return 0;
+	}
+	complain("%s: has another build id than the kernel of %s (--force to use it all the same)",
+		 path, m->name);
+	return -EINVAL;
+}
