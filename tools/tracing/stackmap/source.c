@@ -37,6 +37,26 @@ static int load_kallsyms(struct map *m, const char *path)
 	return ret;
 }
 
+static void drop_kallsyms(struct map *m)
+{
+	symtab_free(&m->kallsyms);
+	m->kallsyms = (struct symtab) {};
+}
+
+/* For a copy of stack_map_bin alone: the running kernel may be the one that wrote it. */
+static void load_running_kallsyms(struct map *m)
+{
+	struct build_id id = {};
+
+	running_build_id(&id);
+	if (!m->text || !same_id(&m->build_id, &id))
+		return;
+	if (symtab_load(&m->kallsyms, "/proc/kallsyms") || m->kallsyms.text != m->text)
+		drop_kallsyms(m);
+	else
+		add_source(m, "kallsyms", "/proc/kallsyms");
+}
+
 /* Nobody asked for these by name: without them there are still addresses. */
 static void load_own_kallsyms(struct map *m)
 {
@@ -46,8 +66,10 @@ static void load_own_kallsyms(struct map *m)
 		path = copy_string("/proc/kallsyms");
 	else if (m->dir)
 		path = format("%s/kallsyms", m->dir);
-	if (path && !access(path, R_OK) && load_kallsyms(m, path))
-		m->kallsyms.nr = 0;
+	if (!path || access(path, R_OK))
+		load_running_kallsyms(m);
+	else if (load_kallsyms(m, path))
+		drop_kallsyms(m);
 	free(path);
 }
 
@@ -92,6 +114,9 @@ static u64 text_base(const struct map *m, const struct config *cfg)
 	return m->text ? m->text : m->kallsyms.text;
 }
 
+static const char no_symbols[] =
+	"none, raw addresses; give the kallsyms (-k) or the vmlinux (-v) of the map's kernel";
+
 /* @sibling: for the older of two maps, the newer one, whose symbols may serve both. */
 static int load_symbols(struct map *m, const struct map *sibling, const struct config *cfg)
 {
@@ -117,6 +142,6 @@ static int load_symbols(struct map *m, const struct map *sibling, const struct c
 			add_source(m, "vmlinux", cfg->vmlinux);
 	}
 	if (!m->source)
-		m->source = copy_string("none, raw addresses");
+		m->source = copy_string(no_symbols);
 	return ret;
 }

@@ -62,6 +62,12 @@ def live_build_id():
 LIVE_ID = live_build_id()
 
 
+def live_text():
+    """The address of _text in the running kernel, 0 if it is hidden."""
+    with open("/proc/kallsyms", encoding="latin-1") as f:
+        return next((int(line[:16].split()[0], 16) for line in f if line.endswith(" _text\n")), 0)
+
+
 class Case(unittest.TestCase):
     """What the cases share: a scratch directory and ways to run the tool."""
 
@@ -380,6 +386,23 @@ class Symbols(Case):
             self.skipTest("no build id in /sys/kernel/notes")
         err = self.run_tool("-k", "/proc/kallsyms", "-", stdin=golden_map("le64"), rc=1)[1]
         self.assertIn("/proc/kallsyms: has another build id than the kernel of stdin", err)
+
+    def test_map_of_the_running_kernel(self):
+        text = live_text()
+        if not LIVE_ID or not text:
+            self.skipTest("the running kernel does not tell its build id, or hides its addresses")
+        hint = "give the kallsyms (-k) or the vmlinux (-v) of the map's kernel"
+        for build_id, base, live in [(LIVE_ID, text, True), (LIVE_ID, text + 4096, False),
+                                     (bytes(20), text, False), (LIVE_ID, None, False),
+                                     (None, text, False)]:
+            sections = [(mkmap.BUILD_ID, build_id)] if build_id else []
+            sections += [(mkmap.TEXT, struct.pack("=Q", base))] if base else []
+            path = self.file("map", mkmap.make([(1, 1, [text])], sections))
+            trace = b" bash-1   [000]   12.345678: stack_id:     <stack_id 1>\n"
+            out, err = self.run_tool("-a", "-", path, stdin=trace)
+            self.assertEqual(f"=> 0x{text:x}" not in out, live, out)
+            self.assertEqual("symbols: kallsyms /proc/kallsyms" in err, live, err)
+            self.assertEqual(hint in err, not live, err)
 
     def test_source_is_said(self):
         err = self.run_tool("-k", KALLSYMS, "-", stdin=golden_map("le64"))[1]
