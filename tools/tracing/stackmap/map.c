@@ -56,27 +56,51 @@ static int get_longs(struct reader *r, u64 *longs, size_t nr, const char *what)
 	return ret;
 }
 
+/* The second one is of another series of patches for the kernel: the same, but without sections. */
+static const struct map_format {
+	u32	magic;
+	u32	version;
+	u32	max_sections;
+} formats[] = {
+	{ 0x464D5342, 2, MAX_SECTIONS },
+	{ 0x46534D42, 1, 0 },
+};
+
+static const struct map_format *find_format(struct reader *r, u32 magic)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(formats); i++) {
+		r->swap = magic == bswap_32(formats[i].magic);
+		if (r->swap || magic == formats[i].magic)
+			return &formats[i];
+	}
+	return NULL;
+}
+
 static int read_header(struct reader *r, u32 *nr_stacks, u32 *nr_sections)
 {
+	const struct map_format *fmt;
 	u32 head[3], magic;
 	int ret;
 
 	ret = get_words(r, &magic, 1, "the header");
 	if (ret)
 		return ret;
-	r->swap = magic == bswap_32(MAP_MAGIC);
-	if (magic != MAP_MAGIC && !r->swap)
+	fmt = find_format(r, magic);
+	if (!fmt)
 		return damaged(r, 0, "bad magic %#x, this is no stack_map_bin", magic);
 
 	ret = get_words(r, head, ARRAY_SIZE(head), "the header");
 	if (ret)
 		return ret;
-	if (head[0] != MAP_VERSION)
-		return damaged(r, 4, "version %u, only %u is known", head[0], MAP_VERSION);
+	if (head[0] != fmt->version)
+		return damaged(r, 4, "version %u, only %u is known", head[0], fmt->version);
 	if (head[1] > MAX_STACKS)
 		return damaged(r, 8, "%u stacks, a map holds at most %u", head[1], MAX_STACKS);
-	if (head[2] > MAX_SECTIONS)
-		return damaged(r, 12, "%u sections, at most %u make sense", head[2], MAX_SECTIONS);
+	if (head[2] > fmt->max_sections)
+		return damaged(r, 12, "%u sections, at most %u make sense", head[2],
+			       fmt->max_sections);
 	*nr_stacks = head[1];
 	*nr_sections = head[2];
 	return 0;

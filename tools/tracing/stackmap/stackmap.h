@@ -16,10 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MAP_MAGIC	0x464D5342
-#define MAP_VERSION	2
-
-/* Limits of version 2. Larger counts are damage, and are not worth the memory they ask for. */
+/* Limits of a map. Larger counts are damage, and are not worth the memory they ask for. */
 #define MAX_STACKS	0x80000		/* what the slot part of an id can tell apart */
 #define MAX_DEPTH	1024		/* what ftrace records at most */
 #define MAX_SECTIONS	1024

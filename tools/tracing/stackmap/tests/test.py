@@ -177,6 +177,17 @@ class Damage(Case):
         self.refuse(mkmap.make([], version=3), 4, "version 3")
         self.refuse(mkmap.make([], version=1), 4, "version 1")
 
+    def test_magic_of_the_other_series(self):
+        stacks = mkmap.golden_stacks(TEXT, 0xFFFFFFFFC0201000)
+        for order in "<>":
+            data = mkmap.make(stacks, order=order, version=1, magic=mkmap.OTHER_MAGIC)
+            self.assertEqual(self.dump(data, "-k", KALLSYMS), golden_text("text64.txt"))
+            self.refuse(data[:-1], len(data) - 1, "truncated")
+            self.refuse(data + bytes(1), len(data), "more bytes")
+        self.refuse(mkmap.make([], version=2, magic=mkmap.OTHER_MAGIC), 4, "version 2")
+        data = mkmap.make([], [(mkmap.RELEASE, b"7")], version=1, magic=mkmap.OTHER_MAGIC)
+        self.refuse(data, 12, "1 sections, at most 0")
+
     def test_counts(self):
         for nr in [0x80001, 0xFFFFFFFF]:
             head = struct.pack("<4I", mkmap.MAGIC, 2, nr, 0)
