@@ -78,6 +78,7 @@ static const char help_text[] =
 "  -g, --grep REGEX       stacks with a frame that matches the extended regular expression\n"
 "Other:\n"
 "  -q, --quiet            no notes on stderr\n"
+"  -V, --version          print the version\n"
 "  -h, --help             this text\n"
 "\n"
 "Examples:\n"
@@ -92,6 +93,8 @@ static const char help_text[] =
 "Exit status: 0 if all went well, 1 on bad input or a failure, 2 on wrong usage.\n";
 
 enum { EXIT_USAGE = 2 };
+
+#define VERSION	"1.0"
 
 static _Noreturn void usage(const char *why, const char *arg)
 {
@@ -162,9 +165,9 @@ static void set_mode(enum mode *mode, enum mode new)
 	*mode = new;
 }
 
-static void print_help(void)
+static _Noreturn void print_and_exit(const char *text)
 {
-	fputs(help_text, stdout);
+	fputs(text, stdout);
 	exit(fflush(stdout) ? 1 : 0);
 }
 
@@ -227,8 +230,9 @@ static void set_option(int opt, struct config *cfg, enum mode *mode)
 		quiet = true;
 		break;
 	case 'h':
-		print_help();
-		break;
+		print_and_exit(help_text);
+	case 'V':
+		print_and_exit("stackmap_dump " VERSION "\n");
 	default:
 		/* getopt_long() has said what is wrong. */
 		exit(EXIT_USAGE);
@@ -256,10 +260,11 @@ static enum mode parse_options(int argc, char **argv, struct config *cfg)
 		{ "min-ref",	required_argument, NULL, 'm' },
 		{ "grep",	required_argument, NULL, 'g' },
 		{ "quiet",	no_argument,	   NULL, 'q' },
+		{ "version",	no_argument,	   NULL, 'V' },
 		{ "help",	no_argument,	   NULL, 'h' },
 		{}
 	};
-	static const char letters[] = "i:pk:v:lb:fFjSa:d:so:t:m:g:qh";
+	static const char letters[] = "i:pk:v:lb:fFjSa:d:so:t:m:g:qVh";
 	enum mode mode = MODE_TEXT;
 	int opt;
 
@@ -355,8 +360,11 @@ static int run(int argc, char **argv, enum mode mode, const struct config *cfg)
 	char *live = NULL;
 	int ret;
 
-	if (argc == 2 && !strcmp(argv[0], "save"))
+	if (argc && !strcmp(argv[0], "save")) {
+		if (argc != 2)
+			usage("save needs one directory", NULL);
 		return save(argv[1], cfg->instance) ? 1 : 0;
+	}
 	if (argc > 1 || (argc && cfg->instance))
 		usage("one input at a time", argv[argc - 1]);
 	if (cfg->trace && argc && !strcmp(cfg->trace, "-") && !strcmp(argv[0], "-"))

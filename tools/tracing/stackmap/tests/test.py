@@ -791,12 +791,17 @@ class Usage(Case):
         for option in re.findall(r"--[a-z][a-z-]+", out):
             self.assertIn(option, text)
 
+    def test_version(self):
+        for option in ["--version", "-V"]:
+            self.assertRegex(self.run_tool(option)[0], r"^stackmap_dump \d+\.\d+\n$")
+
     def test_wrong_usage(self):
         for args in [["--nosuch"], ["--top", "x", "-"], ["--top", "-1", "-"], ["--top"],
                      ["--sort", "name", "-"], ["--grep", "(", "-"], ["-F", "-j", "-"],
                      ["a", "b"], ["--lines", "-"], ["-i", "../x"], ["-i", "x", "file"],
                      ["--min-ref", "4294967296", "-"], ["--text-base", "zz", "-"],
-                     ["--annotate", "-", "-"], ["-j", "-a", "x", "-"]]:
+                     ["--annotate", "-", "-"], ["-j", "-a", "x", "-"],
+                     ["save"], ["save", "a", "b"], ["-i", "x", "save"]]:
             out, err = self.run_tool(*args, rc=2)
             self.assertEqual(out, "")
             self.assertTrue(err)
