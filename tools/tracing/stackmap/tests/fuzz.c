@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * libFuzzer's entry to stackmap_dump. The first byte of an input says what the rest is: a map, a
- * kallsyms, or a trace to annotate. Whatever is read is printed in all forms, to nowhere.
+ * kallsyms, a trace, or a build id. Whatever is read goes through all that uses it, the output to
+ * nowhere.
  *
  *	clang -g -O1 -fsanitize=fuzzer,address,undefined -o fuzzer fuzz.c
  */
@@ -30,15 +31,23 @@ static void fixed_map(struct map *m)
 	m->nr_ips = ARRAY_SIZE(ips);
 	m->stacks = check_mem(calloc(2, sizeof(*m->stacks)));
 	m->stacks[0] = (struct stack) { .id = 7, .nr = 4, .ref = 100 };
-	m->stacks[1] = (struct stack) { .id = 8, .nr = 2, .ref = 1, .first = 4 };
+	m->stacks[1] = (struct stack) { .id = 4, .nr = 2, .ref = 1, .first = 4 };
 	m->nr_stacks = 2;
+}
+
+static FILE *open_bytes(const void *data, size_t size)
+{
+	return check_mem(fmemopen((void *)data, size, "r"));
 }
 
 static void print_all(struct map *m)
 {
+	struct map fixed = { .name = copy_string("fixed"), .source = copy_string("fuzz") };
 	struct config cfg = {};
 
-	m->source = copy_string("fuzz");
+	fixed_map(&fixed);
+	print_diff(m, &fixed, &cfg);
+	map_free(&fixed);
 	print_diff(m, m, &cfg);
 	print_summary(m);
 	select_stacks(m, &cfg);
@@ -47,6 +56,7 @@ static void print_all(struct map *m)
 	print_json(m, &cfg);
 }
 
+/* A frame holds one number, of the one table of names that a run of the tool has. */
 static void print_names(struct map *m)
 {
 	struct config cfg = {};
@@ -56,52 +66,88 @@ static void print_names(struct map *m)
 	print_speedscope(m, &cfg);
 }
 
+/* Annotates, then counts: that changes @m. */
+static void print_trace(struct map *m, const void *trace, size_t size)
+{
+	struct config cfg = { .trace = "trace" };
+	FILE *f = open_bytes(trace, size);
+
+	sort_stacks(m, SORT_ID);
+	annotate_lines(m, f, &cfg);
+	rewind(f);
+	count_stacks(m, f, &cfg);
+	fclose(f);
+	select_stacks(m, &cfg);
+	print_folded(m, &cfg);
+	print_names(m);
+}
+
+static const char fixed_trace[] =
+	"     bash-1       [000]    12.345678: stack_id:             <stack_id 7>\n"
+	"     bash-1       [000] d..2.   12.345678: <stack_split 7 @ffffffff81000148 4>\n"
+	"     bash-1       [000]    12.345678: kernel_stack:         <stack trace >\n"
+	"=> _text (ffffffff81000000)\n"
+	"=> last (ffffffff81000110)\n"
+	"     bash-1       [000] d..2.   12.345678: <stack trace>\n"
+	" => schedule+0x48/0xc0 [mod]\n";
+
 static void fuzz_map(const uint8_t *data, size_t size)
 {
-	struct map m = { .name = copy_string("map") };
-	FILE *f = check_mem(fmemopen((void *)data, size, "r"));
+	struct map m = { .name = copy_string("map"), .source = copy_string("fuzz") };
+	FILE *f = open_bytes(data, size);
 
 	read_map(&m, f);
 	fclose(f);
 	print_all(&m);
 	print_names(&m);
+	print_trace(&m, fixed_trace, strlen(fixed_trace));
 	map_free(&m);
 }
 
 static void fuzz_kallsyms(const uint8_t *data, size_t size)
 {
-	struct map m = { .name = copy_string("map") };
+	struct map m = { .name = copy_string("map"), .source = copy_string("fuzz") };
 	char *buf = check_mem(malloc(size + 1));
 
 	memcpy(buf, data, size);
 	buf[size] = '\0';
 	fixed_map(&m);
 	parse_kallsyms(&m.kallsyms, "kallsyms", buf, size);
+	all_zero(&m.kallsyms);
 	symtab_finish(&m.kallsyms);
 	print_all(&m);
 	print_names(&m);
+	print_trace(&m, fixed_trace, strlen(fixed_trace));
 	symtab_shift(&m.kallsyms, 0x1000);
 	map_free(&m);
 	free(buf);
 }
 
-static void fuzz_trace(const uint8_t *data, size_t size, bool count)
+static void fuzz_trace(const uint8_t *data, size_t size)
 {
-	struct map m = { .name = copy_string("map"), .source = copy_string("fuzz") };
-	FILE *f = check_mem(fmemopen((void *)data, size, "r"));
-	struct config cfg = { .trace = "trace" };
+	struct map m = { .name = copy_string("map") };
+	char syms[] = "ffffffff81000000 T _text\nffffffff81000100 T last\n";
 
 	fixed_map(&m);
-	if (count) {
-		count_stacks(&m, f, &cfg);
-		select_stacks(&m, &cfg);
-		print_folded(&m, &cfg);
-		print_names(&m);
-	} else {
-		annotate_lines(&m, f, &cfg);
-	}
-	fclose(f);
+	if (data[0] & 1)
+		parse_kallsyms(&m.kallsyms, "kallsyms", syms, strlen(syms));
+	symtab_finish(&m.kallsyms);
+	print_trace(&m, data, size);
 	map_free(&m);
+}
+
+static void fuzz_build_id(const uint8_t *data, size_t size)
+{
+	struct build_id saved = {}, running = {};
+	FILE *f = open_bytes(data, size);
+	struct config cfg = {};
+	struct map m = {};
+
+	read_build_id(f, &saved);
+	fclose(f);
+	build_id_of_notes((const char *)data, size, &running);
+	m.build_id = saved;
+	check_build_id(&m, &running, "notes", &cfg);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -116,8 +162,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		fuzz_kallsyms(data + 1, size - 1);
 		break;
 	case 'T':
-		fuzz_trace(data + 1, size - 1, false);
-		fuzz_trace(data + 1, size - 1, true);
+		fuzz_trace(data + 1, size - 1);
+		break;
+	case 'B':
+		fuzz_build_id(data + 1, size - 1);
 		break;
 	default:
 		break;
