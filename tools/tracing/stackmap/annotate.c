@@ -22,7 +22,7 @@ static void note_missing(size_t nr, const struct map *m, const struct config *cf
 static void note_more(size_t nr, const struct config *cfg)
 {
 	if (nr)
-		note("%s: %zu stacks have more than %u parts, which trace-cmd does not print",
+		note("%s: %zu stacks are not resolved: trace-cmd prints only %u of their parts",
 		     cfg->trace, nr, PRINTED_PARTS);
 }
 

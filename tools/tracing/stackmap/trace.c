@@ -137,6 +137,8 @@ static char *skip_context(char *line, const char *end)
 {
 	char *p = line + strspn(line, " ");
 
+	if (end - p < COMM_LEN)
+		return NULL;
 	for (p += COMM_LEN; p + 1 < end; p++) {
 		if (p[0] == ':' && p[1] == ' ' && is_timestamp(p))
 			return p + 2;
