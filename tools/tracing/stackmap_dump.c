@@ -51,46 +51,46 @@ static const char help_text[] =
 "Usage: stackmap_dump [OPTIONS] [FILE | DIR | -]\n"
 "       stackmap_dump [-i NAME] save DIR\n"
 "\n"
-"Shows the stacks of an ftrace stack map: of a copy of stack_map_bin, of what \"save\" put\n"
-"into DIR, of stdin (-), or else of the running kernel.\n"
+"Print the stacks of an ftrace stack map. The map is a copy of stack_map_bin (FILE), a\n"
+"directory that \"save\" made (DIR), stdin (-), or that of the running kernel.\n"
 "\n"
 "Input:\n"
-"  -i, --instance NAME    the map of a trace instance, not of the top level\n"
-"  -p, --partial          of damaged input, show what was whole\n"
+"  -i, --instance NAME    read the map of this trace instance\n"
+"  -p, --partial          print the good stacks of a damaged map\n"
 "Symbols:\n"
 "  -k, --kallsyms FILE    a copy of the target's /proc/kallsyms or last_boot_info (repeatable)\n"
-"  -v, --vmlinux FILE     the target's vmlinux, for what kallsyms does not have\n"
-"  -l, --lines            source lines and inlined callers, from the vmlinux\n"
-"  -b, --text-base ADDR   address of _text on the target, where the map does not tell\n"
-"  -f, --force            use symbols of another build or another boot\n"
-"Output (the text of stack_map is the default):\n"
+"  -v, --vmlinux FILE     the target's vmlinux, for addresses that are not in kallsyms\n"
+"  -l, --lines            print source lines and inlined callers, from the vmlinux\n"
+"  -b, --text-base ADDR   address of _text on the target, if the map does not have it\n"
+"  -f, --force            accept symbols of another kernel or another boot\n"
+"Output (default: the text of stack_map):\n"
 "  -F, --folded           root;...;leaf count, for flame graphs\n"
-"  -j, --json             an array with an object for each stack\n"
+"  -j, --json             an array with one object for each stack\n"
 "  -S, --speedscope       a profile for speedscope\n"
-"  -a, --annotate TRACE   the text of a trace with the frames under each stack id (- is stdin);\n"
-"                         with -F or -S, the stacks of the trace in that form\n"
-"  -d, --diff OLD         what is new, gone, or moved since OLD (a file or a directory)\n"
-"  -s, --summary          counts, depths, and the share of the most frequent stacks\n"
+"  -a, --annotate TRACE   print a trace with the frames below each stack id (- is stdin);\n"
+"                         with -F or -S, print the stacks of the trace in that form\n"
+"  -d, --diff OLD         print what changed since OLD (a file or a directory)\n"
+"  -s, --summary          print counts, depths, and the share of the most frequent stacks\n"
 "Selection:\n"
-"  -o, --sort KEY         ref (most frequent first, the default), depth or id\n"
-"  -t, --top N            the first N stacks\n"
-"  -m, --min-ref N        stacks that were seen N times or more\n"
-"  -g, --grep REGEX       stacks with a frame that matches the extended regular expression\n"
+"  -o, --sort KEY         sort by ref (the default, most frequent first), depth or id\n"
+"  -t, --top N            print the first N stacks only\n"
+"  -m, --min-ref N        print stacks that were seen at least N times\n"
+"  -g, --grep REGEX       print stacks with a frame that matches the extended regex\n"
 "Other:\n"
-"  -q, --quiet            no notes on stderr\n"
+"  -q, --quiet            print no notes on stderr\n"
 "  -V, --version          print the version\n"
-"  -h, --help             this text\n"
+"  -h, --help             print this text\n"
 "\n"
 "Examples:\n"
-"  stackmap_dump --top 3                          the most frequent stacks of the running kernel\n"
-"  stackmap_dump save /tmp/map                    everything to take along, and elsewhere\n"
-"  stackmap_dump --grep 'mutex|rwsem' /tmp/map    the stacks that wait for such locks\n"
+"  stackmap_dump --top 3                          the most frequent stacks of this kernel\n"
+"  stackmap_dump save /tmp/map                    copy all that another machine needs\n"
+"  stackmap_dump --grep 'mutex|rwsem' /tmp/map    stacks that wait for a lock\n"
 "  stackmap_dump --annotate /tmp/map/trace /tmp/map\n"
-"  trace-cmd report | stackmap_dump --annotate -\n"
+"  trace-cmd report | stackmap_dump --annotate - map.bin\n"
 "  stackmap_dump --folded /tmp/map | flamegraph.pl > map.svg\n"
 "  stackmap_dump --vmlinux vmlinux --lines map.bin\n"
 "\n"
-"Exit status: 0 if all went well, 1 on bad input or a failure, 2 on wrong usage.\n";
+"Exit status: 0 on success, 1 on bad input or failure, 2 on wrong usage.\n";
 
 enum { EXIT_USAGE = 2 };
 
@@ -110,7 +110,7 @@ static u64 parse_number(const char *s, u64 max, int base)
 	errno = 0;
 	n = strtoull(s, &end, base);
 	if (!isxdigit((unsigned char)*s) || *end || errno || n > max)
-		usage("not a number that makes sense", s);
+		usage("not a valid number", s);
 	return n;
 }
 
@@ -282,7 +282,7 @@ static int show(struct map *m, struct map *old, enum mode mode, const struct con
 	int ret = 0;
 
 	if (m->split && !cfg->trace && mode != MODE_SUMMARY)
-		note("%llu stacks are split by interrupts; parts stand alone (see --annotate)",
+		note("interrupts split %llu stacks, the parts are separate (see --annotate)",
 		     m->split);
 	switch (mode) {
 	case MODE_ANNOTATE:

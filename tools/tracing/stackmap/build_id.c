@@ -78,7 +78,7 @@ static int check_build_id(const struct map *m, const struct build_id *id, const 
 		note("%s: has another build id than the kernel of %s", path, m->name);
 		return 0;
 	}
-	complain("%s: has another build id than the kernel of %s (--force to use it all the same)",
+	complain("%s: has another build id than the kernel of %s (--force to ignore)",
 		 path, m->name);
 	return -EINVAL;
 }

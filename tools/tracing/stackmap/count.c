@@ -161,7 +161,7 @@ static void count_stacks(struct map *m, FILE *f, const struct config *cfg)
 	note_missing(c.nr_missing, m, cfg);
 	note_more(c.nr_more, cfg);
 	if (c.nr_cut)
-		note("%s: %zu stacks are cut off, they are left out", cfg->trace, c.nr_cut);
+		note("%s: left out %zu stacks that are cut off", cfg->trace, c.nr_cut);
 	free(m->stacks);
 	m->stacks = c.whole.stacks;
 	m->nr_stacks = c.whole.nr_stacks;

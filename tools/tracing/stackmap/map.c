@@ -99,7 +99,7 @@ static int read_header(struct reader *r, u32 *nr_stacks, u32 *nr_sections)
 	if (head[1] > MAX_STACKS)
 		return damaged(r, 8, "%u stacks, a map holds at most %u", head[1], MAX_STACKS);
 	if (head[2] > fmt->max_sections)
-		return damaged(r, 12, "%u sections, at most %u make sense", head[2],
+		return damaged(r, 12, "%u sections, a map has at most %u", head[2],
 			       fmt->max_sections);
 	*nr_stacks = head[1];
 	*nr_sections = head[2];

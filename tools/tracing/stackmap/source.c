@@ -12,7 +12,7 @@ static int fit_kallsyms(struct map *m, const struct map *sibling, const struct c
 	if (!m->text || !t->text || m->text == t->text)
 		return 0;
 	if (!cfg->force && (!sibling || !same_id(&m->build_id, &sibling->build_id))) {
-		complain("%s: kallsyms are of another boot, _text is at %#llx, not %#llx (--force)",
+		complain("%s: kallsyms of another boot: _text is at %#llx, not %#llx (--force)",
 			 m->name, t->text, m->text);
 		return -EINVAL;
 	}

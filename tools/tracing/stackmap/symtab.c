@@ -298,7 +298,7 @@ static int symtab_load(struct symtab *t, const char *path)
 	if (parse_kallsyms(t, path, buf, len))
 		return -EINVAL;
 	if (all_zero(t)) {
-		complain("%s: every address is 0: kptr_restrict hides them, read it as root",
+		complain("%s: kptr_restrict hides all addresses, read it as root",
 			 path);
 		return -EPERM;
 	}

@@ -166,7 +166,7 @@ static int check_vmlinux(const struct vmlinux *v, const struct map *m, const str
 		memcpy(id.bytes, bytes, len);
 	}
 	if (!id.len || !m->build_id.len)
-		note("%s: no build id in the %s, so nobody knows that it fits", path,
+		note("%s: no build id in the %s, cannot check that it fits", path,
 		     id.len ? "map" : "file");
 	return check_build_id(m, &id, path, cfg);
 }
@@ -365,7 +365,7 @@ static int vmlinux_load_symbols(struct vmlinux *v, struct map *m, const char *pa
 	if (text && m->elfsyms.text)
 		v->delta = text - m->elfsyms.text;
 	else
-		note("%s: address of _text unknown, KASLR is not undone (--text-base ADDR)", path);
+		note("%s: address of _text unknown, cannot undo KASLR (--text-base ADDR)", path);
 	symtab_shift(&m->elfsyms, v->delta);
 	return 0;
 }
@@ -401,7 +401,7 @@ static char *vmlinux_lines(const struct vmlinux *v, u64 addr)
 
 static int vmlinux_load(struct map *m, const struct config *cfg, u64 text)
 {
-	complain("%s: built without elfutils (libdw), --vmlinux is not there", cfg->vmlinux);
+	complain("%s: built without elfutils (libdw), cannot use --vmlinux", cfg->vmlinux);
 	return -EOPNOTSUPP;
 }
 
