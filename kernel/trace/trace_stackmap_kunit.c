@@ -879,6 +879,7 @@ static const struct test_race stackmap_races[] = {
 	{ "every slot is fought for", 700, 200, 3 },
 	{ "the map fills up", 5000, 20, 3, .fill = true },
 	{ "interrupted hits", 8, 1, 0 },
+	{ "interrupted evictions", 900, 1, 0 },
 	{ "split stacks", 700, 100, 3, true },
 	{ "split stacks fill the map", 5000, 20, 3, true, .fill = true },
 	{ "the map grows", 12000, 6, 600, .bits = STACKMAP_BITS_DEFAULT },
