@@ -425,13 +425,16 @@ static int stackmap_grow(struct ftrace_stackmap *map, u32 tail)
 {
 	u32 room = max(STACKMAP_HEADROOM, tail / 4);
 	u32 units = min(tail + 2 * room, map->arena_limit);
+	u32 low_water = U32_MAX;
 	int ret = 0;
 
 	while (!ret && map->arena_units < units)
 		ret = stackmap_add_page(map);
 
-	WRITE_ONCE(map->low_water, map->arena_units < map->arena_limit ?
-		   min(tail + room, map->arena_units) : U32_MAX);
+	/* After a failure, the next insert asks again. */
+	if (map->arena_units < map->arena_limit)
+		low_water = ret ? tail : tail + room;
+	WRITE_ONCE(map->low_water, low_water);
 	return ret;
 }
 

@@ -17,6 +17,7 @@
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
 #include <linux/preempt.h>
+#include <linux/vmalloc.h>
 
 #include "trace_output.h"
 #include "trace_stackmap.h"
@@ -521,6 +522,34 @@ static void stackmap_grows(struct kunit *test)
 		test_fill(ips, no, TEST_MAX_DEPTH);
 		KUNIT_EXPECT_EQ(test, test_get_id(map, ips, TEST_MAX_DEPTH), id[no]);
 	}
+}
+
+/* A map that gets no memory goes on as it is, and asks again a second later. */
+static void stackmap_growth_fails(struct kunit *test)
+{
+	struct ftrace_stackmap *map = test_alloc(test, STACKMAP_BITS_MIN + 2, false);
+	unsigned long *ips = kunit_kcalloc(test, TEST_MAX_DEPTH, sizeof(*ips), GFP_KERNEL);
+	unsigned long size = map->area->size;
+	u32 units = map->arena_units;
+	unsigned int no;
+
+	KUNIT_ASSERT_NOT_NULL(test, ips);
+	/* The next page is out of range, but for the guard page. */
+	map->area->size = PAGE_ALIGN(array_size(units, STACKMAP_UNIT)) + PAGE_SIZE;
+	for (no = 0; atomic_read(&map->tail) < units * 2 / 3; no++) {
+		test_fill(ips, no, TEST_MAX_DEPTH);
+		KUNIT_ASSERT_GE(test, test_get_id(map, ips, TEST_MAX_DEPTH), 0);
+	}
+	test_wait_for_growth(map);
+	map->area->size = size;
+	KUNIT_ASSERT_EQ(test, map->arena_units, units);
+	KUNIT_EXPECT_EQ(test, map->backoff, HZ);
+
+	test_fill(ips, no, TEST_MAX_DEPTH);
+	KUNIT_EXPECT_GE(test, test_get_id(map, ips, TEST_MAX_DEPTH), 0);
+	test_wait_for_growth(map);
+	KUNIT_EXPECT_GT(test, map->arena_units, units);
+	KUNIT_EXPECT_EQ(test, map->backoff, 0);
 }
 
 /* Hits, and a map that has all its memory, start no work. */
@@ -1519,6 +1548,17 @@ static void stackmap_store_fails(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&map->tail), nr);
 	KUNIT_EXPECT_EQ(test, test_successes(map), 2);
 	KUNIT_EXPECT_EQ(test, test_refs(map), 4);
+
+	/* Other contexts take the space after the look-up. */
+	map->max_entries = 3;
+	test_fill(ips, 8, test_depth(8));
+	KUNIT_ASSERT_EQ(test, ftrace_stackmap_find(map, ips, test_depth(8), parts), 0);
+	nr = map->arena_units;
+	map->arena_units = atomic_read(&map->tail) + 1;
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_store(map, parts, 1), STACKMAP_DROP_ARENA);
+	KUNIT_EXPECT_EQ(test, atomic_read(&map->entries), 2);
+	map->arena_units = nr;
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_store(map, parts, 1), 0);
 }
 
 static void stackmap_recording_off(struct kunit *test)
@@ -1597,6 +1637,7 @@ static struct kunit_case stackmap_test_cases[] = {
 	KUNIT_CASE(stackmap_full_table),
 	KUNIT_CASE(stackmap_full_arena),
 	KUNIT_CASE(stackmap_grows),
+	KUNIT_CASE(stackmap_growth_fails),
 	KUNIT_CASE(stackmap_idle),
 	KUNIT_CASE(stackmap_frees_pages),
 	KUNIT_CASE(stackmap_ref_eviction),
