@@ -21,18 +21,12 @@
 /* The arena has room for the stacks of a full map if they are this deep on average. */
 #define STACKMAP_MEAN_DEPTH	24
 
-/* Arena space that is kept ahead of the inserts, in units: half of the smallest map. */
+/* The least of arena space that is kept ahead, in units: half of the smallest map. */
 #define STACKMAP_HEADROOM	(stackmap_arena_units(STACKMAP_BITS_MIN) / 2)
 
 /* A word of the cache: a slot index above a count. It fits the 32 bits of a small long. */
 #define STACKMAP_COUNT_BITS	(32 - STACKMAP_SLOT_BITS)
 #define STACKMAP_COUNT_MASK	((1UL << STACKMAP_COUNT_BITS) - 1)
-
-/* Units that @nr frames take. */
-static u32 stackmap_units(unsigned int nr)
-{
-	return DIV_ROUND_UP(struct_size_t(struct stackmap_record, ips, nr), STACKMAP_UNIT);
-}
 
 /* Units for 2^@bits stacks, unit 0 included. */
 static u32 stackmap_arena_units(unsigned int bits)
@@ -149,12 +143,13 @@ static bool stackmap_recall(struct ftrace_stackmap *map, struct stackmap_part *p
 static int stackmap_check_room(struct ftrace_stackmap *map, unsigned int nr)
 {
 	u32 end = atomic_read(&map->tail) + stackmap_units(nr);
+	u32 entries = atomic_read(&map->entries);
 
-	if (atomic_read(&map->entries) >= map->max_entries)
-		return STACKMAP_DROP_ENTRIES;
-
-	if (end > READ_ONCE(map->low_water))
+	if (end > READ_ONCE(map->low_water) || entries >= READ_ONCE(map->high_entries))
 		irq_work_queue(&map->low);
+
+	if (entries >= map->max_entries)
+		return STACKMAP_DROP_ENTRIES;
 
 	return end > READ_ONCE(map->arena_units) ? STACKMAP_DROP_ARENA : 0;
 }
@@ -306,24 +301,6 @@ int ftrace_stackmap_store(struct ftrace_stackmap *map, struct stackmap_part *par
 }
 
 /**
- * ftrace_stackmap_lookup - the stack that an id stands for
- * @map: the map of the instance that recorded the id, or NULL
- * @id: the id
- *
- * Context: any, while the map can't be freed.
- * Return: the record, or NULL if @id is not from this map.
- */
-const struct stackmap_record *ftrace_stackmap_lookup(const struct ftrace_stackmap *map, int id)
-{
-	u32 idx = id & (BIT(STACKMAP_SLOT_BITS) - 1);
-
-	if (!map || id < 0 || idx >= map->nr_slots || stackmap_id(map, idx) != id)
-		return NULL;
-
-	return stackmap_record(map, idx);
-}
-
-/**
  * ftrace_stackmap_count - count a stack that was recorded in full
  * @map: the map
  * @what: why the map did not take it
@@ -354,6 +331,21 @@ unsigned long ftrace_stackmap_sum(const struct ftrace_stackmap *map, enum stackm
 }
 
 /**
+ * ftrace_stackmap_total - a count since the last reset
+ * @map: the map
+ * @what: which one
+ *
+ * Context: any, while the map can't be freed.
+ * Return: the sum over all CPUs, of this map and those before it.
+ */
+unsigned long ftrace_stackmap_total(const struct ftrace_stackmap *map, enum stackmap_count what)
+{
+	unsigned long total = map->before[what] + ftrace_stackmap_sum(map, what);
+
+	return map->prev ? total + ftrace_stackmap_sum(map->prev, what) : total;
+}
+
+/**
  * ftrace_stackmap_ref - the references to a stack
  * @map: the map
  * @idx: index of its slot, which is in use
@@ -375,13 +367,19 @@ unsigned long ftrace_stackmap_ref(const struct ftrace_stackmap *map, u32 idx)
 	return ref;
 }
 
+/* Arena space to keep ahead of the inserts. */
+static u32 stackmap_headroom(u32 tail)
+{
+	return max(STACKMAP_HEADROOM, tail / 4);
+}
+
 static size_t stackmap_arena_size(u32 units)
 {
 	return PAGE_ALIGN(array_size(units, STACKMAP_UNIT));
 }
 
 /**
- * ftrace_stackmap_memory - memory that a map takes
+ * ftrace_stackmap_memory - memory that a map takes, with what it has of older maps
  * @map: the map
  *
  * Context: any, while the map can't be freed.
@@ -389,9 +387,13 @@ static size_t stackmap_arena_size(u32 units)
  */
 size_t ftrace_stackmap_memory(const struct ftrace_stackmap *map)
 {
-	return sizeof(*map) + array_size(map->nr_slots, sizeof(*map->slots)) +
-	       stackmap_arena_size(READ_ONCE(map->arena_units)) +
-	       array_size(num_possible_cpus(), sizeof(*map->cpu));
+	size_t size = map->kept ? map->kept->size : 0;
+
+	for (; map; map = map->prev)
+		size += sizeof(*map) + array_size(map->nr_slots, sizeof(*map->slots)) +
+			stackmap_arena_size(READ_ONCE(map->arena_units)) +
+			array_size(num_possible_cpus(), sizeof(*map->cpu));
+	return size;
 }
 
 /* Add a page to the arena. */
@@ -420,30 +422,64 @@ static int stackmap_add_page(struct ftrace_stackmap *map)
 	return 0;
 }
 
-/* Let the arena have twice the headroom behind @tail, and be called again at half of it. */
+/* Let the arena have twice the headroom behind @tail. */
 static int stackmap_grow(struct ftrace_stackmap *map, u32 tail)
 {
-	u32 room = max(STACKMAP_HEADROOM, tail / 4);
-	u32 units = min(tail + 2 * room, map->arena_limit);
-	u32 low_water = U32_MAX;
+	u32 units = min(tail + 2 * stackmap_headroom(tail), map->arena_limit);
 	int ret = 0;
 
 	while (!ret && map->arena_units < units)
 		ret = stackmap_add_page(map);
-
-	/* After a failure, the next insert asks again. */
-	if (map->arena_units < map->arena_limit)
-		low_water = ret ? tail : tail + room;
-	WRITE_ONCE(map->low_water, low_water);
 	return ret;
 }
 
-static void stackmap_grow_work(struct work_struct *work)
+/* What a map takes before it is replaced. The rest is for the time that this takes. */
+static u32 stackmap_most(u32 all)
+{
+	return all - all / 4;
+}
+
+/* Say which inserts queue the work: those that leave half of the headroom, or fill the map. */
+static void stackmap_set_marks(struct ftrace_stackmap *map, u32 tail)
+{
+	u32 low_water = U32_MAX, high_entries = U32_MAX;
+
+	if (map->rotate) {
+		low_water = stackmap_most(map->arena_limit);
+		high_entries = stackmap_most(map->max_entries);
+	}
+	if (map->arena_units < map->arena_limit)
+		low_water = tail + stackmap_headroom(tail);
+
+	WRITE_ONCE(map->low_water, low_water);
+	WRITE_ONCE(map->high_entries, high_entries);
+}
+
+static bool stackmap_nearly_full(const struct ftrace_stackmap *map)
+{
+	return atomic_read(&map->entries) >= stackmap_most(map->max_entries) ||
+	       atomic_read(&map->tail) >= stackmap_most(map->arena_limit);
+}
+
+static void stackmap_work(struct work_struct *work)
 {
 	struct ftrace_stackmap *map = container_of(to_delayed_work(work), struct ftrace_stackmap,
-						   grow);
+						   work);
+	u32 tail = atomic_read(&map->tail);
+	int ret = stackmap_grow(map, tail);
 
-	WRITE_ONCE(map->backoff, stackmap_grow(map, atomic_read(&map->tail)) ? HZ : 0);
+	if (!ret && map->rotate && stackmap_nearly_full(map)) {
+		ret = map->rotate(map);
+		/* Nobody inserts into this map any more. */
+		if (!ret)
+			return;
+	}
+
+	WRITE_ONCE(map->backoff, ret == -EAGAIN ? 1 : ret ? HZ : 0);
+	stackmap_set_marks(map, tail);
+	/* After a failure, the next insert asks again. */
+	if (ret)
+		WRITE_ONCE(map->low_water, 0);
 }
 
 /* An insert may happen in the scheduler or in an NMI, and can't queue a work. */
@@ -451,9 +487,31 @@ static void stackmap_low_irq(struct irq_work *low)
 {
 	struct ftrace_stackmap *map = container_of(low, struct ftrace_stackmap, low);
 
+	/* Too early during boot. */
+	if (!system_dfl_wq)
+		return;
+
 	/* Not again before the work has run. */
 	WRITE_ONCE(map->low_water, U32_MAX);
-	queue_delayed_work(system_dfl_wq, &map->grow, READ_ONCE(map->backoff));
+	WRITE_ONCE(map->high_entries, U32_MAX);
+	queue_delayed_work(system_dfl_wq, &map->work, READ_ONCE(map->backoff));
+}
+
+/**
+ * ftrace_stackmap_set_rotate - have a map replaced when it is nearly full
+ * @map: the map, not published yet
+ * @tr: its instance
+ * @rotate: called from a work. It returns 0 if @map is not the current one any
+ *	more. After -EAGAIN it is called again soon, after any other error later.
+ *
+ * Context: any.
+ */
+void ftrace_stackmap_set_rotate(struct ftrace_stackmap *map, struct trace_array *tr,
+				int (*rotate)(struct ftrace_stackmap *map))
+{
+	map->tr = tr;
+	map->rotate = rotate;
+	stackmap_set_marks(map, atomic_read(&map->tail));
 }
 
 /**
@@ -477,7 +535,7 @@ struct ftrace_stackmap *ftrace_stackmap_alloc(unsigned int bits, u32 gen, bool w
 
 	INIT_LIST_HEAD(&map->pages);
 	map->low = IRQ_WORK_INIT_HARD(stackmap_low_irq);
-	INIT_DELAYED_WORK(&map->grow, stackmap_grow_work);
+	INIT_DELAYED_WORK(&map->work, stackmap_work);
 
 	map->gen = gen;
 	map->max_entries = 1U << bits;
@@ -496,6 +554,7 @@ struct ftrace_stackmap *ftrace_stackmap_alloc(unsigned int bits, u32 gen, bool w
 	if (stackmap_grow(map, whole ? map->arena_limit : 0))
 		goto fail;
 
+	stackmap_set_marks(map, 0);
 	return map;
 
  fail:
@@ -504,7 +563,7 @@ struct ftrace_stackmap *ftrace_stackmap_alloc(unsigned int bits, u32 gen, bool w
 }
 
 /**
- * ftrace_stackmap_free - free a map
+ * ftrace_stackmap_free - free a map, with what it has of older maps
  * @map: a map without users
  *
  * Context: may sleep.
@@ -514,7 +573,10 @@ void ftrace_stackmap_free(struct ftrace_stackmap *map)
 	struct page *page, *next;
 
 	irq_work_sync(&map->low);
-	cancel_delayed_work_sync(&map->grow);
+	cancel_delayed_work_sync(&map->work);
+	if (map->prev)
+		ftrace_stackmap_free(map->prev);
+	kvfree(map->kept);
 	free_percpu(map->cpu);
 	if (map->area)
 		free_vm_area(map->area);

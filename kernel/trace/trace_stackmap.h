@@ -8,6 +8,7 @@
 #include <linux/cpumask.h>
 #include <linux/irq_work.h>
 #include <linux/list.h>
+#include <linux/overflow.h>
 #include <linux/rcupdate.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
@@ -66,6 +67,22 @@
  * a sample of their frames. One that is still there is found by comparing it,
  * without a hash. The same cache collects the references: what leaves it is added
  * to the record.
+ *
+ * Recycling: a map that is nearly full is replaced by an empty one of the next
+ * generation. That one leads to the map before it (prev), which stays as it is,
+ * and to the stacks that are kept of all older maps:
+ *
+ *	rotation	current		prev	kept
+ *	   0		map 0		-	-
+ *	   1		map 1		map 0	-
+ *	   2		map 2		map 1	of map 0
+ *	   3		map 3		map 2	of maps 0 and 1
+ *
+ * A rotation walks the ring buffers, keeps the stacks of prev and kept that an
+ * event still refers to, and then publishes the new map with one pointer. No
+ * CPU has used prev since the grace period of the rotation before, so that what
+ * refers to it can only vanish. Readers get the current map and all that belongs
+ * to it by the same pointer.
  */
 
 /* An id: 12 bits of generation above 19 bits of slot index, never negative. */
@@ -114,6 +131,20 @@ struct stackmap_cpu {
 	local_t			cache[1 << STACKMAP_CACHE_BITS]; /* slot index above a count */
 };
 
+/* A kept stack. */
+struct stackmap_kept_id {
+	int			id;
+	u32			offset;		/* of its record, in units from the table's start */
+};
+
+/* The stacks that are kept of older maps, sorted by id. Their records follow. */
+struct stackmap_kept {
+	size_t			size;		/* bytes, with the records */
+	unsigned long		refs;		/* references to all of them */
+	u32			nr;
+	struct stackmap_kept_id	ids[] __counted_by(nr);
+};
+
 struct ftrace_stackmap {
 	u32			gen;		/* ids hold the low STACKMAP_GEN_BITS of it */
 	u32			max_entries;
@@ -121,7 +152,8 @@ struct ftrace_stackmap {
 	u32			offset_mask;	/* bits of a slot that are the arena offset */
 	u32			arena_units;	/* units that have memory, release/acquire */
 	u32			arena_limit;	/* units that may have memory */
-	u32			low_water;	/* an insert beyond it starts the growth */
+	u32			low_water;	/* an insert beyond either ... */
+	u32			high_entries;	/* ... queues the work */
 	unsigned long		entry_start;	/* stacks are split behind frames in here */
 	unsigned long		entry_size;
 	u32			*slots;
@@ -129,9 +161,19 @@ struct ftrace_stackmap {
 	struct stackmap_cpu __percpu *cpu;
 	struct vm_struct	*area;		/* the addresses of the arena */
 	struct list_head	pages;		/* its memory, changed by the grow work only */
-	struct irq_work		low;		/* queues the grow work, from any context */
-	struct delayed_work	grow;
+	struct irq_work		low;		/* queues the work, from any context */
+	struct delayed_work	work;		/* lets the arena grow, or calls @rotate */
 	unsigned long		backoff;	/* jiffies to wait, after a failure */
+	int			(*rotate)(struct ftrace_stackmap *map);	/* nearly full */
+	struct trace_array	*tr;		/* for @rotate */
+	/* Set before the map is published. */
+	struct ftrace_stackmap	*prev;		/* the map before this one */
+	struct stackmap_kept	*kept;		/* what is left of the maps before that one */
+	unsigned long		before[STACKMAP_NR_COUNTS]; /* counts of the maps before @prev */
+	unsigned long		rotations;	/* since the last reset */
+	unsigned long		recycled;	/* stacks that are gone ... */
+	unsigned long		recycled_refs;	/* ... and their references */
+	u32			settled;	/* older maps were unused when the tail was here */
 	/* Written by inserts; hits read the lines above. */
 	atomic_t		entries ____cacheline_aligned_in_smp;
 	atomic_t		tail;		/* first free unit of the arena */
@@ -175,17 +217,41 @@ int ftrace_stackmap_find(struct ftrace_stackmap *map, const unsigned long *ips, 
 			 struct stackmap_part *part);
 int ftrace_stackmap_store(struct ftrace_stackmap *map, struct stackmap_part *parts,
 			  unsigned int nr);
-const struct stackmap_record *ftrace_stackmap_lookup(const struct ftrace_stackmap *map, int id);
 unsigned long ftrace_stackmap_sum(const struct ftrace_stackmap *map, enum stackmap_count what);
+unsigned long ftrace_stackmap_total(const struct ftrace_stackmap *map, enum stackmap_count what);
 unsigned long ftrace_stackmap_ref(const struct ftrace_stackmap *map, u32 idx);
 size_t ftrace_stackmap_memory(const struct ftrace_stackmap *map);
+void ftrace_stackmap_set_rotate(struct ftrace_stackmap *map, struct trace_array *tr,
+				int (*rotate)(struct ftrace_stackmap *map));
+
+u32 ftrace_stackmap_nr_old(const struct ftrace_stackmap *map);
+const struct stackmap_record *ftrace_stackmap_old(const struct ftrace_stackmap *map, u32 pos,
+						  int *id);
+unsigned long ftrace_stackmap_old_ref(const struct ftrace_stackmap *map, u32 pos);
+int ftrace_stackmap_old_pos(const struct ftrace_stackmap *map, int id);
+u32 ftrace_stackmap_nr_kept(const struct ftrace_stackmap *map);
+struct stackmap_kept *ftrace_stackmap_keep(const struct ftrace_stackmap *map,
+					   const unsigned long *marks, size_t limit);
+const struct stackmap_record *ftrace_stackmap_lookup(const struct ftrace_stackmap *map, int id);
 
 void ftrace_stackmap_init_events(void);
+int ftrace_stackmap_event_ids(const struct trace_entry *ent, int size);
+int ftrace_stackmap_event_id(const struct trace_entry *ent, int i);
+
+struct ftrace_stackmap *ftrace_stackmap_new(struct trace_array *tr, u32 gen);
+int ftrace_stackmap_rotate(struct ftrace_stackmap *map);
+int ftrace_stackmap_next_gen(struct trace_array *tr, u32 *gen);
 
 int ftrace_stackmap_set(struct trace_array *tr, bool enable);
 int ftrace_stackmap_reset(struct trace_array *tr);
 void ftrace_stackmap_destroy(struct trace_array *tr);
 void ftrace_stackmap_create_files(struct trace_array *tr, struct dentry *dir);
+
+/* Units that a stack of @nr frames takes. */
+static inline u32 stackmap_units(unsigned int nr)
+{
+	return DIV_ROUND_UP(struct_size_t(struct stackmap_record, ips, nr), STACKMAP_UNIT);
+}
 
 static inline u32 stackmap_id(const struct ftrace_stackmap *map, u32 idx)
 {

@@ -31,14 +31,15 @@ enum stackmap_bin_section {
 };
 
 /*
- * A reader. Position 0 is the header, 1 to @nr_slots are the slots, then comes
- * the trailer.
+ * A reader. Position 0 is the header, then come the stacks of older maps, the
+ * slots and the trailer.
  */
 struct stackmap_iter {
 	struct trace_array	*tr;		/* the open file holds a reference */
 	struct ftrace_stackmap	*map;		/* between start and stop */
 	u32			gen;		/* of the map that the read began with */
-	u32			nr_slots;	/* 0 if there was none */
+	u32			nr_old;		/* places for stacks of older maps */
+	u32			nr_slots;	/* 0 if there was no map */
 	u32			tail;		/* records behind it are left out */
 	u32			nr_stacks;	/* records before it */
 };
@@ -51,12 +52,35 @@ static struct ftrace_stackmap *stackmap_iter_map(const struct stackmap_iter *ite
 	return map && map->gen == iter->gen ? map : NULL;
 }
 
-static bool stackmap_iter_has(const struct stackmap_iter *iter,
-			      const struct ftrace_stackmap *map, u32 idx)
+/* The stack at @pos, or NULL if there is none or it is left out. */
+static const struct stackmap_record *stackmap_iter_get(const struct stackmap_iter *iter,
+						       const struct ftrace_stackmap *map,
+						       loff_t pos, int *id)
 {
-	u32 slot = READ_ONCE(map->slots[idx]);
+	u32 slot;
 
-	return slot && (slot & map->offset_mask) < iter->tail;
+	if (--pos < iter->nr_old)
+		return ftrace_stackmap_old(map, pos, id);
+
+	pos -= iter->nr_old;
+	*id = stackmap_id(map, pos);
+	slot = READ_ONCE(map->slots[pos]);
+	if (!slot || (slot & map->offset_mask) >= iter->tail)
+		return NULL;
+	return stackmap_record_at(map, slot);
+}
+
+static unsigned long stackmap_iter_ref(const struct stackmap_iter *iter, loff_t pos)
+{
+	if (--pos < iter->nr_old)
+		return ftrace_stackmap_old_ref(iter->map, pos);
+	return ftrace_stackmap_ref(iter->map, pos - iter->nr_old);
+}
+
+/* The position of the trailer. */
+static loff_t stackmap_iter_end(const struct stackmap_iter *iter)
+{
+	return (loff_t)iter->nr_old + iter->nr_slots + 1;
 }
 
 /*
@@ -66,8 +90,10 @@ static bool stackmap_iter_has(const struct stackmap_iter *iter,
 static int stackmap_latch(struct stackmap_iter *iter)
 {
 	struct ftrace_stackmap *map;
+	int id;
 
 	/* A read that delivered nothing is followed by another first one. */
+	iter->nr_old = 0;
 	iter->nr_slots = 0;
 	iter->nr_stacks = 0;
 
@@ -76,6 +102,7 @@ static int stackmap_latch(struct stackmap_iter *iter)
 		if (!map)
 			return 0;
 		iter->gen = map->gen;
+		iter->nr_old = ftrace_stackmap_nr_old(map);
 		iter->nr_slots = map->nr_slots;
 		iter->tail = atomic_read(&map->tail);
 	}
@@ -87,19 +114,21 @@ static int stackmap_latch(struct stackmap_iter *iter)
 	if (!map)
 		return -ESTALE;
 
-	for (u32 idx = 0; idx < map->nr_slots; idx++)
-		iter->nr_stacks += stackmap_iter_has(iter, map, idx);
+	for (loff_t pos = 1; pos < stackmap_iter_end(iter); pos++)
+		iter->nr_stacks += !!stackmap_iter_get(iter, map, pos, &id);
 	return 0;
 }
 
 /* The next position from @pos on at which there is something to show. */
 static void *stackmap_seek(struct stackmap_iter *iter, loff_t *pos)
 {
-	while (*pos >= 1 && *pos <= iter->nr_slots &&
-	       !stackmap_iter_has(iter, iter->map, *pos - 1))
+	loff_t end = stackmap_iter_end(iter);
+	int id;
+
+	while (*pos >= 1 && *pos < end && !stackmap_iter_get(iter, iter->map, *pos, &id))
 		++*pos;
 
-	return *pos <= iter->nr_slots + 1 ? pos : NULL;
+	return *pos <= end ? pos : NULL;
 }
 
 static void *stackmap_seq_start(struct seq_file *m, loff_t *pos)
@@ -137,13 +166,14 @@ static int stackmap_text_show(struct seq_file *m, void *v)
 	const struct stackmap_record *rec;
 	loff_t pos = *(loff_t *)v;
 	unsigned long ip;
+	int id;
 
-	if (pos < 1 || pos > iter->nr_slots)
+	if (pos < 1 || pos >= stackmap_iter_end(iter))
 		return 0;
 
-	rec = stackmap_record(iter->map, pos - 1);
-	seq_printf(m, "stack_id %u [ref %lu, depth %u]\n", stackmap_id(iter->map, pos - 1),
-		   ftrace_stackmap_ref(iter->map, pos - 1), rec->nr);
+	rec = stackmap_iter_get(iter, iter->map, pos, &id);
+	seq_printf(m, "stack_id %d [ref %lu, depth %u]\n", id, stackmap_iter_ref(iter, pos),
+		   rec->nr);
 	for (unsigned int i = 0; i < rec->nr; i++) {
 		ip = rec->ips[i];
 		if (ip == FTRACE_TRAMPOLINE_MARKER)
@@ -168,7 +198,7 @@ static void stackmap_bin_section(struct seq_file *m, u32 type, const void *data,
 
 static void stackmap_bin_trailer(struct seq_file *m, const struct stackmap_iter *iter)
 {
-	u64 split = iter->map ? ftrace_stackmap_sum(iter->map, STACKMAP_SPLIT) : 0;
+	u64 split = iter->map ? ftrace_stackmap_total(iter->map, STACKMAP_SPLIT) : 0;
 	const char *release = init_utsname()->release;
 	u64 text = (unsigned long)_text;
 	u8 id[BUILD_ID_SIZE_MAX] = { };
@@ -180,12 +210,18 @@ static void stackmap_bin_trailer(struct seq_file *m, const struct stackmap_iter 
 	stackmap_bin_section(m, STACKMAP_BIN_SPLIT, &split, sizeof(split));
 }
 
-static void stackmap_bin_stack(struct seq_file *m, const struct stackmap_iter *iter, u32 idx)
+static void stackmap_bin_stack(struct seq_file *m, const struct stackmap_iter *iter, loff_t pos)
 {
-	const struct stackmap_record *rec = stackmap_record(iter->map, idx);
-	unsigned long ref = ftrace_stackmap_ref(iter->map, idx);
-	u32 hdr[] = { stackmap_id(iter->map, idx), rec->nr, min(ref, U32_MAX), 0 };
+	unsigned long ref = stackmap_iter_ref(iter, pos);
+	const struct stackmap_record *rec;
+	u32 hdr[4] = { };
 	u64 ip;
+	int id;
+
+	rec = stackmap_iter_get(iter, iter->map, pos, &id);
+	hdr[0] = id;
+	hdr[1] = rec->nr;
+	hdr[2] = min(ref, U32_MAX);
 
 	seq_write(m, hdr, sizeof(hdr));
 	for (unsigned int i = 0; i < rec->nr; i++) {
@@ -206,8 +242,8 @@ static int stackmap_bin_show(struct seq_file *m, void *v)
 
 	if (!pos)
 		seq_write(m, hdr, sizeof(hdr));
-	else if (pos <= iter->nr_slots)
-		stackmap_bin_stack(m, iter, pos - 1);
+	else if (pos < stackmap_iter_end(iter))
+		stackmap_bin_stack(m, iter, pos);
 	else
 		stackmap_bin_trailer(m, iter);
 	return 0;
@@ -235,7 +271,7 @@ static int stackmap_stat_show(struct seq_file *m, void *v)
 	guard(rcu)();
 	map = rcu_dereference(tr->stackmap);
 	for (int i = 0; map && i < STACKMAP_NR_COUNTS; i++)
-		counts[i] = ftrace_stackmap_sum(map, i);
+		counts[i] = ftrace_stackmap_total(map, i);
 	for (int i = STACKMAP_DROP_ENTRIES; i < STACKMAP_NR_COUNTS; i++)
 		drops += counts[i];
 	asked = (u64)counts[STACKMAP_SUCCESSES] + drops;
@@ -251,6 +287,10 @@ static int stackmap_stat_show(struct seq_file *m, void *v)
 	seq_printf(m, "memory: %zu\n", map ? ftrace_stackmap_memory(map) : 0);
 	for (int i = STACKMAP_SPLIT; i < STACKMAP_NR_COUNTS; i++)
 		seq_printf(m, "%s: %lu\n", stackmap_count_names[i], counts[i]);
+	seq_printf(m, "rotations: %lu\n", map ? map->rotations : 0);
+	seq_printf(m, "recycled: %lu\n", map ? map->recycled : 0);
+	seq_printf(m, "recycled_refs: %lu\n", map ? map->recycled_refs : 0);
+	seq_printf(m, "kept: %u\n", map ? ftrace_stackmap_nr_kept(map) : 0);
 	return 0;
 }
 

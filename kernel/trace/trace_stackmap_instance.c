@@ -10,7 +10,6 @@
 #include <linux/kernel.h>
 #include <linux/minmax.h>
 #include <linux/moduleparam.h>
-#include <linux/ring_buffer.h>
 
 #include <asm/sections.h>
 
@@ -31,9 +30,13 @@
 #define STACKMAP_ENTRY_END	0UL
 #endif
 
-/* For maps that are allocated from now on: log2 of the stacks, and whether they are split. */
+/*
+ * For maps that are allocated from now on: log2 of the stacks, whether they are
+ * split, and whether the map is replaced when it is nearly full.
+ */
 unsigned int ftrace_stackmap_bits __read_mostly = STACKMAP_BITS_DEFAULT;
 static bool stackmap_split __read_mostly = true;
+static bool stackmap_recycle __read_mostly = true;
 
 /* At boot any number will do, so that a typo does not cost the trace. */
 static int stackmap_bits_set(const char *val, const struct kernel_param *kp)
@@ -68,7 +71,18 @@ MODULE_PARM_DESC(bits, "log2 of the number of stacks that a stack map holds, 10 
 module_param_named(split, stackmap_split, bool, 0644);
 MODULE_PARM_DESC(split, "split stacks where an interrupt has hit");
 
-static struct ftrace_stackmap *stackmap_new(u32 gen)
+module_param_named(recycle, stackmap_recycle, bool, 0644);
+MODULE_PARM_DESC(recycle, "forget stacks that no event refers to when the map is nearly full");
+
+/**
+ * ftrace_stackmap_new - allocate an empty map for an instance
+ * @tr: the instance
+ * @gen: its generation
+ *
+ * Context: may sleep.
+ * Return: the map, or NULL when there is not enough memory.
+ */
+struct ftrace_stackmap *ftrace_stackmap_new(struct trace_array *tr, u32 gen)
 {
 	bool early = system_state < SYSTEM_SCHEDULING;
 	struct ftrace_stackmap *map;
@@ -78,6 +92,8 @@ static struct ftrace_stackmap *stackmap_new(u32 gen)
 		map->entry_start = STACKMAP_ENTRY_START;
 		map->entry_size = STACKMAP_ENTRY_END - STACKMAP_ENTRY_START;
 	}
+	if (map && READ_ONCE(stackmap_recycle))
+		ftrace_stackmap_set_rotate(map, tr, ftrace_stackmap_rotate);
 	return map;
 }
 
@@ -97,6 +113,8 @@ static void stackmap_swap(struct trace_array *tr, struct ftrace_stackmap *new)
 
 	/* stackmap_swap:A, pairs with ftrace_stackmap_active() and the readers */
 	synchronize_rcu();
+	if (new)
+		new->settled = atomic_read(&new->tail);
 	ftrace_stackmap_free(old);
 }
 
@@ -126,7 +144,7 @@ int ftrace_stackmap_set(struct trace_array *tr, bool enable)
 		return -EOPNOTSUPP;
 
 	if (!stackmap_protected(tr)) {
-		map = stackmap_new(tr->stackmap_gen);
+		map = ftrace_stackmap_new(tr, tr->stackmap_gen);
 		if (!map)
 			return -ENOMEM;
 		stackmap_swap(tr, map);
@@ -136,68 +154,43 @@ int ftrace_stackmap_set(struct trace_array *tr, bool enable)
 	return 0;
 }
 
-#ifdef CONFIG_TRACER_SNAPSHOT
-static void stackmap_empty_snapshot(struct trace_array *tr)
-{
-	tracing_reset_all_cpus(&tr->snapshot_buffer);
-}
-#else
-static inline void stackmap_empty_snapshot(struct trace_array *tr) { }
-#endif
-
-/*
- * Publish @new, whose generation in the ids is 0 again, and remove all events,
- * which may hold old ids.
- */
-static void stackmap_wrap(struct trace_array *tr, struct ftrace_stackmap *new)
-{
-	/* After the grace period in stackmap_swap(), no CPU records or takes a snapshot. */
-	tracing_stop_tr(tr);
-	stackmap_swap(tr, new);
-
-	tracing_reset_all_cpus(&tr->array_buffer);
-	stackmap_empty_snapshot(tr);
-
-	/* For events of which a reader has a copy. */
-	tr->stackmap_wrap_clock = tr->clock_id;
-	WRITE_ONCE(tr->stackmap_wrap_ts, ring_buffer_time_stamp(tr->array_buffer.buffer) + 1);
-	tracing_start_tr(tr);
-}
-
 /**
  * ftrace_stackmap_reset - forget all stacks of an instance
  * @tr: the instance
  *
- * With options/stackmap on, an empty map of the next generation replaces the
- * current one. With the option off, the memory is freed. The ids in the buffer
- * are stale afterwards. Every 2^STACKMAP_GEN_BITS resets the buffers of the
- * instance are emptied.
+ * With options/stackmap on, an empty map replaces the current one. With the
+ * option off, the memory is freed. The ids in the buffer are stale afterwards.
  *
  * Context: may sleep, under trace_types_lock.
- * Return: 0, or with the option on: -EBUSY while tracing is on in @tr, -ENOMEM.
+ * Return: 0, -ENOMEM, or -EBUSY: while tracing is on in @tr and the option as
+ * well, or if events hold ids of all generations.
  */
 int ftrace_stackmap_reset(struct trace_array *tr)
 {
 	struct ftrace_stackmap *new = NULL;
+	u32 gen;
+	int ret;
 
 	lockdep_assert_held(&trace_types_lock);
 
 	if (!stackmap_protected(tr))
 		return 0;
 
+	if ((tr->trace_flags & TRACE_ITER(STACKMAP)) && tracer_tracing_is_on(tr))
+		return -EBUSY;
+
+	ret = ftrace_stackmap_next_gen(tr, &gen);
+	if (ret)
+		return ret;
+
 	if (tr->trace_flags & TRACE_ITER(STACKMAP)) {
-		if (tracer_tracing_is_on(tr))
-			return -EBUSY;
-		new = stackmap_new(tr->stackmap_gen + 1);
+		new = ftrace_stackmap_new(tr, gen);
 		if (!new)
 			return -ENOMEM;
 	}
 
-	WRITE_ONCE(tr->stackmap_gen, tr->stackmap_gen + 1);
-	if (tr->stackmap_gen & STACKMAP_GEN_MASK)
-		stackmap_swap(tr, new);
-	else
-		stackmap_wrap(tr, new);
+	WRITE_ONCE(tr->stackmap_gen, gen);
+	stackmap_swap(tr, new);
 	return 0;
 }
 

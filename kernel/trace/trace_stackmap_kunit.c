@@ -483,7 +483,7 @@ static void stackmap_full_arena(struct kunit *test)
 static void test_wait_for_growth(struct ftrace_stackmap *map)
 {
 	irq_work_sync(&map->low);
-	flush_delayed_work(&map->grow);
+	flush_delayed_work(&map->work);
 }
 
 /* Deep stacks, stored until there is no memory for one more, again and again. */
@@ -1359,164 +1359,148 @@ static void test_take_snapshot(struct kunit *test, struct trace_array *tr)
 {
 	KUNIT_ASSERT_EQ(test, tracing_arm_snapshot(tr), 0);
 	tracing_snapshot_instance(tr);
-	KUNIT_EXPECT_EQ(test, ring_buffer_entries(tr->snapshot_buffer.buffer), 1);
+	KUNIT_EXPECT_EQ(test, ring_buffer_entries(tr->array_buffer.buffer), 0);
 }
 
-static void test_snapshot_is_empty(struct kunit *test, struct trace_array *tr)
+static void test_empty_buffers(struct trace_array *tr)
 {
-	KUNIT_EXPECT_EQ(test, ring_buffer_entries(tr->snapshot_buffer.buffer), 0);
+	ring_buffer_reset(tr->snapshot_buffer.buffer);
+	ring_buffer_reset(tr->array_buffer.buffer);
+}
+
+static void test_end_snapshot(struct trace_array *tr)
+{
 	tracing_disarm_snapshot(tr);
 	test_wait_for_inotify(tr);
 }
 #else
 static void test_take_snapshot(struct kunit *test, struct trace_array *tr) { }
-static void test_snapshot_is_empty(struct kunit *test, struct trace_array *tr) { }
+static void test_end_snapshot(struct trace_array *tr) { }
+
+static void test_empty_buffers(struct trace_array *tr)
+{
+	ring_buffer_reset(tr->array_buffer.buffer);
+}
 #endif
 
-static void stackmap_generation_wraps(struct kunit *test)
+static int test_gen(int id)
 {
-	struct trace_array *tr = test_instance(test, STACKMAP_GEN_MASK - 1);
+	return id >> STACKMAP_SLOT_BITS;
+}
+
+/* A generation that an event has an id of is not used again, a stale one included. */
+static void stackmap_generation_skips(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 0);
+	int id = test_instance_id(tr, 1);
+
+	test_record_event(tr, 1);
+	KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
+	test_record_event(tr, 1);
+	test_take_snapshot(test, tr);
+	KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
+	test_record_event(tr, 1);
+
+	/* 0 and 1 are in one buffer, 2 in the other. */
+	tr->stackmap_gen = STACKMAP_GEN_MASK;
+	KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
+	KUNIT_EXPECT_EQ(test, test_gen(test_instance_id(tr, 1)), 3);
+	KUNIT_EXPECT_FALSE(test, test_resolves(test, tr, id, 1));
+
+	test_empty_buffers(tr);
+	tr->stackmap_gen = STACKMAP_GEN_MASK;
+	KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
+	KUNIT_EXPECT_EQ(test, test_gen(test_instance_id(tr, 1)), 0);
+	test_end_snapshot(tr);
+}
+
+/* With events of all generations, a reset changes nothing. */
+static void stackmap_generations_used_up(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 0);
+	struct ftrace_stackmap *map = rcu_access_pointer(tr->stackmap);
+
+	for (int gen = 0; gen <= STACKMAP_GEN_MASK; gen++) {
+		map->gen = gen;
+		/* Not the ids of the current map, after which the walk ends. */
+		map->settled = U32_MAX;
+		test_record_event(tr, 1);
+	}
+	tr->stackmap_gen = STACKMAP_GEN_MASK;
+	KUNIT_EXPECT_EQ(test, test_reset(tr), -EBUSY);
+	KUNIT_EXPECT_PTR_EQ(test, rcu_access_pointer(tr->stackmap), map);
+	KUNIT_EXPECT_EQ(test, tr->stackmap_gen, STACKMAP_GEN_MASK);
+
+	test_empty_buffers(tr);
+	KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
+}
+
+static void test_restore_bits(void *bits)
+{
+	ftrace_stackmap_bits = (unsigned long)bits;
+}
+
+/* An instance with the smallest map. */
+static struct trace_array *test_small_instance(struct kunit *test)
+{
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, test_restore_bits,
+							(void *)(long)ftrace_stackmap_bits), 0);
+	ftrace_stackmap_bits = STACKMAP_BITS_MIN;
+	return test_instance(test, 0);
+}
+
+/* The references of all stacks, gone ones included, are the parts of all successes. */
+static void test_check_recycling(struct kunit *test, struct trace_array *tr)
+{
+	struct ftrace_stackmap *map = rcu_access_pointer(tr->stackmap);
+	unsigned long refs = test_refs(map) + map->recycled_refs;
+	unsigned long stacks = 0;
 	int id;
 
-	test_record_event(tr, 1);
-	KUNIT_EXPECT_EQ(test, ring_buffer_entries(tr->array_buffer.buffer), 1);
-	KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
-	KUNIT_EXPECT_EQ(test, ring_buffer_entries(tr->array_buffer.buffer), 1);
-	test_take_snapshot(test, tr);
-	test_record_event(tr, 2);
-
-	id = test_instance_id(tr, 1);
-	KUNIT_EXPECT_GE(test, id, 0);
-	KUNIT_EXPECT_EQ(test, id >> STACKMAP_SLOT_BITS, STACKMAP_GEN_MASK);
-
-	/* From here on old ids would be valid again, so none may be left. */
-	KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
-	KUNIT_EXPECT_EQ(test, ring_buffer_entries(tr->array_buffer.buffer), 0);
-	test_snapshot_is_empty(test, tr);
-	KUNIT_EXPECT_EQ(test, test_instance_id(tr, 1) >> STACKMAP_SLOT_BITS, 0);
-	KUNIT_EXPECT_FALSE(test, test_resolves(test, tr, id, 1));
-}
-
-/* A reader's copy of an event from before the wrap is not printed as a new stack. */
-static void stackmap_wrap_copy(struct kunit *test)
-{
-	struct trace_array *tr = test_instance(test, 0);
-	struct trace_iterator *copy, *iter;
-
-	test_record_event(tr, 1);
-	copy = test_consume(test, tr);
-	KUNIT_EXPECT_NULL(test, strstr(test_print(copy), "(stale)"));
-	/* Early at boot, the clock stands still. */
-	copy->ts = 0;
-	KUNIT_EXPECT_NULL(test, strstr(test_print(copy), "(stale)"));
-
-	tr->stackmap_gen = STACKMAP_GEN_MASK;
-	KUNIT_ASSERT_EQ(test, test_reset(tr), 0);
-	/* A tick later, where that is all that the clock tells. */
-	msleep(20);
-	test_record_event(tr, 1);
-	iter = test_consume(test, tr);
-	KUNIT_EXPECT_MEMEQ(test, copy->ent, iter->ent, iter->ent_size);
-	KUNIT_EXPECT_NULL(test, strstr(test_print(iter), "(stale)"));
-	KUNIT_EXPECT_NOT_NULL(test, strstr(test_print(copy), "(stale)"));
-
-	/* Times of another clock mean nothing. */
-	KUNIT_ASSERT_EQ(test, tracing_set_clock(tr, "counter"), 0);
-	test_record_event(tr, 1);
-	iter = test_consume(test, tr);
-	KUNIT_EXPECT_NULL(test, strstr(test_print(iter), "(stale)"));
-}
-
-#ifdef CONFIG_TRACER_SNAPSHOT
-struct test_swapper {
-	struct trace_array	*tr;
-	struct task_struct	*task;
-	unsigned int		no;
-	unsigned int		swaps;
-	bool			pause;
-	bool			paused;
-};
-
-/* Records and takes snapshots all the time. */
-static int test_swapper_fn(void *data)
-{
-	struct test_swapper *w = data;
-
-	while (!kthread_should_stop()) {
-		cond_resched();
-		if (READ_ONCE(w->pause)) {
-			/* Pairs with stackmap_wrap_swaps(): what was recorded is there. */
-			smp_store_release(&w->paused, true);
+	for (u32 pos = 0; pos < ftrace_stackmap_nr_old(map); pos++) {
+		if (!ftrace_stackmap_old(map, pos, &id))
 			continue;
-		}
-		test_record_event(w->tr, w->no++ % 64);
-		tracing_snapshot_instance(w->tr);
-		w->swaps++;
+		KUNIT_EXPECT_EQ(test, ftrace_stackmap_old_pos(map, id), pos);
+		refs += ftrace_stackmap_old_ref(map, pos);
+		stacks++;
 	}
-	return 0;
+	KUNIT_EXPECT_EQ(test, stacks, ftrace_stackmap_nr_kept(map));
+	KUNIT_EXPECT_EQ(test, refs, ftrace_stackmap_total(map, STACKMAP_PARTS));
 }
 
-/* Each event in @buffer leads to the stack that it was made from. Returns how many there are. */
-static unsigned int test_all_resolve(struct kunit *test, struct trace_array *tr,
-				     struct trace_buffer *buffer)
+/* Every stack is a new one: all that the buffer holds at the end resolves. */
+static void stackmap_rotates(struct kunit *test)
 {
+	struct trace_array *tr = test_small_instance(test);
 	struct ring_buffer_event *event;
 	struct stack_id_entry *entry;
-	unsigned int nr = 0;
+	unsigned int nr = 0, max = 30000, full = 0;
 
-	while ((event = test_next_event(buffer, NULL))) {
+	/* The buffer of one CPU has its events in the order of their numbers. */
+	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(0)), 0);
+	for (unsigned int no = 0; no < max; no++) {
+		test_record_event(tr, no);
+		if (no % 128 == 0)
+			msleep(1);
+	}
+
+	nr = ring_buffer_entries(tr->array_buffer.buffer);
+	kunit_info(test, "%lu rotations, %u events, %u kept\n",
+		   rcu_access_pointer(tr->stackmap)->rotations, nr,
+		   ftrace_stackmap_nr_kept(rcu_access_pointer(tr->stackmap)));
+	KUNIT_EXPECT_GT(test, rcu_access_pointer(tr->stackmap)->rotations, 10);
+	test_check_recycling(test, tr);
+	for (unsigned int no = max - nr; no < max; no++) {
+		event = test_next_event(tr->array_buffer.buffer, NULL);
+		KUNIT_ASSERT_NOT_NULL(test, event);
 		entry = ring_buffer_event_data(event);
-		if (entry->ent.type != TRACE_STACK_ID)
-			continue;
-		KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, entry->stack_id,
-						      entry->ent.preempt_count));
-		nr++;
+		if (entry->ent.type == TRACE_STACK_ID)
+			KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, entry->stack_id, no));
+		else
+			full++;
 	}
-	return nr;
+	kunit_info(test, "%u in full\n", full);
 }
-
-static void test_reset_again(struct trace_array *tr)
-{
-	while (test_reset(tr) == -EBUSY)
-		cond_resched();
-}
-
-/* No event with an old id is left at the wrap, whatever records and swaps the buffers. */
-static void stackmap_wrap_swaps(struct kunit *test)
-{
-	struct trace_array *tr = test_instance(test, 0);
-	struct test_swapper w = { .tr = tr, .pause = true };
-	unsigned int events = 0;
-
-	KUNIT_ASSERT_EQ(test, tracing_arm_snapshot(tr), 0);
-	w.task = kthread_run(test_swapper_fn, &w, "stackmap_swap");
-	KUNIT_ASSERT_FALSE(test, IS_ERR(w.task));
-
-	for (int round = 0; round < 50 || w.swaps < 1000; round++) {
-		tr->stackmap_gen = STACKMAP_GEN_MASK - 1;
-		test_reset_again(tr);
-		WRITE_ONCE(w.paused, false);
-		WRITE_ONCE(w.pause, false);
-		msleep(20);
-		test_reset_again(tr);
-		WRITE_ONCE(w.pause, true);
-		/* Pairs with test_swapper_fn(). */
-		while (!smp_load_acquire(&w.paused))
-			cond_resched();
-		events += test_all_resolve(test, tr, tr->array_buffer.buffer);
-		events += test_all_resolve(test, tr, tr->snapshot_buffer.buffer);
-	}
-	kthread_stop(w.task);
-	kunit_info(test, "%u snapshots, %u events looked at\n", w.swaps, events);
-	tracing_disarm_snapshot(tr);
-	test_wait_for_inotify(tr);
-}
-#else
-static void stackmap_wrap_swaps(struct kunit *test)
-{
-	kunit_skip(test, "no snapshots");
-}
-#endif
 
 /* The second part fails after the event is reserved: none is counted. */
 static void stackmap_store_fails(struct kunit *test)
@@ -1656,9 +1640,9 @@ static struct kunit_case stackmap_test_cases[] = {
 	KUNIT_CASE(stackmap_foreign_buffer),
 	KUNIT_CASE(stackmap_reset_generation),
 	KUNIT_CASE(stackmap_reset_frees),
-	KUNIT_CASE(stackmap_generation_wraps),
-	KUNIT_CASE(stackmap_wrap_copy),
-	KUNIT_CASE(stackmap_wrap_swaps),
+	KUNIT_CASE(stackmap_generation_skips),
+	KUNIT_CASE(stackmap_generations_used_up),
+	KUNIT_CASE(stackmap_rotates),
 	KUNIT_CASE(stackmap_reset_under_load),
 	{}
 };

@@ -116,20 +116,6 @@ int ftrace_stackmap_record(struct trace_array *tr, struct ftrace_stackmap *map,
 	return 0;
 }
 
-/*
- * The map for the ids of an event, or NULL. A reader's copy of an event outlives
- * the emptying of the buffers, after which its id may be in use again.
- */
-static struct ftrace_stackmap *stackmap_of_event(const struct trace_iterator *iter)
-{
-	struct trace_array *tr = iter->tr;
-
-	if (iter->ts < READ_ONCE(tr->stackmap_wrap_ts) && tr->clock_id == tr->stackmap_wrap_clock)
-		return NULL;
-
-	return rcu_dereference(tr->stackmap);
-}
-
 static void stackmap_print_frames(struct trace_iterator *iter, int flags,
 				  const struct ftrace_stackmap *map, int id)
 {
@@ -139,55 +125,83 @@ static void stackmap_print_frames(struct trace_iterator *iter, int flags,
 		trace_print_stack_frames(iter, flags, rec->ips, rec->ips + rec->nr);
 }
 
-/* Number of parts behind the first one, by the size of the event. */
-static int stack_split_nr(const struct trace_iterator *iter)
+/**
+ * ftrace_stackmap_event_ids - the number of stack ids that an event holds
+ * @ent: the event
+ * @size: its size in bytes
+ *
+ * Context: any.
+ * Return: the number, 0 for an event of another type.
+ */
+int ftrace_stackmap_event_ids(const struct trace_entry *ent, int size)
 {
-	int rest = iter->ent_size - (int)sizeof(struct stack_split_entry);
+	int rest = size - (int)sizeof(struct stack_split_entry);
 
-	if (iter->ent->type == TRACE_STACK_ID)
+	if (ent->type == TRACE_STACK_ID)
+		return 1;
+	if (ent->type != TRACE_STACK_SPLIT)
 		return 0;
-	return 1 + max(rest, 0) / (2 * (int)sizeof(long));
+	return 2 + max(rest, 0) / (2 * (int)sizeof(long));
 }
 
-/* The instruction before part number @i, and the id of that part. */
-static const unsigned long *stack_split_get(const struct stack_split_entry *field, int i, int *id)
+/**
+ * ftrace_stackmap_event_id - one of the stack ids that an event holds
+ * @ent: the event
+ * @i: which one, innermost part first
+ *
+ * Context: any.
+ * Return: the id.
+ */
+int ftrace_stackmap_event_id(const struct trace_entry *ent, int i)
 {
-	const unsigned long *pair = &field->rest[2 * (i - 2)];
+	const struct stack_split_entry *field = (const void *)ent;
 
-	*id = (i == 1 ? field->outer : pair[1]) & ~STACK_SPLIT_MORE;
-	return i == 1 ? &field->ip : pair;
+	switch (i) {
+	case 0:
+		return field->stack_id;
+	case 1:
+		return field->outer & ~STACK_SPLIT_MORE;
+	default:
+		return field->rest[2 * i - 3] & ~STACK_SPLIT_MORE;
+	}
+}
+
+/* The instruction before part number @i. */
+static const unsigned long *stack_split_ip(const struct trace_entry *ent, int i)
+{
+	const struct stack_split_entry *field = (const void *)ent;
+
+	return i == 1 ? &field->ip : &field->rest[2 * i - 4];
 }
 
 static enum print_line_t trace_stack_id_print(struct trace_iterator *iter,
 					      int flags, struct trace_event *event)
 {
-	const struct stack_split_entry *field = (void *)iter->ent;
+	int nr = ftrace_stackmap_event_ids(iter->ent, iter->ent_size);
+	int id = ftrace_stackmap_event_id(iter->ent, 0);
 	const struct ftrace_stackmap *map;
 	struct trace_seq *s = &iter->seq;
-	int nr = stack_split_nr(iter);
 	const unsigned long *ip;
-	int id;
 
 	guard(rcu)();
 	/* The ids of an event are all of one generation. */
-	map = stackmap_of_event(iter);
-	if (!ftrace_stackmap_lookup(map, field->stack_id))
+	map = rcu_dereference(iter->tr->stackmap);
+	if (!ftrace_stackmap_lookup(map, id))
 		map = NULL;
 
-	trace_seq_printf(s, nr ? "<stack_split %d" : "<stack_id %d", field->stack_id);
-	for (int i = 1; i <= nr; i++) {
-		ip = stack_split_get(field, i, &id);
-		trace_seq_printf(s, " @%lx %d", *ip, id);
-	}
+	trace_seq_printf(s, nr > 1 ? "<stack_split %d" : "<stack_id %d", id);
+	for (int i = 1; i < nr; i++)
+		trace_seq_printf(s, " @%lx %d", *stack_split_ip(iter->ent, i),
+				 ftrace_stackmap_event_id(iter->ent, i));
 	trace_seq_printf(s, ">%s\n", map ? "" : " (stale)");
 	if (!map || !(iter->tr->trace_flags & TRACE_ITER(STACKMAP_FRAMES)))
 		return trace_handle_return(s);
 
-	stackmap_print_frames(iter, flags, map, field->stack_id);
-	for (int i = 1; i <= nr; i++) {
-		ip = stack_split_get(field, i, &id);
+	stackmap_print_frames(iter, flags, map, id);
+	for (int i = 1; i < nr; i++) {
+		ip = stack_split_ip(iter->ent, i);
 		trace_print_stack_frames(iter, flags, ip, ip + 1);
-		stackmap_print_frames(iter, flags, map, id);
+		stackmap_print_frames(iter, flags, map, ftrace_stackmap_event_id(iter->ent, i));
 	}
 	return trace_handle_return(s);
 }
