@@ -1092,14 +1092,13 @@ static struct ring_buffer_event *test_next_event(struct trace_buffer *buffer, u6
 	return event;
 }
 
-/* The oldest event of @tr, which is removed, as a reader has it. */
-static struct trace_iterator *test_consume(struct kunit *test, struct trace_array *tr)
+/* A copy of @event, as a reader of @tr has it. */
+static struct trace_iterator *test_iter(struct kunit *test, struct trace_array *tr,
+					struct ring_buffer_event *event)
 {
 	struct trace_iterator *iter = kunit_kzalloc(test, sizeof(*iter), GFP_KERNEL);
-	struct ring_buffer_event *event;
 
 	KUNIT_ASSERT_NOT_NULL(test, iter);
-	event = test_next_event(tr->array_buffer.buffer, &iter->ts);
 	KUNIT_ASSERT_NOT_NULL(test, event);
 	iter->tr = tr;
 	iter->ent_size = ring_buffer_event_length(event);
@@ -1107,6 +1106,12 @@ static struct trace_iterator *test_consume(struct kunit *test, struct trace_arra
 	KUNIT_ASSERT_NOT_NULL(test, iter->ent);
 	memcpy(iter->ent, ring_buffer_event_data(event), iter->ent_size);
 	return iter;
+}
+
+/* The oldest event of @tr, which is removed, as a reader has it. */
+static struct trace_iterator *test_consume(struct kunit *test, struct trace_array *tr)
+{
+	return test_iter(test, tr, test_next_event(tr->array_buffer.buffer, NULL));
 }
 
 /* What `trace` shows for an event. */
@@ -1468,38 +1473,203 @@ static void test_check_recycling(struct kunit *test, struct trace_array *tr)
 	KUNIT_EXPECT_EQ(test, refs, ftrace_stackmap_total(map, STACKMAP_PARTS));
 }
 
-/* Every stack is a new one: all that the buffer holds at the end resolves. */
+static unsigned long test_rotations(struct trace_array *tr)
+{
+	guard(rcu)();
+	return rcu_dereference(tr->stackmap)->rotations;
+}
+
+/* Record stack number @no, a while later than the one before. */
+static void test_record_slowly(struct trace_array *tr, unsigned int no)
+{
+	test_record_event(tr, no);
+	if (no % 64 == 0)
+		msleep(1);
+}
+
+/*
+ * Take all events out of @buffer. Each has to resolve, to the stack that it was
+ * recorded with. Returns the number of those that were recorded in full.
+ */
+static unsigned int test_all_resolve(struct kunit *test, struct trace_array *tr,
+				     struct trace_buffer *buffer)
+{
+	const struct stackmap_record *rec;
+	struct ring_buffer_event *event;
+	struct stack_id_entry *entry;
+	unsigned int full = 0;
+
+	guard(rcu)();
+	while ((event = test_next_event(buffer, NULL))) {
+		entry = ring_buffer_event_data(event);
+		if (entry->ent.type != TRACE_STACK_ID) {
+			full++;
+			continue;
+		}
+		rec = ftrace_stackmap_lookup(rcu_dereference(tr->stackmap), entry->stack_id);
+		KUNIT_ASSERT_NOT_NULL(test, rec);
+		KUNIT_EXPECT_EQ(test, (rec->ips[0] >> 8) & 0xff, entry->ent.preempt_count);
+		KUNIT_EXPECT_EQ(test, rec->nr, test_depth(rec->ips[0] >> 8));
+	}
+	return full;
+}
+
+static void test_resize(struct kunit *test, struct trace_buffer *buffer, unsigned int pages)
+{
+	KUNIT_ASSERT_GE(test, ring_buffer_resize(buffer, pages * PAGE_SIZE, RING_BUFFER_ALL_CPUS),
+			0);
+}
+
+/* Every stack is a new one. What the wrapping buffer holds at the end resolves. */
 static void stackmap_rotates(struct kunit *test)
 {
 	struct trace_array *tr = test_small_instance(test);
-	struct ring_buffer_event *event;
-	struct stack_id_entry *entry;
-	unsigned int nr = 0, max = 30000, full = 0;
+	struct trace_buffer *buffer = tr->array_buffer.buffer;
+	struct ftrace_stackmap *map;
+	unsigned int max = 12000;
 
-	/* The buffer of one CPU has its events in the order of their numbers. */
-	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(0)), 0);
-	for (unsigned int no = 0; no < max; no++) {
-		test_record_event(tr, no);
-		if (no % 128 == 0)
-			msleep(1);
-	}
+	test_resize(test, buffer, 4);
+	for (unsigned int no = 0; no < max; no++)
+		test_record_slowly(tr, no);
 
-	nr = ring_buffer_entries(tr->array_buffer.buffer);
-	kunit_info(test, "%lu rotations, %u events, %u kept\n",
-		   rcu_access_pointer(tr->stackmap)->rotations, nr,
-		   ftrace_stackmap_nr_kept(rcu_access_pointer(tr->stackmap)));
-	KUNIT_EXPECT_GT(test, rcu_access_pointer(tr->stackmap)->rotations, 10);
+	map = rcu_access_pointer(tr->stackmap);
+	kunit_info(test, "%lu rotations, %lu events, %u kept\n", map->rotations,
+		   ring_buffer_entries(buffer), map->kept->nr);
+	KUNIT_EXPECT_GE(test, map->rotations, 10);
+	KUNIT_EXPECT_GT(test, map->kept->nr, 0);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_total(map, STACKMAP_SUCCESSES), max);
 	test_check_recycling(test, tr);
-	for (unsigned int no = max - nr; no < max; no++) {
-		event = test_next_event(tr->array_buffer.buffer, NULL);
-		KUNIT_ASSERT_NOT_NULL(test, event);
-		entry = ring_buffer_event_data(event);
-		if (entry->ent.type == TRACE_STACK_ID)
-			KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, entry->stack_id, no));
-		else
-			full++;
+	KUNIT_EXPECT_EQ(test, test_all_resolve(test, tr, buffer), 0);
+}
+
+static unsigned long test_full(struct trace_array *tr)
+{
+	guard(rcu)();
+	return ftrace_stackmap_total(rcu_dereference(tr->stackmap), STACKMAP_DROP_ENTRIES);
+}
+
+/* More than may be kept is recorded in full, until the buffer has moved on. */
+static void stackmap_keeps_no_more(struct kunit *test)
+{
+	struct trace_array *tr = test_small_instance(test);
+	struct trace_buffer *buffer = tr->array_buffer.buffer;
+	struct ftrace_stackmap *map;
+	unsigned long full, before;
+	unsigned int no;
+
+	/* A buffer that holds them all. */
+	test_resize(test, buffer, 128);
+	for (no = 0; no < 100000 && !test_full(tr); no++)
+		test_record_slowly(tr, no);
+	map = rcu_access_pointer(tr->stackmap);
+	full = test_full(tr);
+	kunit_info(test, "%u stacks, %u kept, %zu bytes\n", no, map->kept->nr, map->kept->size);
+	KUNIT_EXPECT_GT(test, full, 0);
+	test_check_recycling(test, tr);
+	KUNIT_EXPECT_EQ(test, test_all_resolve(test, tr, buffer), full);
+
+	/* The events are gone: after the pause, an insert has the map replaced. */
+	for (int i = 0; i < 50; i++) {
+		before = test_full(tr);
+		test_record_event(tr, ++no);
+		if (test_full(tr) == before)
+			break;
+		msleep(100);
 	}
-	kunit_info(test, "%u in full\n", full);
+	KUNIT_EXPECT_EQ(test, test_full(tr), before);
+	KUNIT_EXPECT_PTR_NE(test, rcu_access_pointer(tr->stackmap), map);
+	test_check_recycling(test, tr);
+}
+
+#ifdef CONFIG_TRACER_SNAPSHOT
+struct test_swapper {
+	struct trace_array	*tr;
+	unsigned int		swaps;
+};
+
+/* Swap the buffers all the time, those of all CPUs and of one. */
+static int test_swapper_fn(void *data)
+{
+	struct test_swapper *w = data;
+
+	while (!kthread_should_stop()) {
+		tracing_snapshot_instance(w->tr);
+		scoped_guard(irqsave)
+			update_max_tr_single(w->tr, current, smp_processor_id());
+		w->swaps++;
+		usleep_range(50, 100);
+	}
+	return 0;
+}
+
+/* What is in either buffer resolves, whatever swapped them during the rotations. */
+static void stackmap_rotates_and_swaps(struct kunit *test)
+{
+	struct trace_array *tr = test_small_instance(test);
+	struct test_swapper w = { .tr = tr };
+	struct task_struct *task;
+
+	test_resize(test, tr->array_buffer.buffer, 4);
+	test_resize(test, tr->snapshot_buffer.buffer, 4);
+	KUNIT_ASSERT_EQ(test, tracing_arm_snapshot(tr), 0);
+	for (int round = 0; round < 4; round++) {
+		task = kthread_run(test_swapper_fn, &w, "stackmap_swap");
+		KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+		for (unsigned int no = 0; no < 4000; no++)
+			test_record_slowly(tr, no);
+		kthread_stop(task);
+		test_check_recycling(test, tr);
+		test_all_resolve(test, tr, tr->array_buffer.buffer);
+		test_all_resolve(test, tr, tr->snapshot_buffer.buffer);
+	}
+	kunit_info(test, "%u swaps, %lu rotations, %lu full\n", w.swaps, test_rotations(tr),
+		   test_full(tr));
+	KUNIT_EXPECT_GE(test, test_rotations(tr), 10);
+	test_end_snapshot(tr);
+}
+#else
+static void stackmap_rotates_and_swaps(struct kunit *test)
+{
+	kunit_skip(test, "no snapshots");
+}
+#endif
+
+/* A reader that stopped has a copy of an event. It does not print another stack for it. */
+static void stackmap_old_copy(struct kunit *test)
+{
+	struct trace_array *tr = test_small_instance(test);
+	struct trace_buffer *buffer = tr->array_buffer.buffer;
+	struct ring_buffer_iter *copies[1];
+	struct trace_iterator *iter;
+	int id;
+
+	test_resize(test, buffer, 2);
+	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(0)), 0);
+	test_record_event(tr, 1);
+	id = test_instance_id(tr, 1);
+	copies[0] = ring_buffer_read_start(buffer, 0, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, copies[0]);
+	iter = test_iter(test, tr, ring_buffer_iter_peek(copies[0], NULL));
+	iter->buffer_iter = copies;
+	KUNIT_EXPECT_FALSE(test, ring_buffer_iter_overrun(copies[0]));
+
+	/* The event is still there, so its generation is skipped. */
+	tr->stackmap_gen = STACKMAP_GEN_MASK;
+	KUNIT_ASSERT_EQ(test, test_reset(tr), 0);
+	KUNIT_EXPECT_EQ(test, test_gen(test_instance_id(tr, 1)), 1);
+
+	/* It is overwritten, so its generation begins again, and its stack has the same id. */
+	for (int i = 0; i < 1000; i++)
+		test_record_event(tr, 2);
+	KUNIT_EXPECT_TRUE(test, ring_buffer_iter_overrun(copies[0]));
+	tr->stackmap_gen = 2 * STACKMAP_GEN_MASK + 1;
+	KUNIT_ASSERT_EQ(test, test_reset(tr), 0);
+	KUNIT_EXPECT_EQ(test, test_instance_id(tr, 1), id);
+	KUNIT_EXPECT_NOT_NULL(test, strstr(test_print(iter), "(stale)"));
+	iter->buffer_iter = NULL;
+	KUNIT_EXPECT_NULL(test, strstr(test_print(iter), "(stale)"));
+
+	ring_buffer_read_finish(copies[0]);
 }
 
 /* The second part fails after the event is reserved: none is counted. */
@@ -1643,6 +1813,9 @@ static struct kunit_case stackmap_test_cases[] = {
 	KUNIT_CASE(stackmap_generation_skips),
 	KUNIT_CASE(stackmap_generations_used_up),
 	KUNIT_CASE(stackmap_rotates),
+	KUNIT_CASE(stackmap_keeps_no_more),
+	KUNIT_CASE(stackmap_rotates_and_swaps),
+	KUNIT_CASE(stackmap_old_copy),
 	KUNIT_CASE(stackmap_reset_under_load),
 	{}
 };

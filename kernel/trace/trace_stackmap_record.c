@@ -174,6 +174,18 @@ static const unsigned long *stack_split_ip(const struct trace_entry *ent, int i)
 	return i == 1 ? &field->ip : &field->rest[2 * i - 4];
 }
 
+/*
+ * Whether the ids of an event may have got another meaning. A reader that stopped
+ * half-way has a copy of an event that is overwritten by now, so that its
+ * generation may be in use for the second time.
+ */
+static bool stackmap_reused(const struct trace_iterator *iter, const struct ftrace_stackmap *map)
+{
+	struct ring_buffer_iter *copy = trace_buffer_iter(iter, iter->cpu);
+
+	return map->gen > STACKMAP_GEN_MASK && copy && ring_buffer_iter_overrun(copy);
+}
+
 static enum print_line_t trace_stack_id_print(struct trace_iterator *iter,
 					      int flags, struct trace_event *event)
 {
@@ -186,7 +198,7 @@ static enum print_line_t trace_stack_id_print(struct trace_iterator *iter,
 	guard(rcu)();
 	/* The ids of an event are all of one generation. */
 	map = rcu_dereference(iter->tr->stackmap);
-	if (!ftrace_stackmap_lookup(map, id))
+	if (!ftrace_stackmap_lookup(map, id) || stackmap_reused(iter, map))
 		map = NULL;
 
 	trace_seq_printf(s, nr > 1 ? "<stack_split %d" : "<stack_id %d", id);
