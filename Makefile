@@ -17,6 +17,7 @@ help:
 	@echo "make guest     SCRIPT=path [APPEND=\"kernel arguments\"] [CPUS=n] [MEM=n] [TIMEOUT=seconds]"
 	@echo "               [FLAVOUR=x86_64|debug|arm64|i386|s390x]: run a script in the guest, end with its exit status"
 	@echo "make flamegraph records the demo's workload and draws build/flamegraph.svg from its stack map"
+	@echo "make pictures  draw pictures/hits.svg and growth.svg from README.md's table and pictures/growth.csv"
 	@echo "make series    [CHECK=1] [FROM=\"name <address>\"]: a mail series of it all, checked, in build/<base>/series/"
 	@echo "make mutants   break the stack map on purpose, and see that a test notices each time"
 	@echo "make bench     measure the stack map and its rivals on User-Mode Linux: table, CSV and plot"
@@ -56,6 +57,8 @@ flamegraph:
 	@scripts/prepare x86_64 rootfs
 	@scripts/guest -o build/flamegraph guest/demo.sh 512 kmem_cache_alloc
 	@scripts/flamegraph build/flamegraph/map
+pictures:
+	@scripts/pictures
 series:
 	@scripts/prepare tree
 	@scripts/series
@@ -69,4 +72,4 @@ clean:
 distclean:
 	rm -rf build
 
-.PHONY: help tree kernel rootfs demo test test-full test-arch test-upstream guest shell flamegraph series bench mutants clean distclean
+.PHONY: help tree kernel rootfs demo test test-full test-arch test-upstream guest shell flamegraph pictures series bench mutants clean distclean

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # How the map grows under sched, irq and timer events and load: two instances record them at the
 # same time, one with its stacks split where interrupts have hit and one without. Then the bytes
-# that a stack takes in the ring buffer, split and full. Leaves growth.txt, growth.csv and
-# growth.svg in /out.
+# that a stack takes in the ring buffer, split and full. Leaves growth.txt and growth.csv in /out.
 # Usage: growth.sh [seconds [permille that the split map may gain of what the other one gains]]
 # timeout: 400
 # out: build/growth
@@ -108,35 +107,6 @@ test $((100 * late)) -le "$(stat_of successes $flat)" ||
 	fail "the map that is not split did not grow in time"
 check_map $split
 test "$(stat_of split $flat)" -eq 0 || fail "stacks were split, with split=0"
-
-awk -F, -v unit=$((seconds / steps)) 'function y(v) { return 380 - 340 * v / max }
-function line(column, colour, text,   i) {
-	printf "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\" points=\"60,380", colour
-	for (i = 1; i <= n; i++)
-		printf " %d,%d", 60 + 480 * i / n, y(v[column, i])
-	printf "\"/>\n<text x=\"545\" y=\"%d\" fill=\"%s\">%s</text>\n", y(v[column, n]) + 4, colour, text
-}
-NR > 1 {
-	n++
-	at[n] = $2
-	v[3, n] = $3
-	v[4, n] = $4
-	if ($3 > max)
-		max = $3
-}
-END {
-	print "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"640\" height=\"420\" font-family=\"sans-serif\" font-size=\"12\">"
-	print "<rect width=\"640\" height=\"420\" fill=\"white\"/>"
-	print "<text x=\"60\" y=\"20\">distinct stacks in the map over seconds of sched, irq and timer events</text>"
-	print "<path d=\"M60 40V380H540\" fill=\"none\" stroke=\"black\"/>"
-	for (i = 1; i <= n; i++)
-		printf "<text x=\"%d\" y=\"396\" text-anchor=\"middle\">%d</text>\n", 60 + 480 * i / n, at[i]
-	for (i = 0; i <= 4; i++)
-		printf "<text x=\"55\" y=\"%d\" text-anchor=\"end\">%d</text>\n", y(max * i / 4) + 4, max * i / 4
-	line(3, "#c03030", "not split")
-	line(4, "#3050c0", "split")
-	print "</svg>"
-}' /out/growth.csv > /out/growth.svg
 
 awk -F, -v limit="$limit" 'NR == 2 { flat = $3; parts = $4 }
 END {
