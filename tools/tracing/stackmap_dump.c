@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * stackmap_dump - shows the stacks of an ftrace stack map, also away from the machine
+ * stackmap_dump - show the stacks of an ftrace stack map, on this machine or another one
  *
- * The binary export (stack_map_bin) has ids, counts and addresses. This gives them names, from
- * kallsyms or from a vmlinux, and prints them in a form for people or for other tools.
+ * The binary export (stack_map_bin) has ids, counts and addresses. This finds the names of the
+ * addresses in kallsyms or in a vmlinux, and prints the stacks for people or for other tools.
  * The format is described in Documentation/trace/ftrace-stackmap.rst.
  *
- * The parts are included and not linked, so that on a machine without the kernel's build system
+ * The other files are included, not linked. Without the kernel's build system:
  *	cc -o stackmap_dump stackmap_dump.c
- * is all it takes; with elfutils, for --vmlinux:
+ * With elfutils, for --vmlinux:
  *	cc -DHAVE_LIBDW -o stackmap_dump stackmap_dump.c -ldw -lelf
  */
 #define _GNU_SOURCE
@@ -234,7 +234,7 @@ static void set_option(int opt, struct config *cfg, enum mode *mode)
 	case 'V':
 		print_and_exit("stackmap_dump " VERSION "\n");
 	default:
-		/* getopt_long() has said what is wrong. */
+		/* getopt_long() has printed the error. */
 		exit(EXIT_USAGE);
 	}
 }
@@ -310,7 +310,7 @@ static int show(struct map *m, struct map *old, enum mode mode, const struct con
 	return ret;
 }
 
-/* A full disk or a reader that went away is a failure, too. */
+/* A full disk or a closed pipe is a failure. */
 static int close_stdout(void)
 {
 	bool bad = ferror(stdout);
@@ -321,7 +321,7 @@ static int close_stdout(void)
 	return 1;
 }
 
-/* 0, 1 if the map is not there or not usable; with --partial 1, and yet what was whole of it. */
+/* Returns 1 if the map is damaged or missing. With --partial, a damaged map is usable. */
 static int load(struct map *m, const char *path, const struct map *sibling,
 		const struct config *cfg, bool *usable)
 {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * --annotate: the text of trace, trace_pipe or trace-cmd report, with the frames of each stack
- * under the line that has its id. Frames that the kernel printed itself are replaced, so what was
- * annotated once can be annotated again. The parts of a stack that the kernel has split where an
- * interrupt had hit are joined.
+ * --annotate: print the text of trace, trace_pipe or trace-cmd report, with the frames of each
+ * stack below the line that has its id. Frames that the kernel printed are replaced, so the output
+ * can be annotated again. The parts of a stack that an interrupt split are joined.
  */
 
 static int compare_id(const void *key, const void *elem)
@@ -38,7 +37,7 @@ static void add_ips(struct map *m, struct stack *whole, const u64 *ips, u32 nr)
 	whole->nr += nr;
 }
 
-/* Joins the parts behind all other frames of the map; false if one of them is not there. */
+/* Appends the joined parts to the frames of the map; false if the map lacks one of them. */
 static bool join_parts(struct map *m, const struct stack_ids *ids, struct stack *whole)
 {
 	const struct stack *part[MAX_PARTS];
@@ -73,7 +72,7 @@ static bool annotate_ids(struct map *m, const struct stack_ids *ids, const struc
 	return true;
 }
 
-/* After a line with an id, its own frames if it has any are dropped when ours are better. */
+/* Frames that the kernel printed below an id are dropped if the map has the stack. */
 static void annotate_lines(struct map *m, FILE *f, const struct config *cfg)
 {
 	size_t nr_missing = 0, nr_more = 0;

@@ -6,7 +6,7 @@ static bool same_id(const struct build_id *a, const struct build_id *b)
 	return a->len && a->len == b->len && !memcmp(a->bytes, b->bytes, a->len);
 }
 
-/* What "save" has written. */
+/* Reads the file that "save" wrote. */
 static void read_build_id(FILE *f, struct build_id *id)
 {
 	while (id->len < MAX_BUILD_ID && fscanf(f, "%2hhx", &id->bytes[id->len]) == 1)
@@ -30,7 +30,7 @@ static u64 align4(u64 n)
 
 #define NOTE_BUILD_ID	3	/* NT_GNU_BUILD_ID */
 
-/* ELF notes: the sizes of a name and of its value, a type, then both, padded to 4 bytes. */
+/* An ELF note: sizes of name and value, a type, the name, the value, padded to 4 bytes each. */
 static void build_id_of_notes(const char *p, size_t len, struct build_id *id)
 {
 	const char *end = p + len;
@@ -68,7 +68,7 @@ static void running_build_id(struct build_id *id)
 	free(buf);
 }
 
-/* Only a difference is an error: not every kernel and not every file has a build id. */
+/* A missing build id is no error: some kernels and files have none. */
 static int check_build_id(const struct map *m, const struct build_id *id, const char *path,
 			  const struct config *cfg)
 {

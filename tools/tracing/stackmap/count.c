@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
-/* --annotate with --folded or --speedscope: the different stacks of a trace, with their counts. */
+/* --annotate with --folded or --speedscope: count the distinct stacks of a trace. */
 
 struct count {
 	struct map	*map;
-	struct map	whole;		/* its stacks are those of the trace */
-	struct intern	seen;		/* what the trace has of each stack */
+	struct map	whole;		/* the stacks of the trace */
+	struct intern	seen;		/* their ids or frames, as text */
 	struct intern	names;		/* of the frames in map->named */
-	char		*full;		/* the frames of a full stack, line by line */
+	char		*full;		/* the frames of a full stack, a line for each */
 	size_t		room_full;
 	size_t		nr_missing;
 	size_t		nr_more;
 	size_t		nr_cut;
 };
 
-/* The stack that @key stands for. A new one has no frames yet. */
+/* Returns the stack of @key. A new one has no frames yet. */
 static struct stack *count_key(struct count *c, const char *key)
 {
 	size_t i = intern(&c->seen, key);
@@ -94,8 +94,8 @@ static bool add_frames(struct count *c, struct stack *s)
 }
 
 /*
- * By the addresses, if the trace has them and our symbols know all of them, so that the stack looks
- * the same as by its id. Else by the names that the trace has.
+ * Uses the addresses if the trace has them and all have symbols. The stack then prints like one
+ * of the map. Otherwise uses the names in the trace.
  */
 static void count_full(struct count *c)
 {
@@ -112,7 +112,7 @@ static void count_full(struct count *c)
 	c->map->nr_ips += s->nr;
 }
 
-/* Reads the frames of a full stack, and what kind of a line is behind them. */
+/* Reads the frames of a full stack. Returns the kind of the line after them. */
 static bool read_full(struct count *c, struct trace *t, enum line_kind *kind)
 {
 	bool more, cut = false;
@@ -151,7 +151,7 @@ static void count_lines(struct count *c, FILE *f)
 	free(t.line);
 }
 
-/* Puts the stacks of the trace in the place of those of the map. */
+/* Replaces the stacks of the map by those of the trace. */
 static void count_stacks(struct map *m, FILE *f, const struct config *cfg)
 {
 	struct count c = { .map = m };

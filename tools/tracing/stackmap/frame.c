@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * From an address to what is printed for it.
+ * The text of an address.
  *
- * The same few addresses come again and again, so their texts are kept in slots, chosen by a hash
- * of the address. Two addresses that want one slot take turns: that costs time, never memory.
+ * A map repeats few addresses many times, so their texts are cached in slots, chosen by a hash of
+ * the address. Two addresses with the same slot evict each other: this costs time, not memory.
  */
 
 #ifndef FRAME_SLOTS
@@ -12,27 +12,27 @@
 
 struct frame {
 	u64			ip;
-	const struct symbol	*sym;		/* NULL: the address is all there is */
-	char			*text;		/* schedule+0x48/0xc0 [mod], made when asked for */
-	char			*lines;		/* for --lines, likewise */
+	const struct symbol	*sym;		/* NULL: no symbol */
+	char			*text;		/* schedule+0x48/0xc0 [mod], made on first use */
+	char			*lines;		/* for --lines, made on first use */
 	u32			len;		/* of text */
-	u32			uid;		/* in an intern table, plus 1 */
+	u32			uid;		/* number in an intern table, plus 1 */
 	bool			used;
 	bool			exact;		/* not a return address */
-	signed char		matches;	/* the --grep, -1: not tried yet */
-	char			buf[80];	/* where text is, unless it is longer */
+	signed char		matches;	/* --grep, -1: not tried yet */
+	char			buf[80];	/* holds text if it fits */
 };
 
 /*
- * A call can be the last instruction of its function, and the return address is then in the next
- * one, so look one byte back.
+ * If a call is the last instruction of its function, the return address is in the next function.
+ * So look one byte back.
  */
 static u64 lookup_addr(u64 ip, bool exact)
 {
 	return exact || !ip ? ip : ip - 1;
 }
 
-/* In the order of trust: kallsyms is of the kernel that ran, vmlinux of one that should match. */
+/* kallsyms goes first: it is from the kernel that ran, vmlinux is from one that should match. */
 static const struct symbol *find_symbol(const struct map *m, u64 ip, bool exact)
 {
 	u64 addr = lookup_addr(ip, exact);
@@ -46,13 +46,13 @@ static bool is_trampoline(u64 ip)
 	return ip == TRAMPOLINE_MARKER;
 }
 
-/* %pS shows no module for what the bpf JIT made. */
+/* %pS shows no module for BPF programs. */
 static bool is_bpf(const struct symbol *s)
 {
 	return s->mod && !strcmp(s->mod, "bpf");
 }
 
-/* printf() would be most of the time that a large map with many different frames takes. */
+/* Faster than printf(), which would dominate on maps with many different frames. */
 static void set_text(struct frame *f, const struct symbol *s)
 {
 	size_t room = strlen(s->name) + (s->mod ? strlen(s->mod) : 0) + sizeof("+0x/0x [] ") + 32;
@@ -90,7 +90,7 @@ static const char *frame_text(struct frame *f)
 	return f->text;
 }
 
-/* The function alone, in the two parts that it has in a module. */
+/* The function without offset, and its module. */
 static const char *frame_name(struct frame *f, const char **mod)
 {
 	const struct symbol *s = f->sym;
@@ -132,7 +132,7 @@ static struct frame *frame_slot(struct map *m, u64 ip, bool exact)
 	return &m->frames[(((ip + exact) * 0x9E3779B97F4A7C15ULL) >> 32) % FRAME_SLOTS];
 }
 
-/* The slots are all over memory: fetching those of a stack at once halves the time of a dump. */
+/* Slots are scattered in memory. Prefetching those of a stack halves the time of a dump. */
 static void frames_prefetch(struct map *m, const struct stack *s)
 {
 	struct frame *f;
@@ -162,7 +162,7 @@ static struct frame *frame_fill(struct map *m, u64 ip, bool exact)
 	return f;
 }
 
-/* What the processor enters on an interrupt, on x86, arm64, arm, and riscv or loongarch. */
+/* Names of interrupt entries on x86, arm64, arm, and riscv or loongarch. */
 static bool is_interrupt_entry(const struct symbol *s)
 {
 	size_t len = s ? strlen(s->name) : 0;
@@ -175,8 +175,8 @@ static bool is_interrupt_entry(const struct symbol *s)
 }
 
 /*
- * The frame under that of an interrupt is where the interrupt came, which is no return address
- * either. Whether it is one matters only at the first byte of a function.
+ * The frame below an interrupt entry is the interrupted instruction, not a return address. This
+ * matters only at the first byte of a function.
  */
 static bool was_interrupted(const struct map *m, const struct stack *s, u32 i)
 {
@@ -186,7 +186,7 @@ static bool was_interrupted(const struct map *m, const struct stack *s, u32 i)
 struct named {
 	struct frame	frame;
 	struct symbol	sym;
-	char		*name;		/* what sym points into */
+	char		*name;		/* sym points into it */
 };
 
 /* Splits "schedule+0x48/0xc0 [mod]" and "[FTRACE TRAMPOLINE]" as frame_name() does. */

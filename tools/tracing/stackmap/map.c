@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reads stack_map_bin, of either byte order, from anything that can be read once.
+ * Reads stack_map_bin, of either byte order. The input need not be seekable.
  *
- * Nothing is allocated on the word of a count: memory grows with what has arrived. Every error
- * is one line that names the byte, and leaves the map with the stacks that were whole.
+ * No count in the input is trusted for an allocation: memory grows with the data. An error is
+ * one line with the offset, and the map keeps the stacks before it.
  */
 
 struct reader {
@@ -21,7 +21,7 @@ struct reader {
 	-EINVAL;								\
 })
 
-/* A map that was reset under the reader is the caller's to retry, not an error to print. */
+/* ESTALE: the map was reset meanwhile. The caller tries again. */
 static int get(struct reader *r, void *buf, size_t len, const char *what)
 {
 	size_t got = fread(buf, 1, len, r->f);
@@ -56,7 +56,7 @@ static int get_longs(struct reader *r, u64 *longs, size_t nr, const char *what)
 	return ret;
 }
 
-/* The second one is of another series of patches for the kernel: the same, but without sections. */
+/* Another patch series writes the second one: the same format without sections. */
 static const struct map_format {
 	u32	magic;
 	u32	version;
@@ -186,7 +186,7 @@ static int section_split(struct reader *r, u64 start, u32 len)
 	return get_longs(r, &r->map->split, 1, "the number of split stacks");
 }
 
-/* A section that a newer kernel added is no reason to refuse the stacks before it. */
+/* Newer kernels may have more sections. */
 static int section_unknown(struct reader *r, u64 start, u32 type, u32 len)
 {
 	note("%s: byte %llu: skipped a section of unknown type %u", r->map->name, start,
@@ -244,7 +244,7 @@ static void forget_stacks(struct map *m)
 	m->nr_ips = 0;
 }
 
-/* Where a map can come from: -, a file, a directory (of "save", or of a trace instance). */
+/* @path: "-", a file, or a directory (of "save" or of a trace instance). */
 static int open_map(struct map *m, const char *path, FILE **f)
 {
 	struct statfs fs;
@@ -280,7 +280,7 @@ static int load_map(struct map *m, const char *path)
 
 	ret = open_map(m, path, &f);
 	while (!ret) {
-		/* One read a page would be all that stdio asks the kernel for. */
+		/* stdio would read a page at a time. */
 		setvbuf(f, NULL, _IOFBF, 1 << 20);
 		ret = read_map(m, f);
 		if (f != stdin)

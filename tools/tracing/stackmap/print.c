@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The forms in which a map is shown whole: text, folded, JSON, speedscope. */
+/* Output of a whole map: text, folded, JSON, speedscope. */
 
-/* printf() would be most of the time that a large map takes, so not for what frames consist of. */
+/* Faster than printf(), which would dominate on large maps. */
 static void print_hex(u64 n)
 {
 	char buf[2 * sizeof(n)];
@@ -20,7 +20,7 @@ static void print_decimal(u32 n)
 	fwrite_unlocked(p, 1, buf + sizeof(buf) - p, stdout);
 }
 
-/* The first words of each frame line. */
+/* The start of a frame's line. */
 static const char *frame_number(u32 i)
 {
 	static char numbers[MAX_DEPTH][20];
@@ -74,7 +74,7 @@ static void print_text(struct map *m, const struct config *cfg)
 		print_stack(m, &m->stacks[i], cfg);
 }
 
-/* Without what the formats of flame graphs use to separate frames. */
+/* Replaces the characters that separate frames in flame graph formats. */
 static void print_folded_name(const char *s)
 {
 	for (; *s; s++)
@@ -111,8 +111,8 @@ static void print_folded(struct map *m, const struct config *cfg)
 }
 
 /*
- * A symbol is bytes of whatever the build put there. Those that are not ASCII come out as the
- * character of that number, so that the output is always valid and nothing is lost.
+ * A symbol can hold any bytes. Those outside of ASCII are written as the character with that
+ * number, so the output is always valid and complete.
  */
 static size_t plain_json(const char *s)
 {
@@ -155,7 +155,7 @@ static void print_json_lines(const char *lines)
 	free(copy);
 }
 
-/* Addresses as strings: a JSON number is a double to most readers, and loses the low bits. */
+/* Addresses are strings, because most JSON readers use doubles for numbers and lose bits. */
 static void print_json_stack(struct map *m, const struct stack *s, const struct config *cfg)
 {
 	u32 i;
@@ -206,7 +206,7 @@ static u32 name_uid(struct frame *f, struct intern *names)
 	return f->uid - 1;
 }
 
-/* Root first, as numbers of the table of frames that follows the profile. */
+/* Root first; the numbers are indices of the table of frames after the profile. */
 static void print_speedscope_samples(struct map *m, struct intern *names)
 {
 	const struct stack *s;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What is said about a map instead of showing it: --summary and --diff. */
+/* --summary and --diff. */
 
 static const struct map *sorted_map;
 
@@ -103,7 +103,7 @@ static void print_kernel(const struct map *m)
 	putchar('\n');
 }
 
-/* A map with duplicates is not what the kernel promises: 1. */
+/* Returns 1 if there are duplicates, which the kernel never makes. */
 static int print_summary(struct map *m)
 {
 	size_t stacks, ids;
@@ -121,8 +121,8 @@ static int print_summary(struct map *m)
 }
 
 /*
- * --diff. Ids and addresses change from one map to the next, what the frames print as does not,
- * so that is what two stacks are compared by: as numbers of one table of texts.
+ * --diff. Ids and addresses differ between two maps, the texts of the frames do not. So stacks
+ * are compared by the texts, as numbers in one table.
  */
 struct change {
 	struct map		*map;
@@ -141,7 +141,7 @@ static u32 frame_uid(struct map *m, const struct stack *s, u32 i, struct intern 
 	return f->uid;
 }
 
-/* One entry a stack; *uids holds the numbers of all their frames and is the caller's to free. */
+/* An entry for each stack; *uids holds the numbers of all their frames. The caller frees both. */
 static struct change *list_stacks(struct map *m, struct intern *texts, u32 **uids)
 {
 	struct change *list = check_mem(calloc(m->nr_stacks + 1, sizeof(*list)));
@@ -187,7 +187,7 @@ static void set_change(struct change *c, const char *kind, long long by)
 	c->by = by;
 }
 
-/* Walks both sorted lists, and leaves in @new and @old what changed; "by" 0 is no change. */
+/* Merges both sorted lists and sets "by" to the difference, 0 for no change. */
 static void match_lists(struct change *new, size_t nr_new, struct change *old, size_t nr_old)
 {
 	size_t n = 0, o = 0;
@@ -212,7 +212,7 @@ static void match_lists(struct change *new, size_t nr_new, struct change *old, s
 	}
 }
 
-/* Of a stack that was never counted, that it is new or gone is all there is to say. */
+/* A stack that is new or gone is a change even without references. */
 static bool is_change(const struct change *c, const struct config *cfg)
 {
 	if (!c->kind || (!c->by && !strcmp(c->kind, "moved")))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Live input: where tracefs is, and "save", which copies what off-line work needs. */
+/* Live input: finds tracefs, and copies all that another machine needs ("save"). */
 
 static char *find_tracefs(void)
 {
@@ -16,7 +16,7 @@ static char *find_tracefs(void)
 	return path ? path : copy_string("/sys/kernel/tracing");
 }
 
-/* The directory of the instance, or of the top level for NULL. */
+/* The directory of the instance; NULL is the top level. */
 static char *find_instance(const char *instance)
 {
 	char *path, *top = find_tracefs();
@@ -37,7 +37,7 @@ static char *find_live_map(const char *instance)
 	return path;
 }
 
-/* Never over a file of an earlier save: two halves of two saves would look like one. */
+/* Does not overwrite files of an earlier save, so that a directory never mixes two saves. */
 static FILE *create(const char *dir, const char *name)
 {
 	char *path = format("%s/%s", dir, name);
@@ -109,7 +109,7 @@ static int save_build_id(const struct map *m, const char *dir)
 	return finish(f, dir, "build_id");
 }
 
-/* Reads back what was written: a save that cannot be used should be known now. */
+/* Reads the copy back, to report an unusable save now. */
 static int check_saved(const char *dir)
 {
 	struct map m = {};
@@ -129,7 +129,7 @@ static int check_saved(const char *dir)
 }
 
 /*
- * The trace goes first: a map only grows, so it has every id that the trace has. A kernel without
+ * Copies the trace first: a map only grows, so it then has all ids of the trace. A kernel without
  * modules has no /proc/modules.
  */
 static int save(const char *dir, const char *instance)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Which stacks are shown, and in which order. */
+/* Selects and sorts the stacks. */
 
 static enum sort_key sort_key;
 

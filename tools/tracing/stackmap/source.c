@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Decides where the symbols of a map come from, and says so. */
+/* Chooses the source of a map's symbols, and prints it. */
 
 /*
- * Under KASLR the addresses of another boot would name other functions. The kernel's own symbols
- * can be moved into place if it is known that the kernel is the same.
+ * Under KASLR, symbols of another boot give wrong names. The kernel's own symbols can be moved to
+ * the right place if the kernel is known to be the same.
  */
 static int fit_kallsyms(struct map *m, const struct map *sibling, const struct config *cfg)
 {
@@ -43,7 +43,7 @@ static void drop_kallsyms(struct map *m)
 	m->kallsyms = (struct symtab) {};
 }
 
-/* For a copy of stack_map_bin alone: the running kernel may be the one that wrote it. */
+/* For a copy of stack_map_bin without kallsyms: the running kernel may be the one that wrote it. */
 static void load_running_kallsyms(struct map *m)
 {
 	struct build_id id = {};
@@ -57,7 +57,7 @@ static void load_running_kallsyms(struct map *m)
 		add_source(m, "kallsyms", "/proc/kallsyms");
 }
 
-/* Nobody asked for these by name: without them there are still addresses. */
+/* Not named by the user, so a failure is no error: addresses are printed. */
 static void load_own_kallsyms(struct map *m)
 {
 	char *path = NULL;
@@ -73,7 +73,7 @@ static void load_own_kallsyms(struct map *m)
 	free(path);
 }
 
-/* What "save" puts beside a kallsyms. Of the live one, the kernel knows. */
+/* "save" puts the build id beside kallsyms. For the live kallsyms, ask the kernel. */
 static int check_kallsyms(const struct map *m, const char *path, const struct config *cfg)
 {
 	const char *slash = strrchr(path, '/');
@@ -89,7 +89,7 @@ static int check_kallsyms(const struct map *m, const char *path, const struct co
 	return check_build_id(m, &id, path, cfg);
 }
 
-/* A map that has no section for it may come from a "save" that found it elsewhere. */
+/* If the map has no such section, use the file of "save". */
 static int load_own_build_id(struct map *m, const struct config *cfg)
 {
 	struct build_id id = {};
@@ -117,7 +117,7 @@ static u64 text_base(const struct map *m, const struct config *cfg)
 static const char no_symbols[] =
 	"none, raw addresses; give the kallsyms (-k) or the vmlinux (-v) of the map's kernel";
 
-/* @sibling: for the older of two maps, the newer one, whose symbols may serve both. */
+/* @sibling: with --diff, the new map; the old one may use its symbols. */
 static int load_symbols(struct map *m, const struct map *sibling, const struct config *cfg)
 {
 	size_t i;

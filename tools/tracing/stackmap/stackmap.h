@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the parts of stackmap_dump share.
+ * Types and limits of stackmap_dump.
  *
- * A map is read whole: an array of stacks, each a run of the array of addresses. Symbols come
- * from up to two tables (kallsyms, then vmlinux) that are searched by address. What an address
- * prints as is kept in a fixed number of slots (frame.c), so memory follows the size of the input
- * whatever the input holds.
+ * A map is read whole, into an array of stacks and an array of addresses. An address is looked up
+ * in up to two tables of symbols, first kallsyms, then vmlinux. The texts of addresses are cached
+ * in a fixed number of slots (frame.c), so memory is proportional to the size of the input.
  */
 #ifndef STACKMAP_H
 #define STACKMAP_H
@@ -16,14 +15,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Limits of a map. Larger counts are damage, and are not worth the memory they ask for. */
-#define MAX_STACKS	0x80000		/* what the slot part of an id can tell apart */
-#define MAX_DEPTH	1024		/* what ftrace records at most */
+/* Limits of a map. A larger count means that the map is damaged. */
+#define MAX_STACKS	0x80000		/* slots that an id can name */
+#define MAX_DEPTH	1024		/* the most frames that ftrace records */
 #define MAX_SECTIONS	1024
 #define MAX_BUILD_ID	64
 #define MAX_RELEASE	256
 #define MAX_PARTS	8		/* of a stack that was split */
-#define PRINTED_PARTS	4		/* of these, what trace-cmd prints */
+#define PRINTED_PARTS	4		/* parts that trace-cmd prints */
 
 #define TRAMPOLINE_MARKER	0x7fffffff	/* the kernel's FTRACE_TRAMPOLINE_MARKER */
 
@@ -36,7 +35,7 @@ struct stack {
 	u32		id;
 	u32		nr;
 	u32		ref;
-	bool		named;		/* in place of addresses, indices of map->named */
+	bool		named;		/* has indices of map->named instead of addresses */
 	size_t		first;		/* index of the leaf in map->ips */
 };
 
@@ -45,7 +44,7 @@ struct symbol {
 	u64		end;
 	const char	*name;
 	const char	*mod;		/* NULL: the kernel proper */
-	u32		seq;		/* line of the source: the first of several aliases wins */
+	u32		seq;		/* line in the source; the first of several aliases wins */
 	char		type;		/* as nm prints it, or MODULE_BASE */
 };
 
@@ -55,9 +54,9 @@ struct symtab {
 	struct symbol	*syms;
 	size_t		nr;
 	size_t		room;
-	u64		text;		/* _text, 0 if the source does not tell */
-	u64		kernel_end;	/* _end, likewise */
-	char		**bufs;		/* the files that names point into */
+	u64		text;		/* _text, 0 if unknown */
+	u64		kernel_end;	/* _end, 0 if unknown */
+	char		**bufs;		/* the files; names point into them */
 	size_t		nr_bufs;
 };
 
@@ -72,7 +71,7 @@ struct named;
 
 struct map {
 	char		*name;
-	char		*dir;		/* what "save" made, NULL for a plain file */
+	char		*dir;		/* made by "save"; NULL for a plain file */
 	bool		live;
 	struct stack	*stacks;
 	size_t		nr_stacks;
@@ -80,7 +79,7 @@ struct map {
 	u64		*ips;
 	size_t		nr_ips;
 	size_t		room_ips;
-	u64		split;		/* section 4: how many stacks the kernel has split */
+	u64		split;		/* section 4: number of stacks that were split */
 	u64		text;		/* section 1, 0 if there is none */
 	struct build_id	build_id;	/* section 2 */
 	char		release[MAX_RELEASE];
@@ -88,10 +87,10 @@ struct map {
 	struct symtab	elfsyms;
 	struct vmlinux	*vmlinux;
 	struct frame	*frames;	/* FRAME_SLOTS of them */
-	struct named	**named;	/* frames that a trace has as text */
+	struct named	**named;	/* frames of a trace that are text only */
 	size_t		nr_named;
 	size_t		room_named;
-	char		*source;	/* says where the symbols came from */
+	char		*source;	/* description of where the symbols came from */
 };
 
 enum sort_key { SORT_REF, SORT_DEPTH, SORT_ID };

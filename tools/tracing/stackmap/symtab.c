@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Symbols by address, with the choices that the kernel makes in %pS: the first of several aliases,
- * and a size that reaches to the next symbol.
+ * Symbols by address. As in the kernel's %pS, the first of several aliases is used, and a symbol
+ * ends where the next one starts.
  *
  * The source is a copy of /proc/kallsyms, with last_boot_info of a persistent trace instance beside
  * it if there is one. vmlinux.c fills the same table from an ELF file.
@@ -39,8 +39,8 @@ static bool same_module(const struct symbol *a, const struct symbol *b)
 }
 
 /*
- * The kernel takes the next symbol for the end of this one. At the end of a module's text it takes
- * the end of the allocation, which kallsyms does not tell, but which is the end of a page.
+ * For the kernel, a symbol ends at the next symbol, and the last one of a module's text at the end
+ * of the allocation. kallsyms does not have that address. It is at the end of a page.
  */
 static void set_end(struct symbol *s, const struct symbol *next)
 {
@@ -54,7 +54,7 @@ static void set_end(struct symbol *s, const struct symbol *next)
 		s->end = UINT64_MAX;
 }
 
-/* All that is known of such a module is where it starts. */
+/* Only the start of such a module is known. */
 static void set_base_end(struct symbol *s, const struct symbol *next)
 {
 	u64 reach = s->addr + (16 << 20);
@@ -74,7 +74,7 @@ static bool has_symbols_of(const struct symtab *t, const char *mod)
 	return false;
 }
 
-/* A module's base says nothing more where kallsyms has the module's symbols. */
+/* A module's base is not needed if kallsyms has its symbols. */
 static void drop_known_bases(struct symtab *t)
 {
 	size_t i, n = 0;
@@ -97,7 +97,7 @@ static void drop_aliases(struct symtab *t)
 	t->nr = n;
 }
 
-/* What lies behind _end is not the last symbol plus a large offset. */
+/* An address beyond _end does not belong to the last symbol. */
 static u64 end_of(const struct symtab *t, const struct symbol *s)
 {
 	return !s->mod && s->addr == t->kernel_end ? s->addr : s->end;
@@ -135,7 +135,7 @@ static const struct symbol *symtab_find(const struct symtab *t, u64 addr)
 	return t->nr ? bsearch(&addr, t->syms, t->nr, sizeof(*t->syms), compare_addr) : NULL;
 }
 
-/* Moves the kernel's own symbols; where modules went in another boot, nobody knows. */
+/* Moves the kernel's own symbols. Those of modules cannot be moved: their place is unknown. */
 static void symtab_shift(struct symtab *t, u64 delta)
 {
 	size_t i, n = 0;
@@ -162,8 +162,8 @@ static void symtab_free(struct symtab *t)
 }
 
 /*
- * Mapping symbols mark code and data, not functions. Of absolute symbols, the value is no address.
- * The __builtin__ ones are pages that ftrace and kprobes own, listed here but not known to %pS.
+ * Mapping symbols mark code and data, not functions. The value of an absolute symbol is no address.
+ * The __builtin__ ones are pages of ftrace and kprobes, which %pS does not know.
  */
 static bool is_skipped(const struct symbol *s)
 {
@@ -174,7 +174,7 @@ static bool is_skipped(const struct symbol *s)
 	return s->mod && !strncmp(s->mod, "__builtin__", strlen("__builtin__"));
 }
 
-/* The two symbols that say where the kernel is. */
+/* _text and _end, the bounds of the kernel. */
 static void symtab_mark(struct symtab *t, const struct symbol *s)
 {
 	if (s->mod)
@@ -214,7 +214,7 @@ static int parse_base(struct symtab *t, u64 addr, char *name)
 	return 0;
 }
 
-/* "ffffffffc0201000 t nft_do_chain\t[nf_tables]", without what is behind the address */
+/* "t nft_do_chain\t[nf_tables]", the rest of a line after the address */
 static int parse_symbol(struct symtab *t, u64 addr, char *rest)
 {
 	struct symbol s = { .addr = addr, .type = rest[0] };
@@ -274,7 +274,7 @@ static int parse_kallsyms(struct symtab *t, const char *name, char *buf, size_t 
 	return 0;
 }
 
-/* kptr_restrict does not hide the file, it makes every address 0. */
+/* With kptr_restrict, the file can be read, but every address is 0. */
 static bool all_zero(const struct symtab *t)
 {
 	size_t i;
@@ -298,7 +298,7 @@ static int symtab_load(struct symtab *t, const char *path)
 	if (parse_kallsyms(t, path, buf, len))
 		return -EINVAL;
 	if (all_zero(t)) {
-		complain("%s: kptr_restrict hides all addresses, read it as root",
+		complain("%s: kptr_restrict hides all addresses (root sees them, unless it is 2)",
 			 path);
 		return -EPERM;
 	}

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reads the text of trace, trace_pipe or trace-cmd report, and tells what each line has of a stack.
- * What a task is called, or what it writes into trace_marker, is none of that.
+ * Reads the text of trace, trace_pipe or trace-cmd report, and finds the stacks in it. Names of
+ * tasks and the text of trace_marker are not mistaken for stacks.
  */
 
 /*
- * The ids of the parts of a stack, innermost first, and between each two of them the address that
- * an interrupt has hit. Most stacks have one part.
+ * The ids of a stack's parts, innermost first, and between two parts the address that an interrupt
+ * has hit. Most stacks have one part.
  */
 struct stack_ids {
 	u32	nr;
 	u32	id[MAX_PARTS];
 	u64	ip[MAX_PARTS];
-	bool	more;		/* trace-cmd has not printed all parts */
+	bool	more;		/* trace-cmd printed only some of the parts */
 };
 
 enum line_kind {
@@ -27,7 +27,7 @@ struct trace {
 	char			*line;
 	size_t			room;
 	size_t			len;
-	bool			has_context;	/* what stands before the text of an event */
+	bool			has_context;	/* task, CPU and time before the event */
 	char			*text;		/* LINE_IDS: "<stack_id 42>" */
 	struct stack_ids	ids;
 };
@@ -60,8 +60,8 @@ static bool parse_hit(const char **p, u64 *ip)
 }
 
 /*
- * The last id that trace-cmd prints still has the sign bit that tells that more follow. Its field
- * is 32 or 64 bits wide, so it comes out below 0 or above INT32_MAX.
+ * The last id that trace-cmd prints may have the sign bit: more parts follow. As the field is 32 or
+ * 64 bits wide, it prints as a number below 0 or above INT32_MAX.
  */
 static bool means_more(long long id)
 {
@@ -79,8 +79,7 @@ static bool add_part(struct stack_ids *ids, u64 ip, long long id)
 }
 
 /*
- * "42>" or "42 @ffffffff81000000 43>". trace-cmd always prints four parts, those that are not there
- * as "@0 -1".
+ * "42>" or "42 @ffffffff81000000 43>". trace-cmd always prints four parts, unused ones as "@0 -1".
  */
 static bool parse_parts(const char **p, struct stack_ids *ids)
 {
@@ -101,7 +100,7 @@ static bool parse_parts(const char **p, struct stack_ids *ids)
 	return *(*p)++ == '>';
 }
 
-/* To the end of the line; the kernel adds "(stale)" if it has no such id any more. */
+/* Up to the end of the line; "(stale)" follows an id of before a reset. */
 static bool is_end(const char *p, const char *end)
 {
 	if (!strncmp(p, " (stale)", 8))
@@ -130,8 +129,8 @@ static bool is_timestamp(const char *end)
 #define COMM_LEN	15
 
 /*
- * "          <idle>-0     [001] d..2.   143.250001: ". A task can be called anything, but between
- * its name and the end of the timestamp there is more than the longest name has.
+ * "          <idle>-0     [001] d..2.   143.250001: ". A task can have any name, but the text from
+ * its name to the timestamp is longer than the longest name.
  */
 static char *skip_context(char *line, const char *end)
 {
@@ -168,7 +167,7 @@ static bool find_ids(struct trace *t, char *text, const char *event, const char 
 	return parse_ids(t, t->text, name, split);
 }
 
-/* "kernel_stack:         <stack trace >" is what trace-cmd prints. */
+/* trace-cmd prints "kernel_stack:         <stack trace >". */
 static bool is_full(const struct trace *t, char *text)
 {
 	char *behind = skip_event(text, "kernel_stack:");
@@ -178,7 +177,7 @@ static bool is_full(const struct trace *t, char *text)
 	return !strncmp(text, name, strlen(name)) && is_end(text + strlen(name), t->line + t->len);
 }
 
-/* trace-cmd prints no space before it. A line may be cut off where the trace ends. */
+/* trace-cmd prints no space before "=>". The last line of a trace may be cut off. */
 static bool is_frame_line(const struct trace *t)
 {
 	static const char arrow[] = " => ";
@@ -188,7 +187,7 @@ static bool is_frame_line(const struct trace *t)
 	       !strncmp(t->line, arrow + 1, len < 3 ? len : 3);
 }
 
-/* Without options/context-info, the text of an event is all that there is of it. */
+/* Without options/context-info, a line has only the text of the event. */
 static enum line_kind classify_line(struct trace *t)
 {
 	char *text = skip_context(t->line, t->line + t->len);
@@ -217,14 +216,14 @@ static bool read_line(struct trace *t, enum line_kind *kind)
 }
 
 struct printed_frame {
-	char	*text;		/* without the address, NULL if there is nothing else */
+	char	*text;		/* without the address; NULL if the line has only that */
 	u64	ip;
 	bool	has_ip;
 };
 
 /*
- * " => schedule+0x48/0xc0 [mod] <ffffffff81000148>", where the kernel prints only what its options
- * say, or from trace-cmd "=> schedule (ffffffff81000148)", "=> ffffffffc0001000".
+ * " => schedule+0x48/0xc0 [mod] <ffffffff81000148>", where offset and address depend on trace
+ * options, or from trace-cmd "=> schedule (ffffffff81000148)", "=> ffffffffc0001000".
  */
 static void parse_frame(char *line, struct printed_frame *f)
 {

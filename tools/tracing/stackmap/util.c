@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Messages, memory, files: what every part needs. */
+/* Messages, memory, files. */
 
 static bool quiet;
 
@@ -10,7 +10,7 @@ do {										\
 	fprintf(stderr, "stackmap_dump: " fmt "\n", ##__VA_ARGS__);		\
 } while (0)
 
-/* Said on stderr, so that what a pipe gets is the output alone. */
+/* On stderr, so that pipes get only the output. */
 #define note(...)								\
 do {										\
 	if (!quiet)								\
@@ -26,7 +26,7 @@ static void *check_mem(void *p)
 	return p;
 }
 
-/* Doubles *room until @need elements fit; a product that overflows counts as out of memory. */
+/* Doubles *room until @need elements fit. An overflow counts as out of memory. */
 static void *grow(void *array, size_t *room, size_t need, size_t size)
 {
 	size_t n = *room ? *room : 64;
@@ -55,7 +55,7 @@ static void sort_array(void *array, size_t nr, size_t size, int (*cmp)(const voi
 		qsort(array, nr, size, cmp);
 }
 
-/* The digits of @n without a NUL; returns the byte after them. */
+/* Writes the digits of @n without a NUL. Returns the byte after them. */
 static char *put_hex(char *p, u64 n)
 {
 	int shift = n ? (63 - __builtin_clzll(n)) & ~3 : 0;
@@ -70,7 +70,7 @@ static char *copy_string(const char *s)
 	return check_mem(strdup(s));
 }
 
-/* The whole of @f with a NUL after it, NULL (errno set) if it cannot be read. */
+/* Returns all of @f with a NUL after it; NULL (and errno) if it cannot be read. */
 static char *slurp(FILE *f, size_t *len)
 {
 	size_t room = 0, n = 0, got;
@@ -106,8 +106,7 @@ static char *slurp_file(const char *path, size_t *len)
 }
 
 /*
- * Strings to small numbers, in the order in which they were first seen. The trees that find them
- * are libc's.
+ * Numbers strings in the order in which they were first seen, by the trees of libc.
  */
 struct intern {
 	void		*tree;

@@ -2,7 +2,7 @@
 /*
  * Symbols, source lines and inlined callers from a vmlinux, by elfutils.
  *
- * Built without HAVE_LIBDW, there is only the function that says so.
+ * Without HAVE_LIBDW, the only function reports that.
  */
 
 #ifdef HAVE_LIBDW
@@ -43,8 +43,8 @@ static void vmlinux_free(struct vmlinux *v)
 }
 
 /*
- * What the kernel's build leaves out of kallsyms (scripts/mksysmap), or else sizes and aliases
- * would not be the same.
+ * The kernel's build leaves these out of kallsyms (scripts/mksysmap). With them, sizes and aliases
+ * would differ from kallsyms.
  */
 static bool not_in_kallsyms(const char *name)
 {
@@ -69,7 +69,7 @@ static bool not_in_kallsyms(const char *name)
 	return !len;
 }
 
-/* Only what matters here: weak symbols lose against their aliases, text ends where data begins. */
+/* Only the types that matter: weak symbols lose against aliases, text ends where data begins. */
 static char symbol_type(Elf *elf, const GElf_Sym *sym)
 {
 	Elf_Scn *scn = elf_getscn(elf, sym->st_shndx);
@@ -91,7 +91,7 @@ static bool is_named_address(const GElf_Sym *sym)
 	return sym->st_shndx != SHN_UNDEF && type != STT_FILE && type != STT_SECTION;
 }
 
-/* scripts/kallsyms.c puts such aliases behind the others. */
+/* scripts/kallsyms.c sorts such aliases last. */
 static bool looks_like_bound(const char *name)
 {
 	size_t len = strlen(name);
@@ -103,7 +103,7 @@ static bool looks_like_bound(const char *name)
 	       !strcmp(name + len - 4, "_end");
 }
 
-/* The order of scripts/kallsyms.c, whose input is nm -n. */
+/* The order of scripts/kallsyms.c, which reads the output of nm -n. */
 static int compare_elf_symbols(const void *a, const void *b)
 {
 	const struct symbol *sa = a, *sb = b;
@@ -219,7 +219,7 @@ static bool find_unit(const struct vmlinux *v, Dwarf_Addr addr, Dwarf_Die *cu)
 	return u && dwarf_offdie(v->dwarf, u->die, cu);
 }
 
-/* Paths as the kernel's build saw them, below the top of the tree. */
+/* Paths relative to the top of the kernel tree. */
 static const char *source_path(Dwarf_Die *cu, const char *path)
 {
 	Dwarf_Attribute attr;
@@ -250,7 +250,7 @@ static struct source_line line_of(Dwarf_Die *cu, Dwarf_Addr addr)
 	return l;
 }
 
-/* Where the function that @die inlines was called. */
+/* The call site of the inlined function @die. */
 static struct source_line line_of_call(Dwarf_Die *cu, Dwarf_Die *die)
 {
 	Dwarf_Attribute attr;
@@ -299,7 +299,7 @@ static void print_lines(FILE *f, Dwarf_Die *cu, Dwarf_Addr addr)
 	Dwarf_Die *at = NULL, *chain = NULL;
 	int nr, i = 0;
 
-	/* Past an inlined function these are the scopes of its definition, not of its callers. */
+	/* Outside of an inlined function, these are the scopes of its definition, not its callers. */
 	nr = dwarf_getscopes(cu, addr, &at);
 	while (i < nr && !is_function(&at[i]))
 		i++;
@@ -311,7 +311,7 @@ static void print_lines(FILE *f, Dwarf_Die *cu, Dwarf_Addr addr)
 	free(at);
 }
 
-/* Lines "function at file:line" for a run-time address, "" if nothing is known. */
+/* Returns the lines "function at file:line" of a run-time address, "" if unknown. */
 static char *vmlinux_lines(const struct vmlinux *v, u64 addr)
 {
 	char *buf = NULL;

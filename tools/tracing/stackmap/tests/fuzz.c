@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * libFuzzer's entry to stackmap_dump. The first byte of an input says what the rest is: a map, a
- * kallsyms, a trace, or a build id. Whatever is read goes through all that uses it, the output to
- * nowhere.
+ * Entry of libFuzzer. The first byte of an input tells what the rest is: a map, a kallsyms, a
+ * trace, or a build id. It goes through all code that uses such input. The output is discarded.
  *
  *	clang -g -O1 -fsanitize=fuzzer,address,undefined -o fuzzer fuzz.c
  */
@@ -13,7 +12,7 @@
 
 static const u64 text = 0xffffffff81000000ULL;
 
-/* The messages of a million damaged inputs are not to be read. */
+/* Discard the messages about damaged inputs. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	quiet = true;
@@ -56,7 +55,7 @@ static void print_all(struct map *m)
 	print_json(m, &cfg);
 }
 
-/* A frame holds one number, of the one table of names that a run of the tool has. */
+/* A frame holds one number, because one run of the tool has one table of names. */
 static void print_names(struct map *m)
 {
 	struct config cfg = {};
@@ -66,7 +65,7 @@ static void print_names(struct map *m)
 	print_speedscope(m, &cfg);
 }
 
-/* Annotates, then counts: that changes @m. */
+/* Annotates first, because counting changes @m. */
 static void print_trace(struct map *m, const void *trace, size_t size)
 {
 	struct config cfg = { .trace = "trace" };
