@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# The same fixed workload twice on the same small buffer, with full stacks and with the stack map:
-# one table, the most frequent stacks, and what the trace file looks like. Status 0 only if each
-# run worked and its counts add up.
+# Records the same workload in the same small buffer, with full stacks and with the stack map. Prints
+# a table, the most frequent stacks, and a part of the trace. The status is 0 if all runs worked and
+# their counts add up.
 # Usage: demo.sh [KiB of buffer for each CPU [EVENT]]
-# With an EVENT (or "function"), that is only recorded into a map, which is saved in /out/map.
+# With an EVENT (or "function"), records only that with the map, and saves the map in /out/map.
 
 export LC_ALL=C
 cd /sys/kernel/tracing || exit 1
@@ -21,8 +21,8 @@ wrong() {
 	bad=1
 }
 
-# What each CPU does: processes, programs, directories, files and pipes; and a token that two
-# processes hand to each other.
+# The load of a CPU: processes, programs, directories, files, pipes, and a token that two processes
+# pass to each other.
 work() { # cpu
 	local dir=$tmp/work.$1 i
 	mkdir "$dir"
@@ -42,7 +42,7 @@ work() { # cpu
 	rm -r "$dir"
 }
 
-# sum KEY DIR: the per-CPU statistics of a buffer added up.
+# sum KEY DIR: the sum of this statistic over all CPUs.
 sum() {
 	cat "$2"/per_cpu/cpu*/stats | awk -v key="$1:" '$1 == key { n += $2 } END { printf "%d", n }'
 }
@@ -64,7 +64,7 @@ record() { # name full|map
 	echo "$kib" >"$dir/buffer_size_kb"
 	show_frames 0 "$dir"
 	[ "$mode" = full ] || echo 1 >"$dir/options/stackmap" || return 1
-	# On first and off last, as it could be switched between an event and its stack.
+	# On first and off last: otherwise an event could be recorded without its stack.
 	echo 1 >"$dir/tracing_on"
 	if [ "$name" = function ]; then
 		echo "$traced_functions" >"$dir/set_ftrace_filter"
@@ -95,10 +95,10 @@ record() { # name full|map
 	written=$(($(sum entries "$dir") + $(sum overrun "$dir")))
 	printf '%7d events of %d kept, %d s\n' $events $((written / 2)) $((SECONDS - began))
 
-	[ $events -gt 100 ] || wrong "$name $mode: hardly an event"
+	[ $events -gt 100 ] || wrong "$name $mode: too few events"
 	for ((cpu = 0; cpu < cpus; cpu++)); do
 		grep -q '^overrun: [1-9]' "$dir/per_cpu/cpu$cpu/stats" ||
-			wrong "$name $mode: the buffer of CPU $cpu did not wrap, so its size decided nothing"
+			wrong "$name $mode: the buffer of CPU $cpu did not wrap"
 	done
 	# The oldest entry of a CPU may be the stack of an event that was overwritten.
 	((events <= stacks && stacks <= events + cpus)) ||
@@ -115,17 +115,17 @@ record() { # name full|map
 	fi
 	[ -z "$only" ] || stackmap_dump -i "${dir#*/}" save /out/map || wrong "$name: not saved"
 	echo nop >"$dir/current_tracer"
-	rmdir "$dir" || wrong "$name $mode: the instance does not go"
+	rmdir "$dir" || wrong "$name $mode: the instance cannot be removed"
 }
 
-# sum(ref) == parts of the successes, and each event written has asked for one stack: an id or a full one.
+# The references are the parts of the successes. Each event has one stack, an id or a full one.
 check_counts() { # name dir entries-ever-written
 	local refs successes drops parts
 	successes=$(stat_of successes "$2")
 	drops=$(stat_of drops "$2")
 	parts=$(stat_of parts "$2")
 	refs=$(sed -n 's/^stack_id .*\[ref \([0-9]*\),.*/\1/p' "$2/stack_map" | awk '{ n += $1 } END { printf "%d", n }')
-	[ "$successes" -gt 0 ] || wrong "$1: nothing went through the map"
+	[ "$successes" -gt 0 ] || wrong "$1: no stack went through the map"
 	[ "$refs" = "$parts" ] || wrong "$1: $refs references, $parts parts"
 	[ $((2 * (successes + drops))) = "$3" ] ||
 		wrong "$1: $successes successes and $drops drops for $3 entries of events and their stacks"
@@ -159,11 +159,11 @@ for name in sched_switch kmem_cache_alloc function; do
 done
 cat <<E
 
-events retained  traced events still in the buffer when the workload has ended, their stacks not counted
-bytes an event   bytes in the buffer divided by that: the event, its stack or id, the time stamps
-reaches back     events retained, against full stacks
-function         func_stack_trace on: $traced_functions
-A map takes $(($(cat "$tmp/function.memory") / 1024)) KiB at first, whatever the size of the buffer, and grows with its stacks.
+events retained  traced events that are in the buffer at the end of the workload, without their stacks
+bytes an event   bytes in the buffer for each of them: the event, its stack or id, time stamps
+reaches back     events retained, compared with full stacks
+function         func_stack_trace is on: $traced_functions
+The last map takes $(($(cat "$tmp/function.memory") / 1000)) KB, not in the buffer. It grows when more stacks come.
 
 The three most frequent stacks at sched_switch:
 
@@ -178,5 +178,5 @@ awk '/^#/ { print; next } / kmem_cache_alloc: / && ++n == 3 { exit } n || / kmem
 	"$tmp/kmem_cache_alloc.trace"
 echo
 rm -r "$tmp"
-[ $bad -eq 0 ] && echo "All runs worked and their counts add up." || echo "Something is wrong, see above."
+[ $bad -eq 0 ] && echo "All runs worked and their counts add up." || echo "Failed, see above."
 exit $bad

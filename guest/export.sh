@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# Guest side of scripts/test-arch: leaves a map in /out, as text and binary, and what the reader needs.
+# Guest side of scripts/test-arch: saves a map in /out, as text and binary, with its symbols.
 . /guest/lib.sh
 
 record_some

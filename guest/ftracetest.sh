@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# Guest side of scripts/ftracetest: the kernel's ftracetest, and the logs of what did not pass.
+# Guest side of scripts/ftracetest: runs the kernel's ftracetest, and prints the logs of failed tests.
 cd /selftests/ftrace || exit 1
 ./ftracetest --logdir /tmp/logs "$@"
 rc=$?

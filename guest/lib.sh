@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=sh
-# Sourced by guest/tests/*.sh: the helpers of the stackmap selftests, outside of ftracetest.
-# What a test changed is put back at its end, as there.
+# Sourced by guest/tests/*.sh: the helpers of the stackmap selftests, for use outside of ftracetest.
+# At the end of a test, its changes are undone.
 
 set -e
 export LC_ALL=C
@@ -18,7 +18,7 @@ cd $TRACING_DIR
 # shellcheck source=/dev/null
 . /selftests/ftrace/test.d/ftrace/stackmap/functions
 
-# Fills the map with frames of events, interrupts, and of a module.
+# Fills the map with stacks of events, interrupts, and a module.
 record_some() {
 	stackmap_on
 	set_opt buffer_size_kb 256
@@ -29,7 +29,7 @@ record_some() {
 	echo 1 > events/sample-trace/enable
 	echo 1 > tracing_on
 	stackmap_work 3
-	# Its thread records once a second, of jiffies, which an emulator may lose.
+	# The module's thread records once a second. An emulator may lose jiffies.
 	for _ in 1 2 3 4 5 6 7 8 9 10; do
 		sleep 1
 		! grep -q '\[trace_events_sample\]$' stack_map || break

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=sh
-# Sourced by who compares the words of stackmap_dump with the kernel's; has a function "fail".
+# Sourced. Compares the text of stackmap_dump with the kernel's. The caller has a function "fail".
 
-# Demands that two texts are the same line by line, but for return addresses that are the first
-# byte of a function: %pS names that function, stackmap_dump the caller that ends there.
+# Fails unless two texts are equal line by line. One difference is allowed: if a return address is
+# the first byte of a function, %pS names that function, and stackmap_dump names the caller.
 same_text() { # what kernel's ours
 	awk -v what="$1" 'NR == FNR { kernel[NR] = $0; n = NR; next }
 	$0 == kernel[FNR] { same++; next }

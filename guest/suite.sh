@@ -1,19 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Guest side of scripts/test-upstream: every test of the kernel's ftracetest but the stack map's own, each
-# by itself and with a time limit. Prints "RESULT seconds test" lines, the result as ftracetest
-# calls it, or TIMEOUT, or NONE if there is none; then whether the stack map was on and used.
-# Usage: suite.sh [pattern]      only the tests whose paths match
+# Guest side of scripts/test-upstream: runs each test of the kernel's ftracetest, except those of the
+# stack map, with a time limit. Prints "RESULT seconds test" lines with the result of ftracetest,
+# TIMEOUT or NONE, and at the end whether the stack map was on and used.
+# Usage: suite.sh [pattern]      run only tests with a matching path
 cd /selftests/ftrace || exit 1
 limit=300
 tracing=/sys/kernel/tracing
 
-# Some tests trace a program called ping, of which they need no more than that it sleeps and wakes up;
-# without a network this one does.
+# Some tests trace a program called ping. They only need it to sleep and wake up, which this one does
+# without a network.
 printf '#!/bin/busybox sh\nfor i in 1 2 3; do sleep .2; done\n' >/usr/local/bin/ping
 chmod +x /usr/local/bin/ping
 
-# The results of one call of ftracetest, which runs some tests a second time in an instance.
+# The results of one call of ftracetest. It runs some tests a second time, in an instance.
 results() { # test seconds status
 	awk -v test="$1" -v seconds="$2" -v status="$3" '
 	/^\[[0-9]+\]/ {
@@ -37,7 +37,7 @@ while IFS= read -r test; do
 	timeout -k 5 $limit ./ftracetest --logdir /tmp/logs "$test" >/tmp/words 2>&1 </dev/null
 	rc=$?
 	results "$test" $((SECONDS - begin)) $rc </tmp/words
-	# What was killed leaves these behind; ftracetest puts back all else.
+	# A killed test leaves these behind; ftracetest restores all else.
 	rmdir $tracing/instances/ftracetest.* 2>/dev/null
 	for log in /tmp/logs/*-log.*; do
 		[ -f "$log" ] || continue

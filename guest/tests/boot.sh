@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# From the first event that the tracer can record at boot, each stack is an id, and it resolves.
+# At boot, each stack is an id from the first event on, and it resolves.
 # append: trace_options=stackmap,stacktrace trace_event=sched:sched_switch trace_buf_size=16M
 # timeout: 300
 . /guest/lib.sh
 
-# Before recording ends: that could be between an event and its stack.
+# Read it before recording ends, which can separate an event from its stack.
 echo 0 > events/enable
 stop_recording
 cat stack_map_stat
@@ -20,7 +20,7 @@ grep -E ': <(stack_id [0-9]+|stack trace)>$' "$TMPDIR/first" | head -n 1 | grep 
 n=$(check_resolved "$TMPDIR/first")
 [ "$n" -gt 5 ] || fail "$n ids in the first lines"
 
-# Nothing was recorded before the option came: each event has an id.
+# The option was set before the first event, so each event has an id.
 show_frames 0
 cat trace > "$TMPDIR/all"
 ids=$(count_ids "$TMPDIR/all")
@@ -31,16 +31,16 @@ echo "$events events, $ids ids, $full full stacks"
 [ "$events" -gt 100 ] || fail "hardly an event"
 [ "$ids" -eq "$events" ] || fail "stacks are missing"
 [ "$ids" -eq "$(stat_of successes)" ] || fail "the ids are not the successes"
-# Init is process 1; the kernel's threads switched long before it started.
+# The kernel's threads switch before init, process 1, starts.
 awk '/: sched_switch: / { exit !/swapper|kthreadd|<idle>|rcu/ }' "$TMPDIR/all" ||
 	fail "the first event is not one of early boot"
 check_map
 
-# Before there were workqueues nobody could have made the map larger.
-[ "$(stat_of memory)" -gt 3000000 ] || fail "a map of the boot is as small as a later one"
+# A map from before the workqueues cannot grow, so it is allocated whole.
+[ "$(stat_of memory)" -gt 3000000 ] || fail "the map of the boot is not allocated whole"
 [ "$(stat_of drops_arena)" -eq 0 ] || fail "it was too small"
 
-# A new instance has none of it.
+# A new instance inherits neither option nor memory.
 mkdir instances/new
 [ "$(cat instances/new/options/stackmap)" = 0 ] || fail "an instance inherits the option"
 [ "$(stat_of memory instances/new)" -eq 0 ] || fail "an instance inherits memory"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# One allocation after the other fails: of setting the option, of a reset, of reading the files. Each
-# time the call says ENOMEM and nothing has changed, or it does without that memory; nothing leaks,
-# and tracing goes on.
+# Makes each allocation fail, one at a time: of setting the option, of a reset, of reading the files.
+# The call returns ENOMEM and changes nothing, or works without that memory. Nothing leaks, and tracing
+# goes on.
 # flavour: debug
 # when: full
 # timeout: 1500
@@ -11,7 +11,7 @@
 [ -e /proc/self/fail-nth ] || skip "no fail-nth"
 debug=/sys/kernel/debug
 [ -e $debug/kmemleak ] || skip "no kmemleak"
-# Any allocation may fail, those that may sleep and of all orders.
+# Inject failures into allocations of all orders, also into those that may sleep.
 for kind in failslab fail_page_alloc; do
 	echo N > $debug/$kind/ignore-gfp-wait
 	echo 0 > $debug/$kind/verbose
@@ -26,13 +26,13 @@ echo 1 > $dir/options/stacktrace
 echo 1 > $dir/events/sched/sched_switch/enable
 echo 10 > /sys/module/ftrace_stackmap/parameters/bits
 
-# The N-th allocation fails, of this shell itself, so that no other program's count. Prints what is
-# left of N behind the call: 0 if it came to that. What the call complains of goes to $TMPDIR/errno.
+# Makes the N-th allocation of this shell fail. Prints the rest of N after the call: 0 if it came to the
+# N-th. The error message goes to $TMPDIR/errno.
 nth_write() { # n file text
 	exec 9<> "/proc/$BASHPID/fail-nth"
 	exec 2> "$TMPDIR/errno"
 	echo "$1" >&9
-	# Without O_TRUNC, which would be a reset of its own.
+	# Without O_TRUNC, which is a reset, too.
 	echo "$3" 1<> "$2"
 	read -r left <&9
 	echo 0 >&9
@@ -47,14 +47,14 @@ nth_read() { # n file
 	read -r left <&9
 	echo 0 >&9
 	echo "$left"
-	# What could not be read is read whole with the next try.
+	# The next try reads the whole file.
 	if [ -s "$TMPDIR/errno" ] && [ -e /proc/self/fd/8 ]; then
 		cat <&8 | cmp - "$2" > /dev/null || echo "it differs when it is read again" >&2
 	fi
 }
 
-# every NAME REFUSED DONE COMMAND...: for each allocation. REFUSED is called after an ENOMEM, DONE
-# after a success in spite of the failure.
+# every NAME REFUSED DONE COMMAND...: runs COMMAND once for each allocation. Calls REFUSED after an
+# ENOMEM, DONE if the command succeeds in spite of the failure.
 every() {
 	local name=$1 refused=$2 done=$3 i=0 struck=0 left error
 	shift 3
@@ -122,7 +122,7 @@ check_map $dir
 echo 0 > $dir/events/enable
 free_map
 rmdir $dir
-# kmemleak reports what is older than 5 seconds.
+# kmemleak reports blocks that are older than 5 seconds.
 sleep 6
 echo scan > $debug/kmemleak
 echo scan > $debug/kmemleak

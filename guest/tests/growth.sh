@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# How the map grows under sched, irq and timer events and load: two instances record them at the
-# same time, one with its stacks split where interrupts have hit and one without. Then the bytes
-# that a stack takes in the ring buffer, split and full. Leaves growth.txt and growth.csv in /out.
-# Usage: growth.sh [seconds [permille that the split map may gain of what the other one gains]]
+# Measures the growth of the map under sched, irq and timer events and load. Two instances record the
+# same events, one with its stacks split at interrupts and one without. Then measures the bytes of a
+# stack in the ring buffer, split and full. Leaves growth.txt and growth.csv in /out.
+# Usage: growth.sh [seconds [permille]]
+#   permille   limit of what the split map gains, relative to the other one
 # timeout: 400
 # out: build/growth
 . /guest/lib.sh
@@ -15,8 +16,8 @@ param=/sys/module/ftrace_stackmap/parameters
 flat=instances/growth_flat
 split=instances/growth_split
 
-# Processes that last, as on a machine in service. With fork and exec all the time the kernel's call
-# paths are so many that a recording meets new ones for hours, interrupts or not.
+# Long-lived processes, as on a production machine. With fork and exec all the time, there are so many
+# call paths that new ones come for hours, even without interrupts.
 start_load() {
 	dd if=/dev/zero of=/dev/null bs=64k &
 	pids=$!
@@ -100,7 +101,7 @@ cat $flat/stack_map_stat
 echo "split:"
 cat $split/stack_map_stat
 test "$(stat_of drops $split)" -eq 0 || fail "the split map was full, or did not grow in time"
-# Where all stacks are new, as in the first second, they can come faster than the memory.
+# In the first second, nearly all stacks are new. They can come faster than the memory.
 late=$(stat_of drops_arena $flat)
 test "$(stat_of drops $flat)" -eq "$late" || fail "the map that is not split was full"
 test $((100 * late)) -le "$(stat_of successes $flat)" ||
@@ -114,11 +115,12 @@ END {
 	printf "after the first tenth: %d stacks not split, %d split, %.2f %%\n", gained, $4 - parts,
 		gained ? 100 * ($4 - parts) / gained : 100
 	exit !(gained > 100 && 1000 * ($4 - parts) <= limit * gained)
-}' /out/growth.csv || fail "the split map grows, too"
+}' /out/growth.csv || fail "the split map gained too much"
 
-# The same sched_switch events with full stacks and with the map. An event takes 4 bytes more than
-# its fields, 8 if these are more than 112: 16 and 8 for each frame (full), 12 (an id), or 24 (split in
-# two) and 16 for each further part. That is to be what the buffer holds.
+# The same sched_switch events with full stacks and with the map. An event takes 4 bytes more than its
+# fields, or 8 if these have more than 112 bytes. The fields of a stack have 16 bytes and 8 for each
+# frame (full), 12 (an id), or 24 (split in two) and 16 for each further part. The sum must be the
+# number of bytes in the buffer.
 echo 0 > $flat/options/stackmap
 echo reset > $split/stack_map
 for i in $flat $split; do
@@ -165,4 +167,4 @@ END {
 		bytes_split / events, bytes_flat / events
 	printf "bytes that the events make up: %d, in the buffer: %d\n", expected, bytes_split
 	exit !(splits > 10 && expected <= bytes_split && bytes_split < 1.05 * expected)
-}' $split/trace | tee -a /out/growth.txt || fail "the bytes are others"
+}' $split/trace | tee -a /out/growth.txt || fail "the buffer does not hold that many bytes"

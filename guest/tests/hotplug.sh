@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# CPUs go and come while stacks are recorded: no count is lost with them, and no stack of a CPU that no
-# grace period waits for gets into the map. The clock of an emulated CPU may jump when it comes back.
+# CPUs go offline and online while stacks are recorded. No count is lost. A CPU that no grace period
+# waits for puts no stack into the map. The clock of an emulated CPU may jump when it comes online.
 # append: rcupdate.rcu_cpu_stall_suppress=1
 # timeout: 300
 . /guest/lib.sh
@@ -16,7 +16,7 @@ echo 1 > events/kmem/kmem_cache_alloc/enable
 echo 1 > tracing_on
 round=0
 while [ $round -lt 6 ]; do
-	# Each with a file of its own: one would empty it while another one reads.
+	# Each has its own file, because > empties the file that another one may be reading.
 	for i in 1 2; do
 		mkdir -p "$TMPDIR/$i"
 		(TMPDIR=$TMPDIR/$i; stackmap_work 1) &
@@ -35,17 +35,17 @@ cat stack_map_stat
 check_map
 check_counts
 
-# While it is off, what it has counted still counts.
+# The counts of an offline CPU still count.
 successes=$(stat_of successes)
 echo 0 > $cpu
-[ "$(stat_of successes)" = "$successes" ] || fail "its counts went with the CPU"
+[ "$(stat_of successes)" = "$successes" ] || fail "the counts of the CPU are lost"
 check_map
 echo reset > stack_map
-[ "$(stat_of successes)" = 0 ] || fail "the reset leaves counts of a CPU that is off"
+[ "$(stat_of successes)" = 0 ] || fail "the reset did not clear the counts of an offline CPU"
 echo 1 > $cpu
 
-# A grace period does not wait for a CPU that goes or comes. What it records there goes out in full,
-# while the other one resets the map all the time.
+# A grace period does not wait for a CPU that is going offline or coming online. It records full
+# stacks there, while the other CPU resets the map all the time.
 echo 0 > events/enable
 for f in smp_call_function_single arch_cpu_idle_dead native_play_dead play_dead_common \
 	cpuhp_ap_report_dead load_ucode_ap fpu__init_cpu; do
@@ -68,7 +68,7 @@ for round in 1 2 3 4 5 6; do
 done
 : > "$TMPDIR/end"
 wait
-# Once with recording on all the time.
+# One round with recording on all the time.
 echo 1 > tracing_on
 echo 0 > $cpu
 echo 1 > $cpu

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# Nothing polls: with the option on and nothing recorded, a minute has no timer and no work of the
-# stack map. As soon as the map fills up, its work shows, so the test would see it.
+# Nothing polls: with the option on and nothing recorded, the stack map runs no timer and no work for a
+# minute. Then the map fills up, and the test must see its work.
 # timeout: 200
 . /guest/lib.sh
 

@@ -1,9 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Under KCSAN, both CPUs insert, hit, reset, read and toggle; the KUnit tests have run at boot, with
-# threads and interrupts that fight for slots. No data race that has to do with the stack map: the title of
-# a report names the two functions. The ring buffer, and the recursion bits of a task that an interrupt
-# of its own writes, have some that are told of without a stack map, too.
+# Under KCSAN, both CPUs insert, hit, reset, read and toggle. The KUnit tests have run at boot, with
+# threads and interrupts that race for slots. No report may name a function of the stack map. Reports
+# about the ring buffer and a task's recursion bits are ignored: they come without a stack map, too.
 # flavour: kcsan
 # thread: multi
 # append: trace_stackmap_kunit.hits=100000
@@ -17,7 +16,7 @@ dmesg | grep -q 'kcsan: enabled' || fail "KCSAN is not on"
 dmesg | grep -E '^\[[^]]*\] *(# ftrace_stackmap|ok [0-9]+ ftrace_stackmap|not ok)' || true
 dmesg | grep -q '] ok [0-9]* ftrace_stackmap' || fail "the KUnit tests did not pass"
 
-# The events stay on from the start: patching code under load is not what QEMU can do, see storm.sh.
+# The events stay on from the start, because QEMU does not survive code patching under load, see storm.sh.
 seconds=60
 stackmap_on
 set_opt /sys/module/ftrace_stackmap/parameters/bits 10

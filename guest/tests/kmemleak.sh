@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# Instances come and go, with maps that are used, reset, freed or left to rmdir: nothing leaks.
+# Makes and removes instances with maps that are used, reset, freed or left to rmdir. Nothing leaks.
 # flavour: debug
 # when: full
 # timeout: 900
@@ -10,7 +10,7 @@ leaks=/sys/kernel/debug/kmemleak
 [ -e $leaks ] || skip "no kmemleak"
 echo clear > $leaks
 
-# The anchor keeps the tracepoints as they are, see storm.sh.
+# The anchor avoids patching of the tracepoints, see storm.sh.
 make_instance anchor
 echo 1 > instances/anchor/events/sched/sched_switch/enable
 echo 10 > /sys/module/ftrace_stackmap/parameters/bits
@@ -42,13 +42,13 @@ while [ $round -lt 24 ]; do
 	rmdir $dir
 	round=$((round + 1))
 done
-echo "$round instances came and went"
+echo "$round instances made and removed"
 
-# What nobody points to in two scans, and is older than 5 seconds.
+# Blocks that are older than 5 seconds and not referenced in two scans.
 sleep 6
 echo scan > $leaks
 echo scan > $leaks
-# A pointer that was on its way from one place to another is found by a later scan.
+# A later scan finds a pointer that was being moved during an earlier one.
 if [ -s $leaks ]; then
 	sleep 6
 	echo scan > $leaks

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# Stacks from NMIs, timers and softirqs for a minute: all CPUs are asked for a back trace by NMI, again
-# and again, while the function tracer records the path of the NMI with stacks. Counts are exact, no
-# stack is there twice.
+# Stacks from NMIs, timers and softirqs for a minute. Asks all CPUs for a back trace by NMI again and
+# again, while the function tracer records the functions of the NMI with stacks. Counts are exact, and
+# no stack is stored twice.
 # when: full
 # timeout: 600
 . /guest/lib.sh
@@ -41,6 +41,6 @@ check_counts
 awk '/^stack_id / { stack = $0; seen = 0; next }
 	/exc_nmi|nmi_handle|nmi_cpu_backtrace/ && !seen { seen = 1; n++; match(stack, /ref [0-9]+/); refs += substr(stack, RSTART + 4, RLENGTH - 4) }
 	END { print n + 0 " stacks from NMIs, " refs + 0 " references"; exit !(n > 0 && refs > 50) }' stack_map ||
-	fail "hardly an NMI was recorded"
+	fail "too few NMIs were recorded"
 grep -q 'softirq' stack_map || fail "no softirq was recorded"
 grep -q 'hrtimer' stack_map || fail "no timer was recorded"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# perf, while the stack map is in use: its own events and call chains are what they were, and
-# "perf ftrace" shows ids with their frames.
+# perf while the stack map is in use: its events and call chains do not change, and "perf ftrace" shows
+# ids with their frames.
 # program: perf
 # timeout: 300
 . /guest/lib.sh
@@ -21,7 +21,7 @@ perf script -i "$TMPDIR/perf.data" > "$TMPDIR/script" 2> "$TMPDIR/err" || { cat 
 grep -q 'sched:sched_switch' "$TMPDIR/script" || fail "perf script shows no event"
 grep -qE '^[[:space:]]+[0-9a-f]+ (__)?schedule' "$TMPDIR/script" || fail "perf script shows no call chain"
 
-# perf ftrace reads trace_pipe; it resets the options that it knows, which stackmap is not.
+# perf ftrace reads trace_pipe. It resets the options that it knows; stackmap is not one of them.
 echo 0 > events/enable
 echo 1 > options/stackmap
 perf ftrace trace -a --func-opts call-graph -T do_sys_openat2 -- ls / > "$TMPDIR/ftrace" 2> "$TMPDIR/err" ||

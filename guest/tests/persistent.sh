@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# Instances in memory that survives a reboot, and read-only copies of them, refuse the option:
-# nobody could resolve their ids later.
+# Instances in memory that survives a reboot, and read-only copies of them, refuse the option, because
+# their ids could not be resolved after the reboot.
 # append: reserve_mem=12M:4096:trace trace_instance=boot_map@trace trace_instance=copy=boot_map trace_options=stackmap
 # timeout: 300
 . /guest/lib.sh
@@ -14,7 +14,7 @@ for i in boot_map copy; do
 	[ "$(cat instances/$i/options/stackmap)" = 0 ] || fail "$i inherits the option"
 	expect_errno "Operation not supported" instances/$i/options/stackmap 1
 	[ "$(cat instances/$i/options/stackmap)" = 0 ] || fail "$i has the option on after all"
-	# Nothing to switch off is no error.
+	# Setting it to 0 is no error.
 	write_once instances/$i/options/stackmap 0 || fail "0 is refused"
 	[ ! -e instances/$i/trace_options ] ||
 		expect_errno "Operation not supported" instances/$i/trace_options stackmap
@@ -25,7 +25,7 @@ if [ -d instances/copy ]; then
 	expect_errno "Permission denied" instances/copy/stack_map reset
 fi
 
-# Its stacks are full ones.
+# It records full stacks.
 cd instances/boot_map || exit 1
 echo 1 > options/stacktrace
 echo 1 > events/sched/sched_process_fork/enable

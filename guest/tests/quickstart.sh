@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# The commands of the document's quick start, typed as they stand there.
+# Runs the commands of the document's quick start.
 # file: Documentation/trace/ftrace-stackmap.rst
 # timeout: 300
 . /guest/lib.sh
 
 doc=/guest/ftrace-stackmap.rst
 
-# The commands of the section, from the line that matches FROM to the one that matches TO.
+# Prints the commands of the section from the line that matches FROM to the one that matches TO.
 commands() { # from to
 	awk -v from="$1" -v to="$2" '
 		/^Quick start$/ { section = 1 }
@@ -17,7 +17,7 @@ commands() { # from to
 		on && /^  # / { print substr($0, 5) }' "$doc"
 }
 
-# As at a prompt: one shell, which ends with the first command that fails.
+# Runs the commands in one shell, which exits at the first failure.
 type_in() { # commands output
 	sh -ex "$1" > "$2" 2>&1 || { cat "$2"; fail "a command of $1 failed"; }
 	cat "$2"
@@ -26,8 +26,8 @@ type_in() { # commands output
 trap - EXIT
 commands '^Quick start' '^To put everything back' > "$TMPDIR/do"
 commands '^To put everything back' '^From boot' > "$TMPDIR/undo"
-[ "$(wc -l < "$TMPDIR/do")" -ge 5 ] || fail "hardly a command in the quick start"
-[ "$(wc -l < "$TMPDIR/undo")" -ge 4 ] || fail "hardly a command to put everything back"
+[ "$(wc -l < "$TMPDIR/do")" -ge 5 ] || fail "too few commands in the quick start"
+[ "$(wc -l < "$TMPDIR/undo")" -ge 4 ] || fail "too few commands to put everything back"
 
 cd /
 type_in "$TMPDIR/do" "$TMPDIR/out"
@@ -35,14 +35,14 @@ grep -qE ': <stack_(id [0-9]+|split [0-9]+( @[0-9a-f]+ [0-9]+)+)>$' "$TMPDIR/out
 grep -q '^ => ' "$TMPDIR/out" || fail "no frame is shown"
 grep -q '^successes: [1-9]' "$TMPDIR/out" || fail "no statistics are shown"
 grep -q '^  \[0\] ' "$TMPDIR/out" || fail "no stack of stack_map is shown"
-# Whoever types goes on where the first commands have led.
+# The user is in the directory to which the first commands changed.
 cd /sys/kernel/tracing
 type_in "$TMPDIR/undo" "$TMPDIR/out"
 [ "$(stat_of memory)" -eq 0 ] || fail "memory is left"
 [ "$(cat options/stackmap) $(cat options/stacktrace) $(cat events/enable) $(cat tracing_on)" = "0 0 0 1" ] ||
-	fail "not everything is as it was"
+	fail "not everything was put back"
 
-# The line for the kernel's command line is the one that boot.sh boots with.
+# boot.sh must boot with the kernel arguments of the document.
 line=$(sed -n 's/^  \(trace_options=.*\)/\1/p' "$doc")
 [ -n "$line" ] || fail "the document has no kernel arguments"
 grep -qF "append: $line " /guest/tests/boot.sh || fail "boot.sh has other kernel arguments than $line"

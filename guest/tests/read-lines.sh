@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# stack_map read by the shell, line by line, while stacks are recorded. In a file in which it can
-# seek, bash reads ahead and goes back to the end of the line.
+# The shell reads stack_map line by line while stacks are recorded. In a file that can be sought in,
+# bash reads ahead and seeks back to the end of the line.
 # timeout: 300
 . /guest/lib.sh
 

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Readers that don't behave: killed half-way, and with the files open over resets and over the end of
-# the option. Nobody is held up; each sees the stacks that it began with, or ESTALE; what they held is
-# given back.
+# Readers are killed half-way, or keep the files open while the map is reset and the option cleared.
+# They block nothing. Each sees the stacks that were there when it began, or ESTALE. Their memory is
+# freed.
 # timeout: 300
 . /guest/lib.sh
 
@@ -39,7 +39,7 @@ done
 check_map $dir
 echo "8 readers were killed half-way"
 
-# Readers with the files open, some of which have read something.
+# Readers with the files open; some have read a part.
 for n in {10..40}; do
 	case $((n % 3)) in
 	0) file=stack_map_bin ;;

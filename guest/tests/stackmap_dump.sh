@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# stackmap_dump against the kernel that it reads: the same stacks with the same symbols as stack_map,
-# the same frames as trace, live and from what "save" has copied, and every id of a trace-cmd report.
-# With the argument "save", leaves a saved map in /out, and the text of it that agrees with the kernel's.
+# Compares stackmap_dump with the kernel: the stacks and symbols of stack_map, the frames of trace, live
+# and from a saved directory, and every id of a trace-cmd report. With the argument "save", leaves the
+# saved map in /out, and its text, which equals the kernel's.
 # timeout: 300
 . /guest/lib.sh
 . /guest/same_text.sh
@@ -18,7 +18,7 @@ set_opt options/sym-offset 1
 record_some
 check_map
 
-# stack_map is in the order of the ids.
+# stack_map is sorted by id.
 cat stack_map > "$TMPDIR/text"
 dump --sort id > "$TMPDIR/ours"
 test "$(grep -c ^stack_id "$TMPDIR/ours")" -ge 20 || fail "hardly a stack was recorded"
@@ -30,7 +30,7 @@ if [ "$1" = save ]; then
 	exit 0
 fi
 
-# A saved map needs no options, and says the same.
+# A saved map gives the same text without options.
 stackmap_dump save "$TMPDIR/saved"
 dump --sort id "$TMPDIR/saved" | cmp - "$TMPDIR/ours" || fail "the saved map is another one"
 dump --sort id - < stack_map_bin | cmp - "$TMPDIR/ours" ||
@@ -44,7 +44,7 @@ if stackmap_dump save "$TMPDIR/saved" 2> "$TMPDIR/err"; then
 fi
 grep -q 'File exists' "$TMPDIR/err" || fail "no word of the first save"
 
-# The frames under the ids: those of the kernel, and those put back into a trace without.
+# The frames below the ids: the kernel's, and those added to a trace without frames.
 dump --annotate "$TMPDIR/trace" > "$TMPDIR/annotated"
 same_text "annotate" "$TMPDIR/trace" "$TMPDIR/annotated"
 if has_frames_option; then
@@ -59,7 +59,7 @@ fi
 dump --annotate "$TMPDIR/dense" "$TMPDIR/saved" > "$TMPDIR/annotated"
 same_text "annotate dense" "$TMPDIR/trace" "$TMPDIR/annotated"
 
-# The summary counts what stack_map_stat counts, and there are no duplicates.
+# The counts of the summary are those of stack_map_stat, and there are no duplicates.
 dump --summary | tee "$TMPDIR/summary"
 grep -qx "stacks: $(stat_of entries)" "$TMPDIR/summary" || fail "another number of stacks"
 grep -qx "references: $(stat_of parts)" "$TMPDIR/summary" || fail "another number of references"
@@ -72,7 +72,7 @@ test "$(awk '{ n += $NF } END { printf "%.0f", n }' "$TMPDIR/whole")" = "$(count
 dump --diff "$TMPDIR/saved" > "$TMPDIR/diff"
 test ! -s "$TMPDIR/diff" || fail "a difference with itself"
 
-# Addresses that are hidden are explained.
+# A message explains why addresses are hidden.
 restrict=$(cat /proc/sys/kernel/kptr_restrict)
 echo 2 > /proc/sys/kernel/kptr_restrict
 stackmap_dump --top 1 > "$TMPDIR/hidden" 2> "$TMPDIR/err"
@@ -98,7 +98,7 @@ same_text "instance" instances/stackmap_dump/stack_map "$TMPDIR/instance"
 dump --sort id instances/stackmap_dump | cmp - "$TMPDIR/instance" ||
 	fail "an instance by its directory has other symbols"
 
-# trace-cmd has its own reader of events, and switches the options off at its end.
+# trace-cmd has its own parser of events, and clears the options when it ends.
 if command -v trace-cmd > /dev/null; then
 	stackmap_idle
 	echo reset > stack_map

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# The tests that tracers run on themselves at boot (CONFIG_FTRACE_STARTUP_TEST) pass where all kernel
-# stacks are ids: the buffers that they look through have them.
+# The startup tests of the tracers (CONFIG_FTRACE_STARTUP_TEST) pass while kernel stacks are recorded
+# as ids: they accept ids in the buffers.
 # flavour: startup
 # append: trace_options=stackmap,stacktrace
 # when: full

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# Everything at once: kmem, sched and the function tracer with their stacks in maps, while options
-# are toggled, maps reset, files read, tracers changed and instances made and removed. In the end
-# no complaint of the kernel, no stuck process, and the counts add up.
+# Everything at once: kmem and sched events and the function tracer use maps, while options are toggled,
+# maps reset, files read, tracers changed, instances made and removed. At the end, the kernel has not
+# complained, no process is stuck, and the counts add up.
 # Usage: storm.sh [seconds]
 # flavour: debug
 # thread: multi
@@ -16,11 +16,10 @@ seconds=${1:-${STORM_SECONDS:-60}}
 storm=$TMPDIR
 pids=
 
-# QEMU's threads, one a CPU, are what makes these races real. Under them a guest does not survive
-# much patching of its code: now and then a CPU executes a breakpoint that is no longer there. So
-# the function tracer has a filter, and two anchors, instances that trace the same but record
-# nothing, are there from the start to the end: function entries and tracepoints that have two
-# users look the same whoever else comes and goes.
+# QEMU runs each CPU in a thread, so the races are real. Then a guest does not survive much code
+# patching: sometimes a CPU executes a breakpoint that is no longer there. So the function tracer has
+# a filter, and two instances, the anchors, trace the same functions and events all the time without
+# recording. A function or tracepoint with another user is not patched when a user comes or goes.
 hot='vfs_* do_sys_* ksys_* pipe_* path_* lookup_* dup_* copy_* do_exit do_wait* wait_* handle_mm_fault
 	dput mntput* fput* anon_vma_* unmap_* free_p* wake_up_* kmem_cache_free'
 
@@ -40,7 +39,7 @@ anchor() { # name
 	echo 1 > "instances/$1/events/sched/enable"
 }
 
-# start NAME COMMAND...: the command again and again until the storm is over.
+# start NAME COMMAND...: repeats the command until the storm is over.
 start() {
 	name=$1
 	shift
@@ -86,7 +85,7 @@ reset() {
 	pause 9
 }
 
-# With the option off, too, so that memory goes and comes.
+# Also with the option off, which frees the memory.
 free() {
 	echo 0 > tracing_on
 	echo 0 > options/stackmap
@@ -115,7 +114,7 @@ tracer() {
 	echo 1 > snapshot
 }
 
-# An instance from its birth to its death, its counts checked in between.
+# Makes an instance, checks its counts, removes it.
 instance() { # name
 	dir=instances/$1
 	mkdir "$dir"
@@ -141,7 +140,7 @@ instance() { # name
 	done
 }
 
-churn() { # an instance that dies at once, reader or not
+churn() { # makes an instance and removes it at once, with or without a reader
 	mkdir instances/"$1"
 	echo 1 > instances/"$1"/options/stackmap
 	echo 1 > instances/"$1"/options/stacktrace
@@ -150,7 +149,7 @@ churn() { # an instance that dies at once, reader or not
 	rmdir instances/"$1"
 }
 
-# Where a process and its children are.
+# Prints the kernel stacks of a process and its children.
 where() { # pid
 	echo "$1: $(tr '\0' ' ' < "/proc/$1/cmdline") $(grep State "/proc/$1/status")"
 	cat "/proc/$1/stack" || true
@@ -159,7 +158,7 @@ where() { # pid
 	done
 }
 
-# Who waits for a mutex under this load is not stuck before the limit below.
+# A process may wait for a mutex for that long under this load.
 echo 600 > /proc/sys/kernel/hung_task_timeout_secs
 touch "$storm/run"
 set_opt buffer_size_kb 256
@@ -186,7 +185,7 @@ start storm1 instance storm1
 start storm2 instance storm2
 start churn churn storm_churn
 
-# Who looks at the clock must not wait for all those.
+# The loop that checks the time must not wait for the others.
 renice -n -20 $$ > /dev/null
 now() { cut -d. -f1 /proc/uptime; }
 begin=$(now)
@@ -201,7 +200,7 @@ echo "the storm is over, waiting for its processes"
 limit=$(($(now) + 480))
 for p in $pids; do
 	while kill -0 "${p%:*}" 2> /dev/null && [ "$(now)" -lt $limit ]; do
-		# What is left of it has to check its maps, and is faster untraced.
+		# The remaining checks are faster without tracing.
 		for i in . instances/*; do
 			echo 0 > "$i/tracing_on" || true
 		done 2> /dev/null

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# sysrq-z: ids are dumped with the frames that they have in the map; without, if the option says so.
+# sysrq-z dumps ids with their frames, or without them if options/stackmap-frames is 0.
 # timeout: 300
 . /guest/lib.sh
 
-dump() { # what the kernel prints, without the time stamps
+dump() { # prints the dump without the time stamps
 	dmesg -c > /dev/null
 	echo z > /proc/sysrq-trigger
 	sleep .5
@@ -12,7 +12,7 @@ dump() { # what the kernel prints, without the time stamps
 	cat "$TMPDIR/dump"
 }
 
-# A dump takes the events out of the buffer.
+# A dump consumes the events.
 record() {
 	echo 1 > tracing_on
 	( : )

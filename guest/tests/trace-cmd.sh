@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# The event as user space sees it: its format file, and trace-cmd with ids in the buffer.
+# The event in user space: its format file, and trace-cmd with ids in the buffer.
 # timeout: 300
 . /guest/lib.sh
 
@@ -15,23 +15,23 @@ grep -qx "name: stack_id" events/ftrace/stack_id/format || fail "the format has 
 
 command -v trace-cmd > /dev/null || skip "there is no trace-cmd here"
 
-# trace-cmd prints all places of a split stack, those that are not in use as well.
+# trace-cmd prints all places of a split stack, also unused ones.
 split='<stack_split [0-9]+( @[0-9a-f]+ -?[0-9]+){3}>'
 
-# Every line of a report is an event that trace-cmd understood, or a frame of a full stack.
+# Each line of a report must be an event that trace-cmd understood, or a frame of a full stack.
 understood() { # report
 	if grep -E 'FAILED|[Uu]nknown|failed to|^ *version = *$' "$1"; then
 		fail "trace-cmd does not understand something"
 	fi
-	# Without a plug-in the ids stand behind the event's name.
+	# Without a plug-in, the ids follow the event's name.
 	ids=$(grep -cE "stack_id: *<stack_id [0-9]+>$|stack_split: *$split\$" "$1" || true)
 	events=$(grep -c 'sched_switch: ' "$1" || true)
 	echo "$1: $events events, $ids ids"
 	[ "$ids" -ge 20 ] || fail "$ids ids in the report"
 }
 
-# Each event of a CPU has its id behind it. trace-cmd lets recording begin and end at any moment,
-# so the event of the first id may be missing, and the id of the last event.
+# On each CPU, an id follows each event. Recording begins and ends at any moment, so the event of the
+# first id may be missing, and the id of the last event.
 paired() { # report
 	awk 'match($0, / \[[0-9]+\] +[0-9.]+: [a-z_]+: /) {
 		split(substr($0, RSTART, RLENGTH), field, " ")
@@ -46,7 +46,7 @@ paired() { # report
 	}' "$1" || fail "events and ids do not alternate"
 }
 
-# Both the shell and each sleep wait once.
+# The shell and each sleep wait once.
 switches='for i in 1 2 3 4 5 6 7 8 9 10; do sleep .01; done'
 
 echo "record, report"
@@ -55,7 +55,7 @@ trace-cmd record -q -o "$TMPDIR/trace.dat" -e sched:sched_switch -O stacktrace -
 trace-cmd report -q -i "$TMPDIR/trace.dat" > "$TMPDIR/report" 2> "$TMPDIR/err" || { cat "$TMPDIR/err"; fail "report"; }
 understood "$TMPDIR/report"
 paired "$TMPDIR/report"
-# Raw words, without the print format.
+# Raw fields, without the print format.
 trace-cmd report -q -R -i "$TMPDIR/trace.dat" > "$TMPDIR/raw" 2> /dev/null
 [ "$(grep -cE 'stack_(id|split): +stack_id=(0x)?[0-9a-f]+' "$TMPDIR/raw")" -eq "$ids" ] || fail "report -R has other ids"
 check_map
@@ -75,7 +75,7 @@ trace-cmd extract -o "$TMPDIR/extract.dat" > /dev/null
 trace-cmd report -q -i "$TMPDIR/extract.dat" > "$TMPDIR/report" 2> /dev/null
 understood "$TMPDIR/report"
 [ "$ids" -eq "$n" ] || fail "extract has $ids ids of $n"
-# The ids that were taken away can still be looked up here.
+# The map still has the ids of the recording.
 grep -oE "<stack_id [0-9]+>|$split" "$TMPDIR/report" |
 	awk '{ for (i = 2; i <= NF; i += 2) if ($i + 0 >= 0) print $i + 0 }' | sort -u > "$TMPDIR/taken"
 sed -n 's/^stack_id \([0-9]*\) .*/\1/p' stack_map | sort > "$TMPDIR/known"
@@ -84,7 +84,7 @@ comm -23 "$TMPDIR/taken" "$TMPDIR/known" > "$TMPDIR/lost"
 
 echo "an instance"
 trace-cmd reset > /dev/null
-# It names its temporary files after nothing, in the current directory.
+# trace-cmd puts temporary files into the current directory.
 cd "$TMPDIR"
 trace-cmd record -q -o instance.dat -B stackmap_tc -e sched:sched_switch -O stacktrace -O stackmap \
 	sh -c "$switches"
