@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-# What one can do here. The work is in scripts/, what it makes is in build/.
-# A base other than the default: make BASE=version; a source of one's own: make KERNEL_SRC=directory.
+# The targets call scripts/; the output is in build/.
+# Another base: make BASE=version. Another source: make KERNEL_SRC=directory.
 
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
@@ -10,22 +10,22 @@ help:
 	@echo "make demo      measure the stack map against full stacks in a booted kernel, print a table"
 	@echo "make test      every check; the last line is: N passed, N failed, N skipped"
 	@echo "               ONLY=step,step of: $$(scripts/test --steps)"
-	@echo "make test-full the same and what takes longer: the largest models, every mail of the series built,"
+	@echo "make test-full make test and long checks: the largest models, every mail of the series built,"
 	@echo "               long guest tests, and $$(scripts/test --steps full)"
 	@echo "make test-arch ARCHS=\"arm64 i386 s390x\": the selftests on other machines, also a part of test-full"
-	@echo "make test-upstream the kernel's whole ftracetest without and with the stack map, test by test"
+	@echo "make test-upstream compare the kernel's whole ftracetest without and with the stack map"
 	@echo "make guest     SCRIPT=path [APPEND=\"kernel arguments\"] [CPUS=n] [MEM=n] [TIMEOUT=seconds]"
 	@echo "               [FLAVOUR=x86_64|debug|arm64|i386|s390x]: run a script in the guest, end with its exit status"
-	@echo "make flamegraph records the demo's workload and draws build/flamegraph.svg from its stack map"
+	@echo "make flamegraph record the demo's workload and draw build/flamegraph.svg from its stack map"
 	@echo "make pictures  draw pictures/hits.svg and growth.svg from README.md's table and pictures/growth.csv"
 	@echo "make series    [CHECK=1] [FROM=\"name <address>\"]: a mail series of it all, checked, in build/<base>/series/"
-	@echo "make mutants   break the stack map on purpose, and see that a test notices each time"
-	@echo "make bench     measure the stack map and its rivals on User-Mode Linux: table, CSV and plot"
+	@echo "make mutants   break the stack map on purpose; a test must notice each time"
+	@echo "make bench     measure the stack map and its peers on User-Mode Linux: table, CSV and plot"
 	@echo "make shell     an interactive shell in the guest"
 	@echo "make kernel    source, tree and kernel (FLAVOUR=x86_64|pristine|debug|kcsan|startup|off|nofunc|arm64|i386|s390x)"
 	@echo "make tree      source and tree only: the pristine kernel joined with this repository"
 	@echo "make clean     remove what was built; the downloaded source stays"
-	@echo "make distclean remove build/ whole"
+	@echo "make distclean remove build/"
 
 tree:
 	@scripts/prepare tree

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced: a private apt that sees another Debian release than the machine does, without touching
-# the machine's own lists, caches or packages. The mirror is the machine's own. APTBOX_ARCH names another
-# architecture, before this is sourced.
+# Sourced: a private apt for another Debian release than the machine's. It does not touch the machine's
+# lists, caches or packages, and uses the machine's mirror. Set APTBOX_ARCH before for another
+# architecture.
 
 APTBOX=$BUILD/apt${APTBOX_ARCH:+-$APTBOX_ARCH}
 APTBOX_SUITES="trixie trixie-updates trixie-backports"
@@ -64,7 +64,7 @@ aptbox() {
 		-o Acquire::Languages=none -o Acquire::Retries=3 "${@:2}"
 }
 
-# Makes the private lists; once a day is enough.
+# Updates the private lists if they are a day old.
 aptbox_update() {
 	local mirror key suite
 	command -v apt-get >/dev/null ||

@@ -9,7 +9,7 @@ LOGS=$BUILD/log
 DEFAULT_BASE=7.3
 mkdir -p "$LOGS"
 
-# apt, awk and sort must speak one language, whatever the user's is.
+# The output of apt, awk and sort must not depend on the user's language.
 export LC_ALL=C.UTF-8
 
 say() { printf '%s\n' "$*"; }
@@ -18,7 +18,7 @@ die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
 # Path relative to the repository, for messages.
 rel() { printf '%s' "${1#"$ROOT"/}"; }
 
-# The base version in use: BASE=, else what scripts/source settled on, else the default.
+# The base version: BASE=, or the choice of scripts/source, or the default.
 base() {
 	if [ -n "${BASE:-}" ]; then
 		printf '%s' "$BASE"
@@ -29,8 +29,8 @@ base() {
 	fi
 }
 
-# machine FLAVOUR: sets what the scripts have to know of the machine that this kernel is for: its name
-# for the kernel, Debian's, the compiler's prefix, the file that boots, the fragments of configs/.
+# machine FLAVOUR: sets the kernel's and Debian's name of the architecture, the prefix of the compiler,
+# the kernel image, and the fragments of configs/.
 # shellcheck disable=SC2034
 machine() {
 	case $1 in
@@ -46,7 +46,7 @@ base_cpio() {
 	[ "$1" = amd64 ] && printf '%s' "$BUILD/guest/base.cpio" || printf '%s' "$BUILD/guest/base-$1.cpio"
 }
 
-# Prints the files of this repository that go into a kernel tree, each ended by a zero byte.
+# Prints the files of this repository that belong into a kernel tree, terminated by zero bytes.
 overlay_files() {
 	local d dirs=()
 	for d in kernel Documentation tools arch include lib; do
@@ -79,8 +79,8 @@ lost() {
 	done <<<"$2"
 }
 
-# configure TREE OUT FRAGMENT...: OUT/.config for these fragments, unless it is that already; a line of them
-# that does not survive is an error. kmake is the caller's make for TREE and OUT.
+# configure TREE OUT FRAGMENT...: makes OUT/.config from these fragments, unless it is up to date. Fails if
+# a line of them does not survive. kmake is the caller's make for TREE and OUT.
 configure() {
 	local tree=$1 out=$2 wanted
 	shift 2
@@ -159,7 +159,7 @@ count_ftracetest() {
 	passed=$((passed + ${n[passed]:-0} + ${n[xfailed]:-0}))
 	skipped=$((skipped + ${n[unsupported]:-0} + ${n[untested]:-0}))
 	bad=$((${n[failed]:-0} + ${n[unresolved]:-0} + ${n[undefined]:-0}))
-	# A guest that died, or a status that the counts do not explain.
+	# The guest died, or the counts do not explain the status.
 	if [ "$2" -ne 0 ] || [ -z "${n[passed]:-}" ]; then bad=$((bad > 0 ? bad : 1)); fi
 	failed=$((failed + bad))
 }
