@@ -299,7 +299,7 @@ static void print_lines(FILE *f, Dwarf_Die *cu, Dwarf_Addr addr)
 	Dwarf_Die *at = NULL, *chain = NULL;
 	int nr, i = 0;
 
-	/* Outside of an inlined function, these are the scopes of its definition, not its callers. */
+	/* Outside of an inlined function, these are the scopes of its definition. */
 	nr = dwarf_getscopes(cu, addr, &at);
 	while (i < nr && !is_function(&at[i]))
 		i++;
