@@ -13,12 +13,12 @@
 /**
  * struct bench - one thread at work on one kind of map
  * @depth: frames of each stack
- * @set: number of distinct stacks, which are asked for in random order
+ * @set: number of distinct stacks, recorded in random order
  * @first: number of the first one
  * @no: number of the current one
- * @stored: all stacks one behind the other, for those who have no map
- * @map: what is measured
- * @nr: @depth, where perf_callchain_entry has it
+ * @stored: all stacks in one array, for benchmarks without a map
+ * @map: the map under test
+ * @nr: @depth, at the place of perf_callchain_entry's
  * @ips: the current stack
  */
 struct bench {
@@ -36,7 +36,7 @@ struct bench_peer {
 	const char	*name;
 	int		(*setup)(struct bench *b);
 	unsigned long	(*run)(struct bench *b, unsigned int calls);
-	/* The same, in order and from the first: inserts what is not there. */
+	/* The same in order: inserts new stacks. */
 	unsigned long	(*insert)(struct bench *b, unsigned int calls);
 	void		(*clear)(struct bench *b);
 	void		(*teardown)(struct bench *b);
@@ -50,11 +50,11 @@ void bench_load(unsigned int reps);
 void bench_split(unsigned int reps);
 void bench_one_event(unsigned int reps);
 
-/* @took: hundredths of a nanosecond for each call, of all repetitions. */
+/* @took: hundredths of a nanosecond a call, for each repetition. */
 void bench_report(const char *section, const char *what, unsigned int depth, unsigned int set,
 		  unsigned int cpus, u64 *took, unsigned int reps);
 
-/* As in reality, most frames are common to all stacks. */
+/* Most frames are common to all stacks, as in a real kernel. */
 static __always_inline void bench_stack(struct bench *b, unsigned int no)
 {
 	b->no = no;
@@ -70,9 +70,8 @@ static __always_inline u32 bench_random(u32 *seed, unsigned int below)
 }
 
 /*
- * Defines prefix_run() and prefix_insert(). Each peer has loops of its own, so
- * that it is called directly, as in a kernel. Where there is one stack only,
- * nothing but the call is in the loop.
+ * Defines prefix_run() and prefix_insert(). Each peer has its own loops with a
+ * direct call, as in a kernel. With one stack, the loop has only the call.
  */
 #define BENCH_LOOPS(prefix, op)							\
 static unsigned long prefix##_run(struct bench *b, unsigned int calls)		\

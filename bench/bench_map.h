@@ -5,7 +5,7 @@
 #include "trace.h"
 #include "trace_stackmap.h"
 
-/* What ftrace_stackmap_record() does with the map, for a stack that is not split. */
+/* The part of ftrace_stackmap_record() that uses the map, for a stack that is not split. */
 static __always_inline unsigned long bench_look_up(struct ftrace_stackmap *map,
 						   const unsigned long *ips, unsigned int nr)
 {

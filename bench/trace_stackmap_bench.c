@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Benchmark of the stack map and of what else stores stacks, on User-Mode Linux:
- * the map as it is in the kernel, at native speed. Prints lines of
+ * Benchmark of the stack map and its peers on User-Mode Linux, where the kernel's
+ * code runs at native speed. Prints lines of
  *
  *   BENCH section,what,depth,stacks,cpus,minimum,median
  *
- * in hundredths of a nanosecond of the thread's CPU time for each call. In each
- * repetition all rivals have their turn, one after the other.
+ * in hundredths of a nanosecond of the thread's CPU time for each call. Each
+ * repetition runs all peers, one after the other.
  */
 #include <linux/kthread.h>
 #include <linux/moduleparam.h>
@@ -32,10 +32,10 @@ module_param_named(small, bench_small, bool, 0444);
 static bool bench_hot;		/* for a quicker one: hits of one stack only */
 module_param_named(hot, bench_hot, bool, 0444);
 
-/* Everything that is returned goes here, so that nothing is optimized away. */
+/* Takes all results, so that no call is optimized away. */
 static unsigned long bench_sink;
 
-/* The loop around it all. */
+/* The empty loop. */
 static __always_inline unsigned long bench_none(struct bench *b, const unsigned long *ips,
 						unsigned int depth)
 {
@@ -110,7 +110,7 @@ static int bench_stackmap_setup(struct bench *b)
 	return b->map ? 0 : -ENOMEM;
 }
 
-/* The same memory again: where it is new, the first to touch it would pay for that. */
+/* Uses the same memory again, because the first access to new memory is slow. */
 static void bench_stackmap_clear(struct bench *b)
 {
 	struct ftrace_stackmap *map = b->map;
@@ -136,7 +136,7 @@ static __always_inline unsigned long bench_depot(struct bench *b, unsigned long 
 
 BENCH_LOOPS(bench_depot, bench_depot)
 
-/* The depot never forgets, so it gets stacks that it has not seen yet. */
+/* The depot cannot be emptied, so use new stacks each time. */
 static void bench_depot_clear(struct bench *b)
 {
 	static unsigned int next = 1 << 20;
@@ -181,7 +181,7 @@ static void bench_tracing_map_teardown(struct bench *b)
 	tracing_map_destroy(b->map);
 }
 
-/* The event of a stack in the ring buffer of an instance, whatever it records. */
+/* Records the event of a stack in the ring buffer of an instance, in full or as an id. */
 static __always_inline unsigned long bench_event(struct bench *b, unsigned long *ips,
 						 unsigned int depth)
 {
@@ -193,14 +193,14 @@ static __always_inline unsigned long bench_event(struct bench *b, unsigned long 
 
 BENCH_LOOPS(bench_event, bench_event)
 
-/* The default size, which stays in the cache, and one that no cache holds. */
+/* The default size, which fits into the cache, and one that fits into no cache. */
 #define BENCH_LARGE_BUFFER	(64UL << 20)
 
 struct trace_array *bench_instance(const char *name)
 {
 	struct trace_array *tr = trace_array_get_by_name(name, NULL);
 
-	/* A clock of the cost that the x86 one has; the local one is a system call here. */
+	/* This clock costs as much as that of x86. The local clock is a system call here. */
 	if (!tr || tracing_set_clock(tr, "counter"))
 		return NULL;
 	return tr;
@@ -473,7 +473,7 @@ static int bench_inserts(unsigned int depth, unsigned int set)
 	if (bench_setup(bench_insert_peers, nr, depth, set))
 		return -ENOMEM;
 
-	/* The first time is not counted, the memory is new then. */
+	/* Skip the first repetition, in which the memory is new. */
 	for (int rep = -1; rep < (int)bench_reps; rep++) {
 		for (int i = 0; i < nr; i++) {
 			bench_insert_peers[i]->clear(&b[i]);
@@ -490,8 +490,8 @@ static int bench_inserts(unsigned int depth, unsigned int set)
 }
 
 /*
- * A map before and after it is full: hits, and what it can't store. Two maps of
- * the same size and load, of which one has a place left.
+ * Hits and refused stacks of two maps with the same size and load: one is full,
+ * one has room for one more stack.
  */
 static int bench_full_map(unsigned int depth, unsigned int set)
 {
@@ -546,7 +546,7 @@ static int bench_refused(unsigned int depth)
 	if (!map)
 		return -ENOMEM;
 
-	/* Some of the same depth, so that the stack has to be told from another one. */
+	/* Stacks of the same depth, so that frames must be compared. */
 	bench_init(&fill, depth, 1000);
 	fill.first = 1;
 	fill.map = map;
@@ -570,7 +570,7 @@ static int bench_refused(unsigned int depth)
 	return 0;
 }
 
-/* Threads, each on a CPU of its own. */
+/* Threads on different CPUs. */
 struct bench_thread {
 	struct bench		b;
 	struct task_struct	*task;
@@ -595,7 +595,7 @@ static int bench_thread_fn(void *data)
 	t->took = bench_time(t->run, &t->b, t->calls);
 	preempt_enable();
 
-	/* Keep the others under load until the last one is done. */
+	/* Go on until the last thread is done, so that it is under load as well. */
 	atomic_dec(&bench_not_done);
 	while (t->run != bench_stackmap_insert && atomic_read(&bench_not_done) > 0)
 		bench_time(t->run, &t->b, 1000);
@@ -603,7 +603,7 @@ static int bench_thread_fn(void *data)
 	return 0;
 }
 
-/* Returns the mean of what a call took in all threads. */
+/* Returns the mean time of a call in all threads. */
 static u64 bench_together(unsigned int cpus)
 {
 	u64 sum = 0;
@@ -628,9 +628,9 @@ static u64 bench_together(unsigned int cpus)
 }
 
 enum bench_sharing {
-	BENCH_PRIVATE,		/* a map for each CPU: what the machine itself can do */
+	BENCH_PRIVATE,		/* a map for each CPU: the limit of the machine */
 	BENCH_SHARED,		/* the same stacks of the same map */
-	BENCH_INSERT,		/* all insert into the same map, each stacks of its own */
+	BENCH_INSERT,		/* different stacks into the same map */
 	BENCH_DEPOT,
 };
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The stack map of BPF, for comparison. User-Mode Linux has no perf events, so
- * that bpf_get_stackid() is not built there; what it does once it has a stack
- * is taken from its source file, with stubs for what unwinds the stack
- * (bpf_stackmap.inc, made by scripts/bench).
+ * The stack map of BPF, for comparison. User-Mode Linux does not build
+ * bpf_get_stackid(), because it has no perf events. So this includes its source
+ * file (bpf_stackmap.inc, made by scripts/bench), with stubs for the unwinder.
  */
 #include <linux/perf_event.h>
 
@@ -34,7 +33,7 @@ static inline void put_callchain_entry(int rctx) { }
 
 #include "bpf_stackmap.inc"
 
-/* bpf_get_stackid(), from where it has the stack. */
+/* bpf_get_stackid() after unwinding. */
 static __always_inline unsigned long bench_bpf_get(struct bench *b, const unsigned long *ips,
 						   unsigned int depth)
 {

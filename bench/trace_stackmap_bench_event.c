@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * One traced event with its stack, end to end, and its shares: the event itself, unwinding, the
- * look-up in the map, the place of the id in the ring buffer. Unwound by User-Mode Linux, which
- * looks at every word of the stack, and along the frame pointers, as x86 does.
+ * Measures one traced event with its stack, end to end, and its shares: the event itself,
+ * unwinding, the look-up in the map, the place of the id in the ring buffer. Unwinds by User-Mode
+ * Linux, which reads every word of the stack, and along frame pointers, as x86 does.
  */
 #include <linux/completion.h>
 #include <linux/kthread.h>
@@ -30,7 +30,7 @@ struct bench_entry {
 	unsigned long		fields[3];
 };
 
-/* As x86 walks a stack: unwind_next_frame(), unwind_get_return_address(), consume_entry(). */
+/* Like x86: unwind_next_frame(), unwind_get_return_address(), consume_entry(). */
 struct bench_unwind {
 	const struct stack_frame	*frame;
 	unsigned long			begin;
@@ -44,7 +44,7 @@ static noinline bool bench_next_frame(struct bench_unwind *state, const struct s
 
 	if (addr < state->begin || addr + sizeof(*next) > state->end)
 		return false;
-	/* Only up, and beside the last frame. */
+	/* The next frame must be above this one and near it. */
 	if (state->frame && next < state->frame + 1)
 		return false;
 	state->frame = next;
@@ -100,7 +100,7 @@ bench_reserve(struct trace_array *tr, unsigned int trace_ctx)
 	return event;
 }
 
-/* With its stack, where options/stacktrace says so. */
+/* With its stack, if options/stacktrace is set. */
 static __always_inline void bench_event_um(struct trace_array *tr)
 {
 	unsigned int trace_ctx = tracing_gen_ctx();
@@ -186,7 +186,7 @@ static const struct bench_variant bench_variants[] = {
 
 static u64 bench_took[ARRAY_SIZE(bench_variants)][BENCH_MAX_REPS];
 
-/* Takes the time @more calls further down. User-Mode Linux reads the locals, too. */
+/* Measures @more calls deeper. User-Mode Linux reads the locals, too. */
 static noinline u64 bench_deeper(const struct bench_variant *v, unsigned int calls,
 				 unsigned int more)
 {
@@ -205,7 +205,7 @@ static noinline u64 bench_deeper(const struct bench_variant *v, unsigned int cal
 	return took;
 }
 
-/* Frames of the last stack in the buffer, which has to be an id where there is a map. */
+/* Returns the depth of the last stack in the buffer, which must be an id if there is a map. */
 static unsigned int bench_recorded(enum bench_stacks stacks)
 {
 	struct trace_array *tr = bench_tr[stacks];
@@ -236,7 +236,7 @@ static unsigned int bench_frames(const struct bench_variant *v, unsigned int mor
 	return bench_recorded(v->stacks) ?: bench_nr;
 }
 
-/* How many more calls make it BENCH_FRAMES frames. */
+/* Returns the number of calls that are missing to BENCH_FRAMES frames. */
 static unsigned int bench_more(const struct bench_variant *v)
 {
 	unsigned int nr = bench_frames(v, 0);
@@ -268,7 +268,7 @@ struct bench_work {
 	unsigned int		reps;
 };
 
-/* A thread has few frames to begin with. */
+/* In a thread, because its stack has few frames at first. */
 static int bench_event_fn(void *data)
 {
 	unsigned int more[ARRAY_SIZE(bench_variants)];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The stack map in use: pairs of threads on one CPU that wake each other, which
- * is what hackbench does without its pipes, while sched_switch is traced with
- * stacks. Also built into the kernel without the stack map.
+ * The stack map under load: pairs of threads on one CPU wake each other, like
+ * hackbench without pipes, while sched_switch is traced with stacks. This is also
+ * built into the kernel without the stack map.
  */
 #include <linux/completion.h>
 #include <linux/kthread.h>
@@ -36,7 +36,7 @@ static int load_thread_fn(void *data)
 	return 0;
 }
 
-/* Hundredths of a nanosecond for each message, all included. */
+/* Returns hundredths of a nanosecond for each message. */
 static u64 load_once(void)
 {
 	u64 start;
@@ -91,7 +91,7 @@ void bench_load(unsigned int reps)
 	int nr = ARRAY_SIZE(load_names) - !IS_ENABLED(CONFIG_FTRACE_STACKMAP);
 	struct trace_array *tr;
 
-	/* On CPU 0, where the load runs: the clock is that CPU's. */
+	/* The load runs on CPU 0, and the clock belongs to the CPU. */
 	set_cpus_allowed_ptr(current, cpumask_of(0));
 	for (unsigned int rep = 0; rep < reps; rep++) {
 		for (int how = 0; how < nr; how++) {

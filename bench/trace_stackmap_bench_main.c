@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Runs the benchmarks when the kernel has booted, then powers off. */
+/* Runs the benchmarks after boot, then powers off. */
 #include <linux/init.h>
 #include <linux/minmax.h>
 #include <linux/moduleparam.h>
@@ -18,7 +18,7 @@ module_param_named(maps, bench_with_maps, bool, 0444);
 static unsigned int bench_load_reps;
 module_param_named(load_reps, bench_load_reps, uint, 0444);
 
-/* From libc, which User-Mode Linux is linked with. */
+/* From libc: User-Mode Linux is linked with it. */
 struct bench_timespec {
 	long tv_sec;
 	long tv_nsec;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What it costs to split a stack: the event by one id and by two. Of one hot stack, and of two in
- * turn that displace one another, which are not recalled.
+ * The cost of splitting a stack: an event with one id and with two. For one hot stack, and for two
+ * stacks in turn that evict each other from the cache.
  */
 #include <linux/preempt.h>
 #include <linux/sched.h>
@@ -15,7 +15,7 @@ static const char *const bench_split_names[] = { "event, one part", "event, spli
 
 #define BENCH_VARIANTS	ARRAY_SIZE(bench_split_names)
 
-/* Beside all frames, but as near to them as the real one. */
+/* Outside of all frames, but as near to them as the real entry code. */
 #define BENCH_ENTRY	(BENCH_TEXT - 0x1000)
 #define BENCH_ENTRY_SIZE 0x1000
 
@@ -40,7 +40,7 @@ static int bench_split_setup(unsigned int variant)
 	map->entry_size = BENCH_ENTRY_SIZE;
 	for (int i = 0; i < BENCH_MAX_DEPTH; i++)
 		bench_ips[variant][0][i] = BENCH_TEXT + bench_random(&seed, 0x1000000);
-	/* They differ near their ends, in frames that do not tell the word of a stack. */
+	/* They differ near their ends, in frames outside of the sample, so they share a cache word. */
 	memcpy(bench_ips[variant][1], bench_ips[variant][0], sizeof(bench_ips[variant][0]));
 	for (int depth = 4; depth <= BENCH_MAX_DEPTH; depth *= 2)
 		bench_ips[variant][1][depth - 1]++;
@@ -69,7 +69,7 @@ static u64 bench_split_time(unsigned int variant, unsigned int depth, bool in_tu
 static void bench_split_depth(unsigned int reps, unsigned int depth, bool in_turn)
 {
 	unsigned long (*split)[BENCH_MAX_DEPTH] = bench_ips[BENCH_VARIANTS - 1];
-	/* Hardly an interrupt (15 of 3 million) comes to an event with fewer frames than 5. */
+	/* Events in interrupts have 5 frames or more; 15 of 3 million had fewer. */
 	unsigned int last = (depth < 8 ? depth / 2 : max(depth / 2, 5U)) - 1;
 	unsigned long kept[] = { split[0][last], split[1][last] };
 	char name[40];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * SMP barriers of x86, for User-Mode Linux. It takes the strict ones, which are
- * meant for devices: there smp_load_acquire() ends in an mfence, that no x86
- * kernel pays. scripts/bench includes this ahead of everything else, and
- * asm-generic/barrier.h keeps what it finds defined. From arch/x86/include/asm/barrier.h.
+ * SMP barriers of x86, for User-Mode Linux. It uses the strict barriers, which are
+ * meant for devices: its smp_load_acquire() has an mfence, unlike that of x86.
+ * scripts/bench includes this first, and asm-generic/barrier.h does not redefine it.
+ * From arch/x86/include/asm/barrier.h.
  */
 #ifndef __ASSEMBLY__
 #define __smp_mb()			asm volatile("lock addl $0,-4(%%rsp)" ::: "memory", "cc")

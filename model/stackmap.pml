@@ -10,29 +10,29 @@
  * of the cache, which is the worst case. Spin checks in every interleaving:
  *   - a slot leads to a whole record of the stack that its id stands for;
  *   - a stack has one id in a generation;
- *   - nobody touches a map that has been freed;
- *   - in the end there are as many references as events with an id;
+ *   - no access to a freed map;
+ *   - at the end, there are as many references as events with an id;
  *   - unless tracing is stopped, each stack gets an event, with its id or with its frames (a drop);
  *   - a reader finds the stacks that stackmap_latch() counted;
  *   - an id from before a reset finds nothing;
  *   - when the generation wraps, no event with an old id is left in the buffer or in the snapshot.
  *
- * Spin knows no weak memory. In C, a release and an address dependency order the record before
- * its slot. PUBLISH_FIRST is what another CPU could see without them. The model leaves out the parts
- * of a split stack, the growth of the arena, and the events of which a reader has a copy.
+ * Spin does not model weak memory. In C, a release and an address dependency order the record
+ * before its slot. PUBLISH_FIRST shows the order that another CPU could see without them. The model
+ * leaves out the parts of a split stack, the growth of the arena, and a reader's copies of events.
  *
  * Configuration:
  *   CALLS=n           how many stacks each CPU records
  *   NR_ENTRIES=n      how many stacks the map may hold
- *   NR_SLOTS=n        how many slots a look-up may look at
+ *   NR_SLOTS=n        how many slots a look-up may probe
  *   RESET             the map is reset
  *   WRAP              the map is reset, and the generation wraps; CPU 1 takes snapshots instead
  *   EXPORT            a reader exports the map
  *   LOOKUP            a reader looks up the id of the last event
  *
- * Each of these breaks the protocol, and scripts/test-model demands that Spin finds it:
+ * Each of these breaks the protocol. scripts/test-model fails if Spin does not find it:
  *   PUBLISH_FIRST     the slot is written before the frames
- *   NO_CMPXCHG        the slot is written without a look at what it holds
+ *   NO_CMPXCHG        the slot is written even if it is not empty
  *   LOSER_MOVES_ON    the loser of a race for a slot goes on to the next slot
  *   NO_GRACE          the old map is freed without synchronize_rcu()
  *   LOSSY_REF         a word of the cache is incremented without a cmpxchg
@@ -41,7 +41,7 @@
  *   KEEP_PLACE        an insert that loses to the same stack keeps its place among the entries
  *   STORE_FIRST       the stack is stored before the event is reserved
  *   NO_LATCH_WAIT     stackmap_latch() does not call synchronize_rcu()
- *   ANY_GENERATION    the generation of an id is not looked at
+ *   ANY_GENERATION    the generation of an id is not checked
  *   NO_STOP           stackmap_wrap() does not stop tracing
  *   EMPTY_EARLY       stackmap_wrap() empties the buffers before the grace period
  */
@@ -62,14 +62,14 @@
 #define NR_RECORDS	(2 * CALLS + 2)	/* one for each call, the NMI's too; number 0 is not used */
 #define NONE		255
 
-/* Whoever runs. CPU 0 stands still while the NMI runs. */
+/* The contexts. CPU 0 stands still while the NMI runs. */
 #define CPU0		0
 #define CPU1		1
 #define NMI		2
 #define READER		3
 
 byte slots[NR_MAPS * NR_SLOTS];
-byte rec_low[NR_MAPS * NR_RECORDS];	/* the frames, in two halves that are written apart */
+byte rec_low[NR_MAPS * NR_RECORDS];	/* the frames, in two halves that are written separately */
 byte rec_high[NR_MAPS * NR_RECORDS];
 byte rec_ref[NR_MAPS * NR_RECORDS];
 byte entries[NR_MAPS];
@@ -89,11 +89,11 @@ byte done;
 #ifdef WRAP
 bool stopped;			/* tracing_stop_tr() */
 bit array;			/* which buffer is tr->array_buffer; the other one is the snapshot */
-bool old_ids[2];		/* whether a buffer holds an event with an id of the old map */
+bool old_ids[2];		/* a buffer holds an event with an id of the old map */
 #endif
 
 #ifdef LOOKUP
-/* The last event: its id, and the stack that it was made from. */
+/* The last event: its id and its stack. */
 byte event_gen = NONE;
 byte event_idx;
 byte event_stack;
@@ -106,7 +106,7 @@ byte event_stack;
 #define WORD_SLOT(m, c)	word_slot[(m) * 2 + (c)]
 #define WORD_COUNT(m, c) word_count[(m) * 2 + (c)]
 
-/* Comes first in each step on shared memory, since CPU 0 stands still while its NMI runs. */
+/* The start of each step on shared memory: CPU 0 stands still while its NMI runs. */
 #define turn(who)	((who) != CPU0 || !nmi_runs)
 /* The same for a step on the map. */
 #define in_map(who, m)	turn(who); assert(!freed[m])
@@ -127,7 +127,7 @@ inline rcu_read_unlock(who)
 	}
 }
 
-/* Waits until everybody has been seen outside of a section. */
+/* Waits until each context was outside of a section once. */
 inline synchronize_rcu()
 {
 	!watching[CPU0];
@@ -144,8 +144,8 @@ inline stackmap_same(m, r, stack, found)
 }
 
 /*
- * Looks from slot number idx on. Leaves idx at the slot of the stack if it is found, else at the
- * empty slot where it belongs, or at NONE where that is too far away.
+ * Probes from slot number idx. Sets idx to the slot of the stack, or else to the empty slot where
+ * it belongs, or to NONE if that is too far away.
  */
 inline stackmap_probe(who, m, stack, idx, found, hole)
 {
@@ -172,7 +172,7 @@ inline stackmap_probe(who, m, stack, idx, found, hole)
 	hole = false
 }
 
-/* Leaves idx at the slot if this CPU remembers the stack, else at 0. */
+/* Sets idx to the slot if this CPU remembers the stack, else to 0. */
 inline stackmap_recall(who, m, cpu, stack, idx, found)
 {
 	d_step {
@@ -189,7 +189,7 @@ inline stackmap_recall(who, m, cpu, stack, idx, found)
 	}
 }
 
-/* Leaves idx at NONE if the map is full. */
+/* Sets idx to NONE if the map is full. */
 inline stackmap_check_room(who, m, idx)
 {
 	d_step {
@@ -198,7 +198,7 @@ inline stackmap_check_room(who, m, idx)
 	}
 }
 
-/* Leaves idx at NONE if the stack is not in the map and can't be. */
+/* Sets idx to NONE if the stack is not in the map and can't be stored. */
 inline ftrace_stackmap_find(who, m, cpu, stack, idx, found, hole)
 {
 	stackmap_recall(who, m, cpu, stack, idx, found);
@@ -221,7 +221,7 @@ inline put_place(who, m)
 	}
 }
 
-/* Leaves new == 0 when the map is full. */
+/* Leaves new == 0 if the map is full. */
 inline stackmap_reserve(who, m, new)
 {
 	d_step {
@@ -270,7 +270,7 @@ inline publish(who, m, idx, new, won)
 	}
 }
 
-/* Leaves idx at the slot of the stack, or at NONE. */
+/* Sets idx to the slot of the stack, or to NONE. */
 inline stackmap_insert(who, m, stack, idx, found, hole, new)
 {
 	idx = 0;
@@ -374,7 +374,7 @@ inline stackmap_add_ref(who, m, cpu, idx, old_slot, old_count, counted)
 	fi
 }
 
-/* Leaves idx at NONE if the stack could not be stored. */
+/* Sets idx to NONE if the stack could not be stored. */
 inline ftrace_stackmap_store(who, m, cpu, stack, idx, found, hole, new, slot, count)
 {
 	if
@@ -418,7 +418,7 @@ inline trace_buffer_unlock_commit(who, m, buffer, idx, stack)
 	}
 }
 
-/* Leaves idx at NONE if the stack is to be recorded in full. */
+/* Sets idx to NONE if the stack must be recorded in full. */
 inline ftrace_stackmap_record(who, m, cpu, stack, idx, found, hole, new, slot, count, buffer, ok)
 {
 	ftrace_stackmap_find(who, m, cpu, stack, idx, found, hole);
@@ -561,7 +561,7 @@ active proctype nmi()
 	done++
 }
 
-/* What must hold for a map that nobody inserts into any more. */
+/* Checks a map after the last insert. */
 inline check_map(m)
 {
 	d_step {
