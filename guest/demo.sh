@@ -163,7 +163,7 @@ events retained  traced events that are in the buffer at the end of the workload
 bytes an event   bytes in the buffer for each of them: the event, its stack or id, time stamps
 reaches back     events retained, compared with full stacks
 function         func_stack_trace is on: $traced_functions
-The last map takes $(($(cat "$tmp/function.memory") / 1000)) KB, not in the buffer. It grows when more stacks come.
+The last map takes $(($(cat "$tmp/function.memory") / 1000)) KB beside the buffer. It grows when more stacks come.
 
 The three most frequent stacks at sched_switch:
 
