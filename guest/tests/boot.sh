@@ -28,7 +28,7 @@ full=$(count_full "$TMPDIR/all")
 events=$(awk '/: sched_switch: / { n++ } END { print n + 0 }' "$TMPDIR/all")
 echo "$events events, $ids ids, $full full stacks"
 [ "$full" -eq 0 ] || fail "full stacks"
-[ "$events" -gt 100 ] || fail "hardly an event"
+[ "$events" -gt 100 ] || fail "too few events"
 [ "$ids" -eq "$events" ] || fail "stacks are missing"
 [ "$ids" -eq "$(stat_of successes)" ] || fail "the ids are not the successes"
 # The kernel's threads switch before init, process 1, starts.

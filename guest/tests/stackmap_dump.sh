@@ -21,7 +21,7 @@ check_map
 # stack_map is sorted by id.
 cat stack_map > "$TMPDIR/text"
 dump --sort id > "$TMPDIR/ours"
-test "$(grep -c ^stack_id "$TMPDIR/ours")" -ge 20 || fail "hardly a stack was recorded"
+test "$(grep -c ^stack_id "$TMPDIR/ours")" -ge 20 || fail "too few stacks were recorded"
 grep -m 3 '\[trace_events_sample\]$' "$TMPDIR/text" || fail "no frame of the module"
 same_text "live" "$TMPDIR/text" "$TMPDIR/ours"
 if [ "$1" = save ]; then
@@ -38,7 +38,7 @@ dump --sort id - < stack_map_bin | cmp - "$TMPDIR/ours" ||
 dump -k /proc/kallsyms --sort id - < stack_map_bin | cmp - "$TMPDIR/ours" ||
 	fail "kallsyms by name say something else"
 cp trace "$TMPDIR/trace"
-test "$(check_resolved trace)" -ge 100 || fail "hardly a stack in the buffer"
+test "$(check_resolved trace)" -ge 100 || fail "too few stacks in the buffer"
 if stackmap_dump save "$TMPDIR/saved" 2> "$TMPDIR/err"; then
 	fail "a second save has written over the first"
 fi

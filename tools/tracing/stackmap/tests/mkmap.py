@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Makes stack_map_bin files, whole and damaged, for the tests of stackmap_dump.
+"""Makes stack_map_bin files for the tests of stackmap_dump.
 
   mkmap.py golden NAME    the golden map NAME (le64, be64, le32, be32, bare) to stdout
-  mkmap.py large SYSMAP   2^18 stacks of depth 16, addresses from functions of a System.map
+  mkmap.py large SYSMAP [ADDRESSES]
+                          2^18 stacks of depth 16, so many addresses of functions in a System.map
 """
 
 import array
@@ -12,7 +13,7 @@ import struct
 import sys
 
 MAGIC = 0x464D5342
-OTHER_MAGIC = 0x46534D42  # of another series of patches, version 1, no sections
+OTHER_MAGIC = 0x46534D42  # another patch series, version 1, no sections
 MARKER = 0x7FFFFFFF
 TEXT, BUILD_ID, RELEASE, SPLIT = 1, 2, 3, 4
 
@@ -37,10 +38,10 @@ def make(stacks, sections=(), order="<", version=2, magic=MAGIC):
 
 
 def golden_stacks(text, module):
-    """Stacks with each kind of frame, at the places where look-ups go wrong."""
+    """Stacks with each kind of frame, and addresses at the ends of functions."""
     return [
-        # 0x100 is where do_exit ends and schedule begins: a leaf there is schedule, a return
-        # address there is of a call that do_exit ended with.
+        # do_exit ends and schedule begins at 0x100. A leaf there is schedule. A return address
+        # there belongs to do_exit, which ends with a call.
         (7, 12, [text + 0x100, text + 0x100, text + 0x148]),
         (524289, 4000000000, [text + 0x9F, MARKER, text + 0x20]),
         (3, 1, [module + 0x10, module + 0x4E0, text + 0x1FF, 0x1234]),
@@ -72,7 +73,7 @@ def functions(sysmap):
 
 
 def large(sysmap, out, nr=1 << 18, depth=16, distinct=20000):
-    """A full map of the largest size, from as many call sites as a busy kernel shows."""
+    """A full map of the largest size with random stacks."""
     rnd = random.Random(1)
     funcs = functions(sysmap)
     sites = [a + rnd.randrange(1, b - a) for a, b in (rnd.choice(funcs) for _ in range(distinct))]

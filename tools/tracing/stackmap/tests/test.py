@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of stackmap_dump that need no kernel with a stack map.
+"""Tests of stackmap_dump. They need no kernel with a stack map.
 
 STACKMAP_DUMP names the program (default: the one beside the sources). The last line is
 "N passed, N failed, N skipped".
@@ -41,7 +41,7 @@ def golden_text(name):
 
 
 def golden_map(name):
-    """The bytes of a golden map, which are kept as text."""
+    """The bytes of a golden map, from its hex dump."""
     return bytes.fromhex(golden_text(name + ".hex"))
 
 
@@ -49,7 +49,7 @@ KALLSYMS = golden_path("kallsyms64")
 
 
 def live_build_id():
-    """The build id of the running kernel, None if it is not told."""
+    """The build id of the running kernel, None if it is unknown."""
     try:
         with open("/sys/kernel/notes", "rb") as f:
             notes = f.read()
@@ -69,7 +69,7 @@ def live_text():
 
 
 class Case(unittest.TestCase):
-    """What the cases share: a scratch directory and ways to run the tool."""
+    """A scratch directory and ways to run the tool."""
 
     def setUp(self):
         self.dir = tempfile.mkdtemp(prefix="stackmap-test.")
@@ -83,7 +83,7 @@ class Case(unittest.TestCase):
         return path
 
     def run_tool(self, *args, stdin=b"", rc=0):
-        """Runs the tool, checks its exit status, returns what it printed."""
+        """Runs the tool, checks its exit status, returns stdout and stderr."""
         done = subprocess.run([TOOL, *args], input=stdin, capture_output=True, timeout=120,
                               check=False)
         out = done.stdout.decode("latin-1")
@@ -93,11 +93,11 @@ class Case(unittest.TestCase):
         return out, err
 
     def dump(self, data, *args, rc=0):
-        """Runs the tool on map bytes; the output alone."""
+        """Runs the tool on map bytes, returns stdout."""
         return self.run_tool("-q", *args, "-", stdin=data, rc=rc)[0]
 
     def refuse(self, data, byte, what, *args):
-        """The data is refused with one line that has the byte and the reason."""
+        """The tool must refuse the data with one line that has the offset and the reason."""
         out, err = self.run_tool("-q", *args, "-", stdin=data, rc=1)
         self.assertEqual(err.count("\n"), 1, err)
         self.assertIn(f"stdin: byte {byte}: ", err)
@@ -155,7 +155,7 @@ class Golden(Case):
 
 
 class Damage(Case):
-    """Each kind of damage is named, with the byte."""
+    """Each kind of damage is reported with its offset."""
 
     def test_truncated_anywhere(self):
         for name in ["le64", "be32"]:
@@ -275,7 +275,7 @@ class Damage(Case):
 
 
 class Symbols(Case):
-    """Which name an address gets."""
+    """The names of addresses."""
 
     def frames(self, ips, kallsyms, *args):
         """The frames of one stack."""
@@ -439,7 +439,7 @@ class Output(Case):
     NASTY = "1000 t we\"ird\\na;me \x01\x7f\xc3\xa9\xff</script>\t[mo;d \"]\n2000 t end\t[mo;d \"]\n"
 
     def nasty(self, *args):
-        """One stack of one frame that has every byte that needs care."""
+        """One stack of one frame; its name has all special bytes."""
         path = os.path.join(self.dir, "k")
         with open(path, "wb") as f:
             f.write(self.NASTY.encode("latin-1"))
@@ -553,13 +553,13 @@ class Output(Case):
         seven = " => schedule+0x0/0x80\n => do_exit+0xe0/0xe0\n => schedule+0x48/0x80\n"
         hit, four = " => schedule+0x48/0x80\n", " => weak_one+0x0/0x80\n"
         other = " => do_exit+0x7f/0xe0\n => [FTRACE TRAMPOLINE]\n => _text+0x20/0x20\n"
-        # Behind the first part, what was a leaf is a return address.
+        # In the second part, the first frame is a return address.
         behind = " => schedule+0x80/0x80\n"
         lines = self.SPLIT_TRACE.splitlines(True)
         out = self.run_tool("-k", KALLSYMS, "-a", "-", path, stdin=self.SPLIT_TRACE.encode())[0]
         self.assertEqual(out, lines[0] + seven + hit + behind + lines[1] + seven + hit + behind +
                          " => 0x1234\n" + other + lines[2] + four)
-        # As libtraceevent prints it, and a part that the map does not have.
+        # The format of libtraceevent, and a part that is not in the map.
         for text, want in [("stack_split: <stack_split 7 @ffffffff81000148 4 @0 -1 @0 -1>\n",
                             seven + hit + behind),
                            ("<stack_split 7 @ffffffff81000148 5> (stale)\n",
@@ -684,14 +684,14 @@ class Output(Case):
             "  <idle>-0     [001]    12.345680: stack_id:             <stack_id 4>\n")
 
     def folded(self, text, *args):
-        """--folded of a trace, and what it says on stderr."""
+        """--folded of a trace: stdout and stderr."""
         path = self.file("map", golden_map("le64"))
         return self.run_tool(*args, "-F", "-a", "-", path, stdin=text.encode())
 
     def test_full_stacks_of_trace_cmd(self):
         out = self.folded(self.FULL * 3)[0]
         self.assertEqual(out, "0xffffffffc0400010;first_of_mod;schedule 3\n0xffffffff81000180 3\n")
-        # Addresses that all have a name print as those of an id.
+        # If all addresses have names, the stack prints like that of an id.
         known = self.FULL.replace("=> ffffffffc0400010\n", "=> 7fffffff\n=> x (ffffffff81000100)\n")
         out = self.folded(known, "-k", KALLSYMS)[0]
         self.assertEqual(out, "do_exit;[FTRACE_TRAMPOLINE];first_of_mod[golden_mod];schedule 1\n"
@@ -850,7 +850,7 @@ void _start(void)
 
 
 class Vmlinux(Case):
-    """--vmlinux, with a small ELF file that stands in for a kernel: one inlined caller."""
+    """--vmlinux, with a small ELF file in place of a kernel: one inlined caller."""
 
     SHIFT = 0x12000000
 
@@ -863,7 +863,7 @@ class Vmlinux(Case):
         self.build()
 
     def build(self, *flags):
-        """Compiles the stand-in for a vmlinux, as the machine's native kind of ELF."""
+        """Compiles this ELF file for the machine."""
         subprocess.run(["cc", "-g", "-O1", "-nostdlib", "-static", "-ffreestanding", "-fno-pie",
                         "-no-pie", "-fcf-protection=none", "-fno-stack-protector",
                         "-fno-asynchronous-unwind-tables", "-Wl,--build-id=0x" + "ab" * 20,
@@ -955,7 +955,7 @@ class Vmlinux(Case):
 
 
 class Large(Case):
-    """The size that a map has at most."""
+    """Maps of the largest size."""
 
     def test_largest_map_in_seconds(self):
         nr, depth = 1 << (13 if SANITIZED else 18), 16
@@ -972,7 +972,7 @@ class Large(Case):
             self.large_dump(nr, head, mode, "-k", kallsyms, path)
 
     def large_dump(self, nr, head, *args):
-        """One dump of so many lines that begin with the head."""
+        """Dumps a map; nr lines must begin with the head."""
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         with open(os.path.join(self.dir, "out"), "wb") as out:
             subprocess.run([TOOL, "-q", *args], stdout=out, check=True)
@@ -981,7 +981,7 @@ class Large(Case):
             self.assertEqual(sum(line.startswith(head) for line in out), nr)
         if SANITIZED:
             return
-        # Time of this process, not of a machine that others use as well.
+        # The CPU time of the tool: the machine may be shared.
         spent = sum(getattr(after, f) - getattr(before, f) for f in ("ru_utime", "ru_stime"))
         print(f"{nr} stacks, {args[0]}: {spent:.2f} s", file=sys.stderr)
         self.assertLess(spent, 10.0)
@@ -989,7 +989,7 @@ class Large(Case):
 
 
 def main():
-    """Runs all, ends with the line that others read."""
+    """Runs all tests. The last line has the counts."""
     result = unittest.main(exit=False, verbosity=1).result
     failed = len(result.failures) + len(result.errors)
     skipped = len(result.skipped)
