@@ -48,6 +48,7 @@ u64 bench_now(void);
 void bench_maps(unsigned int reps);
 void bench_load(unsigned int reps);
 void bench_split(unsigned int reps);
+void bench_rotate(unsigned int reps);
 void bench_one_event(unsigned int reps);
 
 /* @took: hundredths of a nanosecond a call, for each repetition. */

@@ -40,6 +40,7 @@ static int __init bench_start(void)
 	if (IS_ENABLED(CONFIG_FTRACE_STACKMAP) && bench_with_maps) {
 		bench_one_event(clamp(bench_reps, 1U, BENCH_MAX_REPS));
 		bench_split(clamp(bench_reps, 1U, BENCH_MAX_REPS));
+		bench_rotate(clamp(bench_reps, 1U, BENCH_MAX_REPS));
 		bench_maps(clamp(bench_reps, 1U, BENCH_MAX_REPS));
 	}
 	bench_load(bench_load_reps);

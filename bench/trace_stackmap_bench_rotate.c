@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Measures the CPU time of a rotation, for sizes of the ring buffer and of the map. Nearly all of it
+ * is for the walk. The buffer is full of events, each with an id of the map before, and the map was
+ * 70 % full: this is the worst case, since the walk ends at the first event that names a stack of the
+ * current map.
+ */
+#include <linux/trace.h>
+
+#include "bench.h"
+#include "bench_map.h"
+
+#define BENCH_FRAMES	16
+
+static u64 bench_took[BENCH_MAX_REPS];
+
+/* Fill the buffer of this CPU. Returns the number of events. */
+static unsigned long bench_fill(struct trace_array *tr, struct bench *b)
+{
+	struct trace_buffer *buffer = tr->array_buffer.buffer;
+	unsigned long overrun;
+	int cpu;
+
+	preempt_disable();
+	cpu = smp_processor_id();
+	do {
+		overrun = ring_buffer_overrun_cpu(buffer, cpu);
+		for (unsigned int no = 0; no < b->set; no++) {
+			bench_stack(b, no);
+			trace_record_stack(tr, buffer, 0, b->ips, b->depth);
+		}
+	} while (!overrun);
+	preempt_enable();
+	return ring_buffer_entries(buffer);
+}
+
+static int bench_rotate_once(struct trace_array *tr, u64 *took)
+{
+	struct ftrace_stackmap *map = rcu_access_pointer(tr->stackmap);
+	u64 start = bench_now();
+	int ret;
+
+	map->tr = tr;
+	ret = ftrace_stackmap_rotate(map);
+	*took = (bench_now() - start) * 100;
+	return ret;
+}
+
+static int bench_rotations(unsigned int reps, unsigned int megabytes, unsigned int bits)
+{
+	struct bench b = { .depth = BENCH_FRAMES, .set = (1U << bits) * 7 / 10 };
+	struct trace_array *tr = bench_instance("rotate");
+	unsigned long events;
+	char what[16];
+	int ret;
+
+	if (!tr)
+		return -ENOMEM;
+
+	for (unsigned int i = 0; i < b.depth; i++)
+		b.ips[i] = BENCH_TEXT + 64 * i;
+	ftrace_stackmap_bits = bits;
+	ret = tracing_resize_ring_buffer(tr, (unsigned long)megabytes << 20, RING_BUFFER_ALL_CPUS);
+	if (ret >= 0)
+		ret = bench_enable_map(tr, bits) ? 0 : -ENOMEM;
+	if (!ret) {
+		events = bench_fill(tr, &b);
+		/* Now the events are of the map before the current one. */
+		ret = bench_rotate_once(tr, &bench_took[0]);
+	}
+	for (unsigned int rep = 0; !ret && rep < reps; rep++)
+		ret = bench_rotate_once(tr, &bench_took[rep]);
+
+	if (!ret) {
+		pr_info("bench: %u MB hold %lu events\n", megabytes, events);
+		snprintf(what, sizeof(what), "%u MB", megabytes);
+		bench_report("rotate", what, bits, b.set, 1, bench_took, reps);
+	}
+	bench_instance_free(tr);
+	return ret;
+}
+
+void bench_rotate(unsigned int reps)
+{
+	static const unsigned int megabytes[] = { 1, 8, 64 };
+	static const unsigned int bits[] = { 10, 14, 18 };
+	unsigned int old_bits = ftrace_stackmap_bits;
+	int ret;
+
+	for (int i = 0; i < ARRAY_SIZE(megabytes); i++) {
+		for (int k = 0; k < ARRAY_SIZE(bits); k++) {
+			ret = bench_rotations(reps, megabytes[i], bits[k]);
+			if (ret)
+				pr_err("bench: rotation with %u MB, %u bits: %d\n", megabytes[i],
+				       bits[k], ret);
+		}
+	}
+	ftrace_stackmap_bits = old_bits;
+}
