@@ -2,6 +2,7 @@
 #ifndef _STACKMAP_BENCH_H
 #define _STACKMAP_BENCH_H
 
+#include <linux/cache.h>
 #include <linux/jhash.h>
 #include <linux/string.h>
 #include <linux/types.h>
