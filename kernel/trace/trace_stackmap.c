@@ -378,6 +378,14 @@ static size_t stackmap_arena_size(u32 units)
 	return PAGE_ALIGN(array_size(units, STACKMAP_UNIT));
 }
 
+/* Bytes of @map alone. */
+static size_t stackmap_size(const struct ftrace_stackmap *map)
+{
+	return sizeof(*map) + array_size(map->nr_slots, sizeof(*map->slots)) +
+	       stackmap_arena_size(READ_ONCE(map->arena_units)) +
+	       array_size(num_possible_cpus(), sizeof(*map->cpu));
+}
+
 /**
  * ftrace_stackmap_memory - memory that a map takes, with what it has of older maps
  * @map: the map
@@ -387,13 +395,11 @@ static size_t stackmap_arena_size(u32 units)
  */
 size_t ftrace_stackmap_memory(const struct ftrace_stackmap *map)
 {
-	size_t size = map->kept ? map->kept->size : 0;
+	size_t size = stackmap_size(map);
 
-	for (; map; map = map->prev)
-		size += sizeof(*map) + array_size(map->nr_slots, sizeof(*map->slots)) +
-			stackmap_arena_size(READ_ONCE(map->arena_units)) +
-			array_size(num_possible_cpus(), sizeof(*map->cpu));
-	return size;
+	if (map->prev)
+		size += stackmap_size(map->prev);
+	return map->kept ? size + map->kept->used : size;
 }
 
 /* Add a page to the arena. */
@@ -466,19 +472,23 @@ static void stackmap_work(struct work_struct *work)
 	struct ftrace_stackmap *map = container_of(to_delayed_work(work), struct ftrace_stackmap,
 						   work);
 	u32 tail = atomic_read(&map->tail);
-	int ret = stackmap_grow(map, tail);
+	unsigned long backoff = 0;
+	int ret = 0, grown;
 
-	if (!ret && map->rotate && stackmap_nearly_full(map)) {
+	if (map->rotate && stackmap_nearly_full(map)) {
 		ret = map->rotate(map);
 		/* Nobody inserts into this map any more. */
 		if (!ret)
 			return;
 	}
 
-	WRITE_ONCE(map->backoff, ret == -EAGAIN ? 1 : ret ? HZ : 0);
+	grown = stackmap_grow(map, tail);
+	if (grown || ret)
+		backoff = !grown && ret == -EAGAIN ? 1 : HZ;
+	WRITE_ONCE(map->backoff, backoff);
 	stackmap_set_marks(map, tail);
 	/* After a failure, the next insert asks again. */
-	if (ret)
+	if (backoff)
 		WRITE_ONCE(map->low_water, 0);
 }
 

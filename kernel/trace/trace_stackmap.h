@@ -47,6 +47,7 @@
  *                       page. Pairs with stackmap_add_page:A.
  *   stackmap_swap:A     unpublishes a map, then synchronize_rcu(). Pairs with
  *                       ftrace_stackmap_active() and rcu_dereference().
+ *   stackmap_publish:A  The same, in a rotation.
  *   stackmap_latch:A    reads the arena's tail, then synchronize_rcu(). A
  *                       record below that tail is published by then, or never.
  *
@@ -139,10 +140,10 @@ struct stackmap_kept_id {
 
 /* The stacks that are kept of older maps, sorted by id. Their records follow. */
 struct stackmap_kept {
-	size_t			size;		/* bytes, with the records */
+	size_t			used;		/* bytes, with the records */
 	unsigned long		refs;		/* references to all of them */
 	u32			nr;
-	struct stackmap_kept_id	ids[] __counted_by(nr);
+	struct stackmap_kept_id	ids[];
 };
 
 struct ftrace_stackmap {
@@ -166,14 +167,16 @@ struct ftrace_stackmap {
 	unsigned long		backoff;	/* jiffies to wait, after a failure */
 	int			(*rotate)(struct ftrace_stackmap *map);	/* nearly full */
 	struct trace_array	*tr;		/* for @rotate */
-	/* Set before the map is published. */
+	/* As long as the map is the current one. Of @prev, a reader uses neither. */
 	struct ftrace_stackmap	*prev;		/* the map before this one */
 	struct stackmap_kept	*kept;		/* what is left of the maps before that one */
+	/* Set before the map is published. */
 	unsigned long		before[STACKMAP_NR_COUNTS]; /* counts of the maps before @prev */
 	unsigned long		rotations;	/* since the last reset */
 	unsigned long		recycled;	/* stacks that are gone ... */
 	unsigned long		recycled_refs;	/* ... and their references */
-	u32			settled;	/* older maps were unused when the tail was here */
+	/* Set after the grace period, for the next rotation. */
+	u32			settled;	/* the tail when nobody used older maps any more */
 	/* Written by inserts; hits read the lines above. */
 	atomic_t		entries ____cacheline_aligned_in_smp;
 	atomic_t		tail;		/* first free unit of the arena */
@@ -240,7 +243,7 @@ int ftrace_stackmap_event_id(const struct trace_entry *ent, int i);
 
 struct ftrace_stackmap *ftrace_stackmap_new(struct trace_array *tr, u32 gen);
 int ftrace_stackmap_rotate(struct ftrace_stackmap *map);
-int ftrace_stackmap_next_gen(struct trace_array *tr, u32 *gen);
+int ftrace_stackmap_unused_gen(struct trace_array *tr, u32 *gen);
 
 int ftrace_stackmap_set(struct trace_array *tr, bool enable);
 int ftrace_stackmap_reset(struct trace_array *tr);

@@ -42,12 +42,19 @@ struct stackmap_iter {
 	u32			nr_slots;	/* 0 if there was no map */
 	u32			tail;		/* records behind it are left out */
 	u32			nr_stacks;	/* records before it */
+	u64			split;		/* STACKMAP_SPLIT */
 };
 
-/* The map that the read began with; NULL if it is gone. */
-static struct ftrace_stackmap *stackmap_iter_map(const struct stackmap_iter *iter)
+/*
+ * The map that the read began with, or NULL if it is gone. After one rotation
+ * it still has its own stacks, but no older ones.
+ */
+static struct ftrace_stackmap *stackmap_iter_map(const struct stackmap_iter *iter, loff_t pos)
 {
 	struct ftrace_stackmap *map = rcu_dereference(iter->tr->stackmap);
+
+	if (map && map->gen != iter->gen)
+		map = pos > iter->nr_old ? map->prev : NULL;
 
 	return map && map->gen == iter->gen ? map : NULL;
 }
@@ -96,6 +103,7 @@ static int stackmap_latch(struct stackmap_iter *iter)
 	iter->nr_old = 0;
 	iter->nr_slots = 0;
 	iter->nr_stacks = 0;
+	iter->split = 0;
 
 	scoped_guard(rcu) {
 		map = rcu_dereference(iter->tr->stackmap);
@@ -110,9 +118,11 @@ static int stackmap_latch(struct stackmap_iter *iter)
 	synchronize_rcu();	/* stackmap_latch:A */
 
 	guard(rcu)();
-	map = stackmap_iter_map(iter);
+	map = stackmap_iter_map(iter, 0);
 	if (!map)
 		return -ESTALE;
+
+	iter->split = ftrace_stackmap_total(map, STACKMAP_SPLIT);
 
 	for (loff_t pos = 1; pos < stackmap_iter_end(iter); pos++)
 		iter->nr_stacks += !!stackmap_iter_get(iter, map, pos, &id);
@@ -141,7 +151,7 @@ static void *stackmap_seq_start(struct seq_file *m, loff_t *pos)
 	if (err)
 		return ERR_PTR(err);
 
-	iter->map = stackmap_iter_map(iter);
+	iter->map = stackmap_iter_map(iter, *pos);
 	if (iter->nr_slots && !iter->map)
 		return ERR_PTR(-ESTALE);
 
@@ -198,7 +208,6 @@ static void stackmap_bin_section(struct seq_file *m, u32 type, const void *data,
 
 static void stackmap_bin_trailer(struct seq_file *m, const struct stackmap_iter *iter)
 {
-	u64 split = iter->map ? ftrace_stackmap_total(iter->map, STACKMAP_SPLIT) : 0;
 	const char *release = init_utsname()->release;
 	u64 text = (unsigned long)_text;
 	u8 id[BUILD_ID_SIZE_MAX] = { };
@@ -207,7 +216,7 @@ static void stackmap_bin_trailer(struct seq_file *m, const struct stackmap_iter 
 	stackmap_bin_section(m, STACKMAP_BIN_TEXT, &text, sizeof(text));
 	stackmap_bin_section(m, STACKMAP_BIN_BUILD_ID, id, sizeof(id));
 	stackmap_bin_section(m, STACKMAP_BIN_RELEASE, release, strlen(release));
-	stackmap_bin_section(m, STACKMAP_BIN_SPLIT, &split, sizeof(split));
+	stackmap_bin_section(m, STACKMAP_BIN_SPLIT, &iter->split, sizeof(iter->split));
 }
 
 static void stackmap_bin_stack(struct seq_file *m, const struct stackmap_iter *iter, loff_t pos)
@@ -283,7 +292,7 @@ static int stackmap_stat_show(struct seq_file *m, void *v)
 	seq_printf(m, "drops: %lu\n", drops);
 	seq_printf(m, "success_rate: %llu%%\n",
 		   asked ? div64_u64((u64)counts[STACKMAP_SUCCESSES] * 100, asked) : 100);
-	seq_printf(m, "generation: %u\n", READ_ONCE(tr->stackmap_gen) & STACKMAP_GEN_MASK);
+	seq_printf(m, "generation: %u\n", (map ? map->gen : READ_ONCE(tr->stackmap_gen)) & STACKMAP_GEN_MASK);
 	seq_printf(m, "memory: %zu\n", map ? ftrace_stackmap_memory(map) : 0);
 	for (int i = STACKMAP_SPLIT; i < STACKMAP_NR_COUNTS; i++)
 		seq_printf(m, "%s: %lu\n", stackmap_count_names[i], counts[i]);

@@ -126,11 +126,13 @@ static void stackmap_swap(struct trace_array *tr, struct ftrace_stackmap *new)
  * Allocates the map if there is none, and changes tr->trace_flags.
  *
  * Context: may sleep, under trace_types_lock.
- * Return: 0, -EOPNOTSUPP for a persistent or read-only instance, -ENOMEM.
+ * Return: 0, -EOPNOTSUPP for a persistent or read-only instance, -ENOMEM, or
+ * -EBUSY if events hold ids of all generations.
  */
 int ftrace_stackmap_set(struct trace_array *tr, bool enable)
 {
 	struct ftrace_stackmap *map;
+	int ret;
 
 	lockdep_assert_held(&trace_types_lock);
 
@@ -144,6 +146,9 @@ int ftrace_stackmap_set(struct trace_array *tr, bool enable)
 		return -EOPNOTSUPP;
 
 	if (!stackmap_protected(tr)) {
+		ret = ftrace_stackmap_unused_gen(tr, &tr->stackmap_gen);
+		if (ret)
+			return ret;
 		map = ftrace_stackmap_new(tr, tr->stackmap_gen);
 		if (!map)
 			return -ENOMEM;
@@ -162,13 +167,13 @@ int ftrace_stackmap_set(struct trace_array *tr, bool enable)
  * option off, the memory is freed. The ids in the buffer are stale afterwards.
  *
  * Context: may sleep, under trace_types_lock.
- * Return: 0, -ENOMEM, or -EBUSY: while tracing is on in @tr and the option as
- * well, or if events hold ids of all generations.
+ * Return: 0, or with the option on: -ENOMEM; -EBUSY while tracing is on in @tr,
+ * or if events hold ids of all generations.
  */
 int ftrace_stackmap_reset(struct trace_array *tr)
 {
 	struct ftrace_stackmap *new = NULL;
-	u32 gen;
+	u32 gen = tr->stackmap_gen + 1;
 	int ret;
 
 	lockdep_assert_held(&trace_types_lock);
@@ -176,14 +181,12 @@ int ftrace_stackmap_reset(struct trace_array *tr)
 	if (!stackmap_protected(tr))
 		return 0;
 
-	if ((tr->trace_flags & TRACE_ITER(STACKMAP)) && tracer_tracing_is_on(tr))
-		return -EBUSY;
-
-	ret = ftrace_stackmap_next_gen(tr, &gen);
-	if (ret)
-		return ret;
-
 	if (tr->trace_flags & TRACE_ITER(STACKMAP)) {
+		if (tracer_tracing_is_on(tr))
+			return -EBUSY;
+		ret = ftrace_stackmap_unused_gen(tr, &gen);
+		if (ret)
+			return ret;
 		new = ftrace_stackmap_new(tr, gen);
 		if (!new)
 			return -ENOMEM;

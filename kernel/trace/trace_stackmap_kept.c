@@ -5,8 +5,8 @@
  */
 #include <linux/bsearch.h>
 #include <linux/overflow.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
-#include <linux/sort.h>
 
 #include "trace_stackmap.h"
 
@@ -141,9 +141,37 @@ u32 ftrace_stackmap_nr_kept(const struct ftrace_stackmap *map)
 	       (map->prev ? atomic_read(&map->prev->entries) : 0);
 }
 
-static int stackmap_cmp_kept(const void *a, const void *b)
+/* Append copies of those stacks to @kept that are marked, from place @pos to @end. */
+static void stackmap_copy(struct stackmap_kept *kept, const struct ftrace_stackmap *map,
+			  const unsigned long *marks, u32 pos, u32 end)
 {
-	return stackmap_cmp_id(a, b);
+	u32 units = DIV_ROUND_UP(kept->used, STACKMAP_UNIT);
+	const struct stackmap_record *rec;
+	struct stackmap_record *copy;
+
+	for_each_set_bit_from(pos, marks, end) {
+		rec = ftrace_stackmap_old(map, pos, &kept->ids[kept->nr].id);
+		kept->ids[kept->nr++].offset = units;
+		copy = (void *)kept + (size_t)units * STACKMAP_UNIT;
+		atomic_long_set(&copy->ref, ftrace_stackmap_old_ref(map, pos));
+		kept->refs += atomic_long_read(&copy->ref);
+		copy->nr = rec->nr;
+		memcpy(copy->ips, rec->ips, flex_array_size(rec, ips, rec->nr));
+		units += stackmap_units(rec->nr);
+		cond_resched();
+	}
+	kept->used = (size_t)units * STACKMAP_UNIT;
+}
+
+/* The number of kept stacks whose ids are below those of the map before. */
+static u32 stackmap_nr_below(const struct ftrace_stackmap *map)
+{
+	u32 nr = 0;
+
+	while (map->kept && map->prev && nr < map->kept->nr &&
+	       map->kept->ids[nr].id < stackmap_id(map->prev, 0))
+		nr++;
+	return nr;
 }
 
 /**
@@ -158,40 +186,30 @@ static int stackmap_cmp_kept(const void *a, const void *b)
 struct stackmap_kept *ftrace_stackmap_keep(const struct ftrace_stackmap *map,
 					   const unsigned long *marks, size_t limit)
 {
-	u32 nr_old = ftrace_stackmap_nr_old(map), nr = 0, units = 0, pos;
-	const struct stackmap_record *rec;
-	struct stackmap_record *copy;
+	u32 nr_kept = map->kept ? map->kept->nr : 0, nr_old = ftrace_stackmap_nr_old(map);
+	u32 below = stackmap_nr_below(map), nr = 0, pos;
 	struct stackmap_kept *kept;
-	size_t size;
+	size_t size = 0;
 	int id;
 
 	for_each_set_bit(pos, marks, nr_old) {
-		units += stackmap_units(ftrace_stackmap_old(map, pos, &id)->nr);
+		size += stackmap_units(ftrace_stackmap_old(map, pos, &id)->nr) * STACKMAP_UNIT;
 		nr++;
 	}
 
-	size = ALIGN(struct_size(kept, ids, nr), STACKMAP_UNIT) + (size_t)units * STACKMAP_UNIT;
+	size += ALIGN(struct_size(kept, ids, nr), STACKMAP_UNIT);
 	if (size > limit)
 		return ERR_PTR(-ENOSPC);
-	kept = kvzalloc(size, GFP_KERNEL | __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
+	kept = kvmalloc(size, GFP_KERNEL | __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
 	if (!kept)
 		return ERR_PTR(-ENOMEM);
 
-	kept->size = size;
-	kept->nr = nr;
-	units = DIV_ROUND_UP(struct_size(kept, ids, nr), STACKMAP_UNIT);
-	nr = 0;
-	for_each_set_bit(pos, marks, nr_old) {
-		rec = ftrace_stackmap_old(map, pos, &kept->ids[nr].id);
-		kept->ids[nr++].offset = units;
-		copy = (void *)kept + (size_t)units * STACKMAP_UNIT;
-		atomic_long_set(&copy->ref, ftrace_stackmap_old_ref(map, pos));
-		kept->refs += atomic_long_read(&copy->ref);
-		copy->nr = rec->nr;
-		memcpy(copy->ips, rec->ips, flex_array_size(rec, ips, rec->nr));
-		units += stackmap_units(rec->nr);
-	}
-
-	sort(kept->ids, nr, sizeof(*kept->ids), stackmap_cmp_kept, NULL);
+	kept->refs = 0;
+	kept->nr = 0;
+	kept->used = struct_size(kept, ids, nr);
+	/* In the order of their ids. */
+	stackmap_copy(kept, map, marks, 0, below);
+	stackmap_copy(kept, map, marks, nr_kept, nr_old);
+	stackmap_copy(kept, map, marks, below, nr_kept);
 	return kept;
 }

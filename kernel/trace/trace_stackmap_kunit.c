@@ -1563,7 +1563,7 @@ static void stackmap_keeps_no_more(struct kunit *test)
 		test_record_slowly(tr, no);
 	map = rcu_access_pointer(tr->stackmap);
 	full = test_full(tr);
-	kunit_info(test, "%u stacks, %u kept, %zu bytes\n", no, map->kept->nr, map->kept->size);
+	kunit_info(test, "%u stacks, %u kept, %zu bytes\n", no, map->kept->nr, map->kept->used);
 	KUNIT_EXPECT_GT(test, full, 0);
 	test_check_recycling(test, tr);
 	KUNIT_EXPECT_EQ(test, test_all_resolve(test, tr, buffer), full);

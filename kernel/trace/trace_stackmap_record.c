@@ -179,11 +179,23 @@ static const unsigned long *stack_split_ip(const struct trace_entry *ent, int i)
  * half-way has a copy of an event that is overwritten by now, so that its
  * generation may be in use for the second time.
  */
-static bool stackmap_reused(const struct trace_iterator *iter, const struct ftrace_stackmap *map)
+static bool stackmap_reused(struct trace_iterator *iter, const struct ftrace_stackmap *map)
 {
 	struct ring_buffer_iter *copy = trace_buffer_iter(iter, iter->cpu);
 
 	return map->gen > STACKMAP_GEN_MASK && copy && ring_buffer_iter_overrun(copy);
+}
+
+/* Whether all ids of an event have their stacks. */
+static bool stackmap_resolves(struct trace_iterator *iter, const struct ftrace_stackmap *map)
+{
+	int nr = ftrace_stackmap_event_ids(iter->ent, iter->ent_size);
+
+	for (int i = 0; i < nr; i++) {
+		if (!ftrace_stackmap_lookup(map, ftrace_stackmap_event_id(iter->ent, i)))
+			return false;
+	}
+	return !stackmap_reused(iter, map);
 }
 
 static enum print_line_t trace_stack_id_print(struct trace_iterator *iter,
@@ -196,9 +208,8 @@ static enum print_line_t trace_stack_id_print(struct trace_iterator *iter,
 	const unsigned long *ip;
 
 	guard(rcu)();
-	/* The ids of an event are all of one generation. */
 	map = rcu_dereference(iter->tr->stackmap);
-	if (!ftrace_stackmap_lookup(map, id) || stackmap_reused(iter, map))
+	if (!stackmap_resolves(iter, map))
 		map = NULL;
 
 	trace_seq_printf(s, nr > 1 ? "<stack_split %d" : "<stack_id %d", id);

@@ -11,8 +11,11 @@
 
 #include "trace_stackmap.h"
 
-/* How often a CPU's buffers are walked, when the writer or a swap gets in the way. */
+/* How often a walk begins again, when the writer has overtaken it or buffers were swapped. */
 #define STACKMAP_WALKS		16
+
+/* The kept stacks take no more memory than this number of full maps, or the ring buffer. */
+#define STACKMAP_KEPT_MAPS	4
 
 /**
  * struct stackmap_walk - what a walk of the ring buffers has found
@@ -84,20 +87,16 @@ static bool stackmap_mark_event(struct stackmap_walk *walk, struct ring_buffer_e
 
 /*
  * Walk the buffer of a CPU, from the oldest event to the first one after which
- * there are only ids of the current map. While @cpu records, its newest events
- * overwrite the oldest. An iterator that was overtaken has missed what is
- * between them.
+ * there are only ids of the current map. Returns -EAGAIN if the writer has
+ * overtaken the walk, which has missed events then.
  */
-static int stackmap_walk_buffer(struct stackmap_walk *walk, struct trace_buffer *buffer, int cpu)
+static int stackmap_walk_once(struct stackmap_walk *walk, struct trace_buffer *buffer, int cpu)
 {
-	/* A reader that takes events out makes the iterator begin again. */
+	/* Every event that a reader takes out makes the iterator begin again. */
 	unsigned long steps = 4 * ring_buffer_entries_cpu(buffer, cpu) + 1024;
 	bool done = false, overrun = false;
 	struct ring_buffer_event *event;
 	struct ring_buffer_iter *iter;
-
-	if (ring_buffer_empty_cpu(buffer, cpu))
-		return 0;
 
 	iter = ring_buffer_read_start(buffer, cpu, GFP_KERNEL);
 	if (!iter)
@@ -109,7 +108,7 @@ static int stackmap_walk_buffer(struct stackmap_walk *walk, struct trace_buffer 
 			done = stackmap_mark_event(walk, event);
 			ring_buffer_iter_advance(iter);
 		} else {
-			/* NULL while an event is being written, too. */
+			/* There is no event either while one is being written. */
 			done = ring_buffer_iter_empty(iter) || ring_buffer_empty_cpu(buffer, cpu);
 		}
 		overrun = ring_buffer_iter_overrun(iter);
@@ -118,6 +117,26 @@ static int stackmap_walk_buffer(struct stackmap_walk *walk, struct trace_buffer 
 
 	ring_buffer_read_finish(iter);
 	return done && !overrun ? 0 : -EAGAIN;
+}
+
+/* The same, again and again, until the writer has overwritten all that was there at first. */
+static int stackmap_walk_buffer(struct stackmap_walk *walk, struct trace_buffer *buffer, int cpu)
+{
+	unsigned long entries = ring_buffer_entries_cpu(buffer, cpu);
+	unsigned long overrun = ring_buffer_overrun_cpu(buffer, cpu);
+	int ret = 0;
+
+	if (ring_buffer_empty_cpu(buffer, cpu))
+		return 0;
+
+	for (int i = 0; i < STACKMAP_WALKS; i++) {
+		ret = stackmap_walk_once(walk, buffer, cpu);
+		if (ret != -EAGAIN)
+			break;
+		if (ring_buffer_overrun_cpu(buffer, cpu) - overrun >= entries)
+			return 0;
+	}
+	return ret;
 }
 
 #ifdef CONFIG_TRACER_SNAPSHOT
@@ -162,13 +181,10 @@ static int stackmap_walk_cpu(struct stackmap_walk *walk, int cpu)
 	return ret;
 }
 
-/* The next generation of which no event has an id. */
-static int stackmap_free_gen(const struct stackmap_walk *walk, u32 *gen)
+/* The first generation from @gen on of which no event has an id. */
+static int stackmap_unused_gen(const struct stackmap_walk *walk, u32 *gen)
 {
-	u32 current_gen = walk->tr->stackmap_gen;
-
-	for (u32 i = 1; i <= STACKMAP_GEN_MASK; i++) {
-		*gen = current_gen + i;
+	for (u32 i = 0; i < STACKMAP_GEN_MASK; i++, ++*gen) {
 		if (!test_bit(*gen & STACKMAP_GEN_MASK, walk->gens))
 			return 0;
 	}
@@ -176,24 +192,25 @@ static int stackmap_free_gen(const struct stackmap_walk *walk, u32 *gen)
 }
 
 /**
- * ftrace_stackmap_next_gen - the generation for the next map of an instance
- * @tr: the instance
- * @gen: set to it
+ * ftrace_stackmap_unused_gen - choose the generation of a map
+ * @tr: its instance
+ * @gen: the first one that will do; set to the one that is chosen
  *
  * Context: may sleep, under trace_types_lock.
  * Return: 0, -ENOMEM, or -EBUSY if events hold ids of all generations.
  */
-int ftrace_stackmap_next_gen(struct trace_array *tr, u32 *gen)
+int ftrace_stackmap_unused_gen(struct trace_array *tr, u32 *gen)
 {
+	struct ftrace_stackmap *map = rcu_dereference_protected(tr->stackmap,
+								lockdep_is_held(&trace_types_lock));
 	struct stackmap_walk *walk;
 	int ret = 0, cpu;
 
 	/* Not used before. */
-	*gen = tr->stackmap_gen + 1;
 	if (*gen <= STACKMAP_GEN_MASK)
 		return 0;
 
-	walk = stackmap_walk_alloc(tr, rcu_dereference_protected(tr->stackmap, true));
+	walk = stackmap_walk_alloc(tr, map);
 	if (!walk)
 		return -ENOMEM;
 
@@ -203,14 +220,15 @@ int ftrace_stackmap_next_gen(struct trace_array *tr, u32 *gen)
 			break;
 	}
 	if (!ret)
-		ret = stackmap_free_gen(walk, gen);
+		ret = stackmap_unused_gen(walk, gen);
 	kvfree(walk);
 	return ret == -EAGAIN ? -EBUSY : ret;
 }
 
 /*
- * Take trace_types_lock while @map is in use. Who frees it holds the lock, and
- * waits for the work that calls this.
+ * Take trace_types_lock while @map is the current one. Who replaces it holds the
+ * lock and waits for the work that calls this, so don't wait for the lock. A
+ * reference to the instance would make rmdir fail.
  */
 static bool stackmap_lock(struct ftrace_stackmap *map)
 {
@@ -226,10 +244,10 @@ static bool stackmap_lock(struct ftrace_stackmap *map)
 	return false;
 }
 
-/* Bytes for kept stacks: no more than the buffers take, or a full map. */
+/* Bytes for kept stacks. */
 static size_t stackmap_kept_limit(struct ftrace_stackmap *map)
 {
-	size_t limit = (size_t)map->arena_limit * STACKMAP_UNIT, size = 0;
+	size_t limit = (size_t)map->arena_limit * STACKMAP_UNIT * STACKMAP_KEPT_MAPS, size = 0;
 	int cpu;
 
 	for_each_tracing_cpu(cpu)
@@ -258,42 +276,71 @@ static void stackmap_inherit(struct ftrace_stackmap *new, struct ftrace_stackmap
 		new->recycled_refs += map->kept->refs;
 }
 
-/* Publish an empty map in place of the one that was walked with. */
-static int stackmap_publish(struct stackmap_walk *walk)
+/* The map that is to replace the one that was walked with. */
+static struct ftrace_stackmap *stackmap_successor(struct stackmap_walk *walk)
 {
+	u32 gen = READ_ONCE(walk->tr->stackmap_gen) + 1;
 	struct ftrace_stackmap *map = walk->map, *new;
-	struct trace_array *tr = walk->tr;
 	struct stackmap_kept *kept;
-	u32 gen;
 	int ret;
 
-	ret = stackmap_free_gen(walk, &gen);
+	ret = stackmap_unused_gen(walk, &gen);
 	if (ret)
-		return ret;
+		return ERR_PTR(ret);
 
 	kept = ftrace_stackmap_keep(map, walk->marks, stackmap_kept_limit(map));
 	if (IS_ERR(kept))
-		return PTR_ERR(kept);
+		return ERR_CAST(kept);
 
-	new = ftrace_stackmap_new(tr, gen);
+	new = ftrace_stackmap_new(walk->tr, gen);
 	if (!new) {
 		kvfree(kept);
-		return -ENOMEM;
+		return ERR_PTR(-ENOMEM);
+	}
+	stackmap_inherit(new, map, kept);
+	return new;
+}
+
+/* Replace @map by @new, unless it was replaced meanwhile. */
+static void stackmap_publish(struct ftrace_stackmap *map, struct ftrace_stackmap *new)
+{
+	struct ftrace_stackmap *prev = map->prev;
+	struct stackmap_kept *kept = map->kept;
+	struct trace_array *tr = map->tr;
+
+	if (!stackmap_lock(map)) {
+		new->prev = NULL;
+		ftrace_stackmap_free(new);
+		return;
 	}
 
-	stackmap_inherit(new, map, kept);
-	WRITE_ONCE(tr->stackmap_gen, gen);
+	WRITE_ONCE(tr->stackmap_gen, new->gen);
 	rcu_assign_pointer(tr->stackmap, new);
-
 	/* stackmap_publish:A, pairs with ftrace_stackmap_active() and the readers */
 	synchronize_rcu();
 	new->settled = atomic_read(&new->tail);
-
-	if (map->prev)
-		ftrace_stackmap_free(map->prev);
-	kvfree(map->kept);
 	map->prev = NULL;
 	map->kept = NULL;
+	mutex_unlock(&trace_types_lock);
+
+	if (prev)
+		ftrace_stackmap_free(prev);
+	kvfree(kept);
+}
+
+static int stackmap_walk_all(struct stackmap_walk *walk)
+{
+	int ret, cpu;
+
+	for_each_tracing_cpu(cpu) {
+		/* Nothing is published then. */
+		if (!stackmap_lock(walk->map))
+			return 0;
+		ret = stackmap_walk_cpu(walk, cpu);
+		mutex_unlock(&trace_types_lock);
+		if (ret)
+			return ret;
+	}
 	return 0;
 }
 
@@ -304,34 +351,29 @@ static int stackmap_publish(struct stackmap_walk *walk)
  * The stacks of @map stay. Of those before it, the ones stay that an event
  * refers to.
  *
- * Context: the work of @map. Takes trace_types_lock for a CPU at a time.
- * Return: 0, also if @map was replaced meanwhile; -EAGAIN if the writers were too
- * fast; -ENOMEM; -ENOSPC if too many stacks would have to be kept; -EBUSY if
- * events hold ids of all generations.
+ * Context: the work of @map, which nobody but this changes and frees meanwhile.
+ * Takes trace_types_lock for a CPU at a time.
+ * Return: 0, also if @map was replaced meanwhile; -EAGAIN if the walk failed;
+ * -ENOMEM; -ENOSPC if too many stacks would have to be kept; -EBUSY if events
+ * hold ids of all generations.
  */
 int ftrace_stackmap_rotate(struct ftrace_stackmap *map)
 {
+	struct ftrace_stackmap *new;
 	struct stackmap_walk *walk;
-	int ret = 0, cpu;
+	int ret;
 
 	walk = stackmap_walk_alloc(map->tr, map);
 	if (!walk)
 		return -ENOMEM;
 
-	for_each_tracing_cpu(cpu) {
-		if (!stackmap_lock(map))
-			goto out;
-		ret = stackmap_walk_cpu(walk, cpu);
-		mutex_unlock(&trace_types_lock);
-		if (ret)
-			goto out;
+	ret = stackmap_walk_all(walk);
+	if (!ret) {
+		new = stackmap_successor(walk);
+		ret = PTR_ERR_OR_ZERO(new);
 	}
-
-	if (stackmap_lock(map)) {
-		ret = stackmap_publish(walk);
-		mutex_unlock(&trace_types_lock);
-	}
- out:
 	kvfree(walk);
+	if (!ret)
+		stackmap_publish(map, new);
 	return ret;
 }
