@@ -274,11 +274,12 @@ static int stackmap_stat_show(struct seq_file *m, void *v)
 	unsigned long counts[STACKMAP_NR_COUNTS] = { }, drops = 0;
 	const struct ftrace_stackmap *map;
 	struct trace_array *tr = m->private;
+	u32 max, gen;
 	u64 asked;
-	u32 max;
 
 	guard(rcu)();
 	map = rcu_dereference(tr->stackmap);
+	gen = map ? map->gen : READ_ONCE(tr->stackmap_gen);
 	for (int i = 0; map && i < STACKMAP_NR_COUNTS; i++)
 		counts[i] = ftrace_stackmap_total(map, i);
 	for (int i = STACKMAP_DROP_ENTRIES; i < STACKMAP_NR_COUNTS; i++)
@@ -292,7 +293,7 @@ static int stackmap_stat_show(struct seq_file *m, void *v)
 	seq_printf(m, "drops: %lu\n", drops);
 	seq_printf(m, "success_rate: %llu%%\n",
 		   asked ? div64_u64((u64)counts[STACKMAP_SUCCESSES] * 100, asked) : 100);
-	seq_printf(m, "generation: %u\n", (map ? map->gen : READ_ONCE(tr->stackmap_gen)) & STACKMAP_GEN_MASK);
+	seq_printf(m, "generation: %u\n", gen & STACKMAP_GEN_MASK);
 	seq_printf(m, "memory: %zu\n", map ? ftrace_stackmap_memory(map) : 0);
 	for (int i = STACKMAP_SPLIT; i < STACKMAP_NR_COUNTS; i++)
 		seq_printf(m, "%s: %lu\n", stackmap_count_names[i], counts[i]);

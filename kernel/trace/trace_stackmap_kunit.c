@@ -1484,7 +1484,7 @@ static void test_record_slowly(struct trace_array *tr, unsigned int no)
 {
 	test_record_event(tr, no);
 	if (no % 64 == 0)
-		msleep(1);
+		usleep_range(1000, 2000);
 }
 
 /*
