@@ -18,6 +18,9 @@ cd $TRACING_DIR
 # shellcheck source=/dev/null
 . /selftests/ftrace/test.d/ftrace/stackmap/functions
 
+# Linux 6.12 always prints the frames.
+has_frames_option() { [ -e $TRACING_DIR/options/stackmap-frames ]; }
+
 # Fills the map with stacks of events, interrupts, and a module.
 record_some() {
 	stackmap_on
