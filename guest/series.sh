@@ -1,0 +1,146 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# Guest side of scripts/series: a kernel with the first mails of the series, of which the arguments say what
+# it has to have. No test here needs what only later mails bring.
+# shellcheck disable=SC2317
+cd /sys/kernel/tracing || exit 1
+has=" $* "
+
+has() { [ "${has#* "$1" }" != "$has" ]; }
+fail() {
+	echo "FAIL: $*"
+	exit 1
+}
+number() { sed -n "s/^$1: *\([0-9]*\).*/\1/p" "${2:-.}/stack_map_stat"; }
+ids() { grep -cE ': <stack_(id|split) ' "${1:-.}/trace"; }
+full() { grep -c ': <stack trace>$' trace; }
+
+# Events with their stacks, in the instance in $1; interrupts for those that are to be split.
+record() {
+	echo > "${1:-.}/trace"
+	echo 1 > "${1:-.}/options/stacktrace"
+	echo 1 > "${1:-.}/events/sched/sched_switch/enable"
+	echo 1 > "${1:-.}/events/timer/hrtimer_expire_entry/enable"
+	echo 1 > "${1:-.}/tracing_on"
+	i=0
+	while [ $i -lt 40 ]; do
+		(:)
+		i=$((i + 1))
+	done
+	sleep .1
+	echo 0 > "${1:-.}/tracing_on"
+	echo 0 > "${1:-.}/events/enable"
+	sleep .2
+}
+
+# Every event with a stack has its frames, none has the same id and other frames.
+frames() {
+	awk 'function done() {
+		if (id == "")
+			return
+		if (frames == "" || ((id in known) && known[id] != frames)) {
+			print "id " id ":" frames
+			bad = 1
+		}
+		known[id] = frames
+		id = ""
+	}
+	/^ => / { frames = frames "\n" $0; next }
+	{ done() }
+	/: <stack_(id|split) [^>]*>$/ { id = $0; sub(/.*: /, "", id); frames = "" }
+	/: <stack trace>$/ { id = "full " NR; frames = "" }
+	END { done(); exit bad }' "${1:-.}/trace" || fail "frames"
+}
+
+echo 0 > tracing_on
+echo 4096 > buffer_size_kb
+echo "stacks without the map"
+record
+[ "$(full)" -ge 20 ] || fail "$(full) full stacks"
+[ "$(ids)" -eq 0 ] || fail "ids, but nothing has asked for them"
+frames
+has option || [ ! -e options/stackmap ] || fail "an option before its mail"
+
+if has option; then
+	echo "ids and their frames"
+	echo 1 > options/stackmap || fail "options/stackmap"
+	record
+	n=$(ids)
+	[ "$n" -ge 20 ] && [ "$(full)" -eq 0 ] || fail "$n ids, $(full) full stacks"
+	different=$(grep -oE '<stack_(id|split) [0-9]+' trace | sort -u | wc -l)
+	[ "$different" -ge 5 ] && [ "$different" -lt "$n" ] || fail "$different ids in $n events"
+	frames
+	cp trace /tmp/trace
+	echo 0 > options/stackmap
+	cmp -s trace /tmp/trace || fail "the option is off, and the ids do not resolve"
+	mkdir instances/a || fail "an instance"
+	[ "$(cat instances/a/options/stackmap)" = 0 ] || fail "the option in a new instance"
+	echo 0 > instances/a/tracing_on
+	echo 1 > instances/a/options/stackmap
+	record instances/a
+	[ "$(ids instances/a)" -ge 20 ] || fail "no ids in an instance"
+	frames instances/a
+	rmdir instances/a || fail "rmdir"
+	record
+	[ "$(ids)" -eq 0 ] || fail "the option is off, and there are ids"
+fi
+
+if has files; then
+	echo "counts, files, reset"
+	echo 1 > options/stackmap
+	echo 0 > stack_map || fail "reset"
+	record
+	[ "$(number successes)" -eq "$(ids)" ] && [ "$(number drops)" -eq "$(full)" ] || fail "counts: $(cat stack_map_stat)"
+	refs=$(awk '/^stack_id / { n += $4 } END { print n + 0 }' stack_map)
+	parts=$(number parts)
+	[ "$refs" -eq "${parts:-$(number successes)}" ] || fail "$refs references: $(cat stack_map_stat)"
+	[ "$(grep -c ^stack_id stack_map)" -eq "$(number entries)" ] || fail "entries: $(cat stack_map_stat)"
+	[ "$(od -An -tx4 -N8 stack_map_bin)" = " 464d5342 00000002" ] || fail "stack_map_bin"
+	n=$(ids)
+	echo reset > stack_map || fail "reset"
+	[ "$(number entries)" -eq 0 ] && [ "$(grep -c '> (stale)$' trace)" -eq "$n" ] || fail "after the reset"
+fi
+
+if has split; then
+	echo "stacks of interrupts"
+	record
+	grep -q ': <stack_split [0-9]* @' trace || fail "no stack was split"
+	[ "$(number split)" -eq "$(grep -c ': <stack_split ' trace)" ] || fail "split: $(cat stack_map_stat)"
+	frames
+elif has option && grep -q stack_split trace; then
+	fail "a split stack before its mail"
+fi
+
+if has growth; then
+	echo "memory"
+	mkdir instances/b
+	echo 1 > instances/b/options/stackmap
+	[ "$(number memory instances/b)" -lt 500000 ] || fail "a new map takes $(number memory instances/b) bytes"
+	rmdir instances/b
+elif has files && [ "$(number memory)" -lt 3000000 ]; then
+	fail "a map grows before its mail: $(number memory) bytes"
+fi
+
+echo 0 > options/stacktrace
+[ ! -e options/stackmap ] || echo 0 > options/stackmap
+echo > trace
+echo 1 > tracing_on
+
+if has kunit; then
+	echo "KUnit"
+	cd /sys/kernel/debug/kunit/ftrace_stackmap || exit 1
+	# Some versions run the tests at boot.
+	grep -q '^\(not \)\?ok ' results || echo 1 > run
+	grep -E '^ *(not )?ok ' results
+	grep -q '^ok 1 ftrace_stackmap' results || fail "KUnit"
+fi
+
+if has selftests; then
+	echo "selftests"
+	set --
+	for t in nodes stat reset equivalence interrupt; do
+		set -- "$@" "test.d/ftrace/stackmap/stackmap-$t.tc"
+	done
+	exec /guest/ftracetest.sh "$@"
+fi
+exit 0
