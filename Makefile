@@ -10,7 +10,7 @@ help:
 	@echo "make demo      measure the stack map against full stacks in a booted kernel, print a table"
 	@echo "make test      every check; the last line is: N passed, N failed, N skipped"
 	@echo "               ONLY=step,step of: $$(scripts/test --steps)"
-	@echo "make test-full make test and long checks: the largest models, every mail of the series built,"
+	@echo "make test-full make test and long checks: the largest models, every mail of the series built and booted,"
 	@echo "               long guest tests, and $$(scripts/test --steps full)"
 	@echo "make test-arch ARCHS=\"arm64 i386 s390x\": the selftests on other machines, also a part of test-full"
 	@echo "make test-upstream compare the kernel's whole ftracetest without and with the stack map"
@@ -18,7 +18,8 @@ help:
 	@echo "               [FLAVOUR=x86_64|debug|arm64|i386|s390x]: run a script in the guest, end with its exit status"
 	@echo "make flamegraph record the demo's workload and draw build/flamegraph.svg from its stack map"
 	@echo "make pictures  draw pictures/hits.svg and growth.svg from README.md's table and pictures/growth.csv"
-	@echo "make series    [CHECK=1] [FROM=\"name <address>\"]: a mail series of it all, checked, in build/<base>/series/"
+	@echo "make series    [CHECK=1] [FROM=\"name <address>\"]: two mail series, the kernel's and the tool's, checked, in"
+	@echo "               build/<base>/series/ and series/tool/; CHECK=1 builds and boots every mail"
 	@echo "make mutants   break the stack map on purpose; a test must notice each time"
 	@echo "make bench     measure the stack map and its peers on User-Mode Linux: table, CSV and plot"
 	@echo "make shell     an interactive shell in the guest"
@@ -60,7 +61,7 @@ flamegraph:
 pictures:
 	@scripts/pictures
 series:
-	@scripts/prepare tree
+	@scripts/prepare $(if $(CHECK),x86_64 off rootfs,tree)
 	@scripts/series
 bench:
 	@scripts/prepare tree

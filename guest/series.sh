@@ -126,15 +126,6 @@ echo 0 > options/stacktrace
 echo > trace
 echo 1 > tracing_on
 
-if has kunit; then
-	echo "KUnit"
-	cd /sys/kernel/debug/kunit/ftrace_stackmap || exit 1
-	# Some versions run the tests at boot.
-	grep -q '^\(not \)\?ok ' results || echo 1 > run
-	grep -E '^ *(not )?ok ' results
-	grep -q '^ok 1 ftrace_stackmap' results || fail "KUnit"
-fi
-
 if has selftests; then
 	echo "selftests"
 	set --
