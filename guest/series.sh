@@ -125,6 +125,24 @@ elif has files && [ "$(number memory)" -lt 3000000 ]; then
 	fail "a map grows before its mail: $(number memory) bytes"
 fi
 
+if has recycle; then
+	echo "rotations"
+	echo 10 > /sys/module/ftrace_stackmap/parameters/bits
+	echo reset > stack_map
+	echo 14 > /sys/module/ftrace_stackmap/parameters/bits
+	echo 1 > tracing_on
+	echo 1 > events/enable
+	i=0
+	while [ "$(number rotations)" -lt 3 ]; do
+		i=$((i + 1))
+		[ $i -lt 200 ] || fail "no rotation: $(cat stack_map_stat)"
+		ls -lR /sys/kernel/tracing/events/sched /proc/self >/dev/null 2>&1
+	done
+	echo 0 > tracing_on
+	echo 0 > events/enable
+	(! grep '> (stale)$' trace) || fail "a rotation forgot a stack that is in the trace"
+fi
+
 echo 0 > options/stacktrace
 [ ! -e options/stackmap ] || echo 0 > options/stackmap
 [ ! -e stack_map ] || echo reset > stack_map
