@@ -1542,6 +1542,42 @@ static void stackmap_rotates(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, test_all_resolve(test, tr, buffer), 0);
 }
 
+/*
+ * The buffer is full, and its newest page is empty, since the first event there was
+ * discarded. It was the oldest page when somebody read last.
+ */
+static void stackmap_walks_behind_discard(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 0);
+	struct trace_buffer *buffer = tr->array_buffer.buffer;
+	struct ring_buffer_event *event;
+	int id = test_instance_id(tr, 1);
+	bool full = false;
+
+	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(0)), 0);
+	tracer_tracing_on(tr);
+	for (unsigned int i = 0; !full; i++) {
+		/* Not on the first page. */
+		if (i == 100) {
+			test_record_event(tr, 1);
+			tracer_tracing_on(tr);
+		}
+		event = trace_buffer_lock_reserve(buffer, TRACE_PRINT, 100, 0);
+		KUNIT_ASSERT_NOT_NULL(test, event);
+		full = ring_buffer_overrun_cpu(buffer, 0);
+		if (full)
+			ring_buffer_discard_commit(buffer, event);
+		else
+			ring_buffer_unlock_commit(buffer);
+	}
+	tracer_tracing_off(tr);
+
+	for (int i = 0; i < 3; i++)
+		KUNIT_EXPECT_EQ(test, ftrace_stackmap_rotate(rcu_access_pointer(tr->stackmap)), 0);
+	KUNIT_EXPECT_EQ(test, rcu_access_pointer(tr->stackmap)->rotations, 3);
+	KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, id, 1));
+}
+
 static unsigned long test_full(struct trace_array *tr)
 {
 	guard(rcu)();
@@ -1813,6 +1849,7 @@ static struct kunit_case stackmap_test_cases[] = {
 	KUNIT_CASE(stackmap_generation_skips),
 	KUNIT_CASE(stackmap_generations_used_up),
 	KUNIT_CASE(stackmap_rotates),
+	KUNIT_CASE(stackmap_walks_behind_discard),
 	KUNIT_CASE(stackmap_keeps_no_more),
 	KUNIT_CASE(stackmap_rotates_and_swaps),
 	KUNIT_CASE(stackmap_old_copy),

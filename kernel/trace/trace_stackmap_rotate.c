@@ -104,14 +104,13 @@ static int stackmap_walk_once(struct stackmap_walk *walk, struct trace_buffer *b
 
 	while (!done && !overrun && steps--) {
 		event = ring_buffer_iter_peek(iter, NULL);
-		if (event) {
+		if (event)
 			done = stackmap_mark_event(walk, event);
-			ring_buffer_iter_advance(iter);
-		} else {
-			/* There is no event either while one is being written. */
+		else /* as it is while an event is being written, too */
 			done = ring_buffer_iter_empty(iter) || ring_buffer_empty_cpu(buffer, cpu);
-		}
 		overrun = ring_buffer_iter_overrun(iter);
+		if (event)
+			ring_buffer_iter_advance(iter);
 		cond_resched();
 	}
 

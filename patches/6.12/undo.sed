@@ -1,3 +1,2 @@
 # scripts/series: how this version's files differ from what the patches in series/undo/ say.
-s/snapshot_buffer/max_buffer/
 s/if \(!(map|rec) \|\| !\(iter->tr->trace_flags & TRACE_ITER\(STACKMAP_FRAMES\)\)\)/if (!\1)/
