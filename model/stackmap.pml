@@ -26,7 +26,6 @@
  *   NR_ENTRIES=n      how many stacks the map may hold
  *   NR_SLOTS=n        how many slots a look-up may probe
  *   RESET             the map is reset
- *   WRAP              the map is reset, and the generation wraps; CPU 1 takes snapshots instead
  *   EXPORT            a reader exports the map
  *   LOOKUP            a reader looks up the id of the last event
  *
@@ -39,11 +38,8 @@
  *   NO_XCHG           a word of the cache is replaced without an xchg
  *   FORGET_EVICTED    the references that leave the cache are not added to their record
  *   KEEP_PLACE        an insert that loses to the same stack keeps its place among the entries
- *   STORE_FIRST       the stack is stored before the event is reserved
  *   NO_LATCH_WAIT     stackmap_latch() does not call synchronize_rcu()
  *   ANY_GENERATION    the generation of an id is not checked
- *   NO_STOP           stackmap_wrap() does not stop tracing
- *   EMPTY_EARLY       stackmap_wrap() empties the buffers before the grace period
  */
 #ifndef CALLS
 #define CALLS		1
@@ -53,9 +49,6 @@
 #endif
 #ifndef NR_SLOTS
 #define NR_SLOTS	3	/* one more than the stacks take */
-#endif
-#ifdef WRAP
-#define RESET
 #endif
 
 #define NR_MAPS		2	/* generation 0, and generation 1 after the reset */
@@ -86,11 +79,6 @@ bool watching[4];		/* in a section that a grace period waits for */
 bool nmi_runs;
 byte done;
 
-#ifdef WRAP
-bool stopped;			/* tracing_stop_tr() */
-bit array;			/* which buffer is tr->array_buffer; the other one is the snapshot */
-bool old_ids[2];		/* a buffer holds an event with an id of the old map */
-#endif
 
 #ifdef LOOKUP
 /* The last event: its id and its stack. */
@@ -390,15 +378,7 @@ inline ftrace_stackmap_store(who, m, cpu, stack, idx, found, hole, new, slot, co
 /* Sets ok if the buffer has room for an event. */
 inline trace_buffer_lock_reserve(who, buffer, ok)
 {
-#ifdef WRAP
-	d_step {
-		turn(who);
-		buffer = array;
-		ok = !stopped
-	}
-#else
 	ok = true
-#endif
 }
 
 inline trace_buffer_unlock_commit(who, m, buffer, idx, stack)
@@ -407,9 +387,6 @@ inline trace_buffer_unlock_commit(who, m, buffer, idx, stack)
 		in_map(who, m);
 		assert(LOW(m, SLOT(m, idx)) == stack);
 		id_events[m]++;
-#ifdef WRAP
-		old_ids[buffer] = (m == 0 -> true : old_ids[buffer]);
-#endif
 #ifdef LOOKUP
 		event_gen = m;
 		event_idx = idx;
@@ -424,16 +401,11 @@ inline ftrace_stackmap_record(who, m, cpu, stack, idx, found, hole, new, slot, c
 	ftrace_stackmap_find(who, m, cpu, stack, idx, found, hole);
 	if
 	:: idx != NONE ->
-#ifdef STORE_FIRST
-		ftrace_stackmap_store(who, m, cpu, stack, idx, found, hole, new, slot, count);
-		trace_buffer_lock_reserve(who, buffer, ok);
-#else
 		trace_buffer_lock_reserve(who, buffer, ok);
 		if
 		:: ok -> ftrace_stackmap_store(who, m, cpu, stack, idx, found, hole, new, slot, count)
 		:: else
 		fi;
-#endif
 		if
 		:: ok && idx != NONE -> trace_buffer_unlock_commit(who, m, buffer, idx, stack)
 		:: else
@@ -507,26 +479,6 @@ active proctype cpu0()
 	done++
 }
 
-#ifdef WRAP
-/* Interrupts are off. The swap is one step, because tracing_stop_tr() takes the same lock. */
-inline update_max_tr()
-{
-	watching[CPU1] = true;
-	if
-	:: !stopped -> array = 1 - array
-	:: else
-	fi;
-	watching[CPU1] = false
-}
-
-/* The second snapshot may undo the first one while the buffers are emptied. */
-active proctype cpu1()
-{
-	update_max_tr();
-	update_max_tr();
-	done++
-}
-#else
 active proctype cpu1()
 {
 	byte m, idx, new, slot, count, stack, n;
@@ -543,7 +495,6 @@ active proctype cpu1()
 	stack = 0;
 	done++
 }
-#endif
 
 active proctype nmi()
 {
@@ -591,9 +542,6 @@ inline check_map(m)
 inline stackmap_swap()
 {
 	current = 1;
-#ifdef EMPTY_EARLY
-	empty_buffers();
-#endif
 #ifndef NO_GRACE
 	synchronize_rcu();
 	check_map(0);
@@ -601,34 +549,12 @@ inline stackmap_swap()
 	freed[0] = true
 }
 
-#ifdef WRAP
-/* tracing_reset_all_cpus() also waits for a grace period. The protocol does not need that. */
-inline empty_buffers()
-{
-	old_ids[array] = false;
-	old_ids[1 - array] = false
-}
-
-inline stackmap_wrap()
-{
-#ifndef NO_STOP
-	stopped = true;
-#endif
-	stackmap_swap();
-#ifndef EMPTY_EARLY
-	empty_buffers();
-#endif
-	stopped = false
-}
-#endif
 
 active proctype reset()
 {
 	byte refs, used, i, j;
 
-#ifdef WRAP
-	stackmap_wrap();
-#elif defined(RESET)
+#ifdef RESET
 	stackmap_swap();
 #endif
 	done++;
@@ -638,11 +564,7 @@ active proctype reset()
 #else
 	check_map(0);
 #endif
-#ifdef WRAP
-	assert(!old_ids[0] && !old_ids[1])
-#else
 	assert(id_events[0] + id_events[1] + drops[0] + drops[1] == 2 * CALLS + 1)
-#endif
 }
 
 /* Counts the stacks that stackmap_iter_has() in n. */
