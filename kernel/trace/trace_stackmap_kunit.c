@@ -1479,12 +1479,13 @@ static unsigned long test_rotations(struct trace_array *tr)
 	return rcu_dereference(tr->stackmap)->rotations;
 }
 
-/* Record stack number @no, a while later than the one before. */
+/* Record stack number @no, and let the work of the map keep up. */
 static void test_record_slowly(struct trace_array *tr, unsigned int no)
 {
 	test_record_event(tr, no);
+	/* If it is replaced, it is still there as the map before. */
 	if (no % 64 == 0)
-		usleep_range(1000, 2000);
+		test_wait_for_growth(rcu_access_pointer(tr->stackmap));
 }
 
 /*
@@ -1528,7 +1529,7 @@ static void stackmap_rotates(struct kunit *test)
 	struct ftrace_stackmap *map;
 	unsigned int max = 12000;
 
-	test_resize(test, buffer, 4);
+	test_resize(test, buffer, 6);
 	for (unsigned int no = 0; no < max; no++)
 		test_record_slowly(tr, no);
 
