@@ -39,3 +39,29 @@ record_some() {
 	done
 	stop_recording
 }
+
+# An instance whose maps hold few stacks, so that they are replaced often. It records functions that
+# have many stacks; its options are for what else it is to record.
+make_small_instance() { # name
+	set_opt /sys/module/ftrace_stackmap/parameters/bits 10
+	make_instance "$1"
+	echo 0 > "instances/$1/options/pause-on-trace"
+	echo 0 > "instances/$1/tracing_on"
+	echo 1 > "instances/$1/options/stackmap"
+	echo 1 > "instances/$1/options/stacktrace"
+}
+
+# Works until the map of an instance has been replaced that many times more.
+rotate() { # number dir
+	now=$(stat_of rotations "$2")
+	wanted=$((now + $1))
+	tries=0
+	while [ "$now" -lt $wanted ]; do
+		stackmap_work 1
+		before=$now
+		now=$(stat_of rotations "$2")
+		[ "$now" -eq "$before" ] || tries=0
+		tries=$((tries + 1))
+		[ $tries -lt 100 ] || { cat "$2/stack_map_stat"; fail "the map is not replaced any more"; }
+	done
+}
