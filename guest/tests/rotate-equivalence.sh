@@ -1,0 +1,28 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Ids and full stacks of the same events agree frame by frame, while the map is replaced all the time
+# and both buffers overwrite.
+# Usage: rotate-equivalence.sh [rotations]
+# timeout: 400
+. /guest/lib.sh
+. /guest/compare.sh
+
+make_pair equivalence 512
+start_pair
+while [ "$(stat_of rotations $ids)" -lt "${1:-20}" ]; do
+	kill -0 $pair
+	sleep .5
+done
+stop_pair
+cat $ids/stack_map_stat
+[ "$(lost_events $ids)" -gt 0 ] || fail "the buffer did not wrap"
+# Some of the current map, of the one before it, and of those that are kept of older ones.
+compare_pair 1000 3
+check_map $ids
+
+# The comparison itself must be able to fail.
+awk '/: <stack_(id|split) / { n++ } n == 500 && /^ => / { n++; next } { print }' "$TMPDIR/ids" \
+	> "$TMPDIR/mutilated"
+[ "$(wc -l < "$TMPDIR/ids")" -eq $(($(wc -l < "$TMPDIR/mutilated") + 1)) ]
+normalise "$TMPDIR/mutilated" > "$TMPDIR/ids.txt"
+! agree "$TMPDIR/full.txt" "$TMPDIR/ids.txt" || fail "a frame is gone, and nobody noticed"
