@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # Everything at once: kmem and sched events and the function tracer use maps, while options are toggled,
-# maps reset, files read, tracers changed, instances made and removed. At the end, the kernel has not
+# maps reset and replaced, files read, tracers changed, instances made and removed. At the end, the kernel has not
 # complained, no process is stuck, and the counts add up.
 # Usage: storm.sh [seconds]
 # flavour: debug
@@ -132,6 +132,7 @@ instance() { # name
 	echo 0 > "$dir/tracing_on"
 	if [ $((n % 2)) -eq 0 ]; then
 		settle
+		stat_of rotations "$dir" >> "$storm/rotations"
 		(check_map "$dir") || cat "$storm/stderr.$1" "$dir/stack_map_stat" >> "$storm/wrong"
 	fi
 	echo nop > "$dir/current_tracer"
@@ -162,7 +163,7 @@ where() { # pid
 echo 600 > /proc/sys/kernel/hung_task_timeout_secs
 touch "$storm/run"
 set_opt buffer_size_kb 256
-set_opt /sys/module/ftrace_stackmap/parameters/bits 11
+set_opt /sys/module/ftrace_stackmap/parameters/bits 10
 anchor anchor1
 anchor anchor2
 stackmap_on
@@ -192,7 +193,7 @@ begin=$(now)
 end=$((begin + seconds))
 while [ "$(now)" -lt $end ]; do
 	sleep 10
-	echo "$(($(now) - begin)) s: $(grep -E '^(entries|successes|drops|generation):' stack_map_stat | tr '\n' ' ')"
+	echo "$(($(now) - begin)) s: $(grep -E '^(entries|successes|drops|generation|rotations):' stack_map_stat | tr '\n' ' ')"
 done
 
 rm "$storm/run"
@@ -215,6 +216,8 @@ for f in "$storm"/count.*; do
 	echo "${f##*/count.}: $(cat "$f") rounds"
 	[ "$(cat "$f")" -gt 0 ] || fail "${f##*/count.} did nothing"
 done
+awk '{ n += $1 } END { print n + 0, "maps of instances were replaced"; exit !n }' "$storm/rotations" ||
+	fail "recycling took no part"
 [ ! -e "$storm/wrong" ] || fail "counts that don't add up in an instance: $(cat "$storm/wrong")"
 
 stop_recording
