@@ -129,7 +129,6 @@ if has recycle; then
 	echo "rotations"
 	echo 10 > /sys/module/ftrace_stackmap/parameters/bits
 	echo reset > stack_map
-	echo 14 > /sys/module/ftrace_stackmap/parameters/bits
 	echo 1 > tracing_on
 	echo 1 > events/enable
 	i=0
@@ -140,6 +139,7 @@ if has recycle; then
 	done
 	echo 0 > tracing_on
 	echo 0 > events/enable
+	echo 14 > /sys/module/ftrace_stackmap/parameters/bits
 	(! grep '> (stale)$' trace) || fail "a rotation forgot a stack that is in the trace"
 fi
 

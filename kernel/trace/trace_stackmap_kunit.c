@@ -1543,6 +1543,28 @@ static void stackmap_rotates(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, test_all_resolve(test, tr, buffer), 0);
 }
 
+static void test_rotate(struct kunit *test, struct trace_array *tr)
+{
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_rotate(rcu_access_pointer(tr->stackmap)), 0);
+}
+
+/* All parts of a split stack are kept. */
+static void stackmap_keeps_all_parts(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 0);
+	struct ftrace_stackmap *map = rcu_access_pointer(tr->stackmap);
+	int ids[STACKMAP_MAX_PARTS];
+
+	test_set_entry(map);
+	test_record_irq_event(tr, 7);
+	KUNIT_ASSERT_EQ(test, test_insert_irq(map, ~7UL, 7, ids), 0);
+	for (int i = 0; i < 3; i++)
+		test_rotate(test, tr);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_nr_kept(rcu_access_pointer(tr->stackmap)), 2);
+	KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, ids[0], TEST_IRQ));
+	KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, ids[1], 7));
+}
+
 /*
  * The buffer is full, and its newest page is empty, since the first event there was
  * discarded. It was the oldest page when somebody read last.
@@ -1574,7 +1596,7 @@ static void stackmap_walks_behind_discard(struct kunit *test)
 	tracer_tracing_off(tr);
 
 	for (int i = 0; i < 3; i++)
-		KUNIT_EXPECT_EQ(test, ftrace_stackmap_rotate(rcu_access_pointer(tr->stackmap)), 0);
+		test_rotate(test, tr);
 	KUNIT_EXPECT_EQ(test, rcu_access_pointer(tr->stackmap)->rotations, 3);
 	KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, id, 1));
 }
@@ -1850,6 +1872,7 @@ static struct kunit_case stackmap_test_cases[] = {
 	KUNIT_CASE(stackmap_generation_skips),
 	KUNIT_CASE(stackmap_generations_used_up),
 	KUNIT_CASE(stackmap_rotates),
+	KUNIT_CASE(stackmap_keeps_all_parts),
 	KUNIT_CASE(stackmap_walks_behind_discard),
 	KUNIT_CASE(stackmap_keeps_no_more),
 	KUNIT_CASE(stackmap_rotates_and_swaps),
