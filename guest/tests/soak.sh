@@ -109,9 +109,9 @@ setup() { # recycle
 echo "With recycling"
 setup 1
 record "$seconds"
-# Two maps, and what is kept: no more than a third map, or than the buffers.
+# Two maps, and what is kept: no more than four maps, or than the buffers.
 buffers=$((buffer_kb * 1024 * $(find $dir/per_cpu -name 'cpu[0-9]*' | wc -l)))
-bound=$((2 * one + (one > buffers ? one : buffers)))
+bound=$((2 * one + (4 * one > buffers ? 4 * one : buffers)))
 [ $most -le $bound ] || fail "$most bytes, the bound is $bound"
 [ "$rotations" -ge 5 ] || fail "this load does not need recycling"
 [ $permille -ge 990 ] || fail "too many stacks were recorded in full"
