@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /* --summary and --diff. */
 
+#define GENERATION_SHIFT	19
+
 static const struct map *sorted_map;
 
-static int compare_ips(const void *a, const void *b)
+/* A map that replaces another one stores the stacks that stay in use anew. */
+static int compare_in_generation(const void *a, const void *b)
 {
 	const struct stack *sa = a, *sb = b;
 	const u64 *ia = sorted_map->ips + sa->first, *ib = sorted_map->ips + sb->first;
 	u32 i;
 	int ret;
 
+	ret = compare_u64(sa->id >> GENERATION_SHIFT, sb->id >> GENERATION_SHIFT);
+	if (ret)
+		return ret;
 	if (sa->nr != sb->nr)
 		return sa->nr < sb->nr ? -1 : 1;
 	for (i = 0; i < sa->nr; i++) {
@@ -25,9 +31,9 @@ static size_t count_duplicate_stacks(struct map *m)
 	size_t i, nr = 0;
 
 	sorted_map = m;
-	sort_array(m->stacks, m->nr_stacks, sizeof(*m->stacks), compare_ips);
+	sort_array(m->stacks, m->nr_stacks, sizeof(*m->stacks), compare_in_generation);
 	for (i = 1; i < m->nr_stacks; i++)
-		nr += !compare_ips(&m->stacks[i - 1], &m->stacks[i]);
+		nr += !compare_in_generation(&m->stacks[i - 1], &m->stacks[i]);
 	return nr;
 }
 

@@ -518,6 +518,10 @@ class Output(Case):
         data = mkmap.make([(1, 1, [5, 6]), (2, 1, [5, 6]), (3, 1, [5]), (3, 1, [6])])
         self.assertIn("duplicates: 1 stacks, 1 ids", self.dump(data, "--summary", rc=1))
 
+    def test_summary_of_two_generations(self):
+        data = mkmap.make([(2, 1, [5, 6]), ((1 << 19) + 7, 1, [5, 6])])
+        self.assertIn("duplicates: 0 stacks, 0 ids", self.dump(data, "--summary"))
+
     def test_annotate_twice_is_once(self):
         path = self.file("map", golden_map("le64"))
         once = golden_text("annotated.txt")
