@@ -25,6 +25,12 @@ static int stackmap_cmp_id(const void *id, const void *kept)
 	return *(const int *)id - ((const struct stackmap_kept_id *)kept)->id;
 }
 
+/* Number of places of the kept stacks. Those of the slots of the map before follow. */
+static u32 stackmap_kept_places(const struct ftrace_stackmap *map)
+{
+	return map->kept ? map->kept->nr : 0;
+}
+
 /**
  * ftrace_stackmap_nr_old - number of places for stacks of older maps
  * @map: the map
@@ -36,7 +42,7 @@ static int stackmap_cmp_id(const void *id, const void *kept)
  */
 u32 ftrace_stackmap_nr_old(const struct ftrace_stackmap *map)
 {
-	return (map->kept ? map->kept->nr : 0) + (map->prev ? map->prev->nr_slots : 0);
+	return stackmap_kept_places(map) + (map->prev ? map->prev->nr_slots : 0);
 }
 
 /**
@@ -50,7 +56,7 @@ u32 ftrace_stackmap_nr_old(const struct ftrace_stackmap *map)
 int ftrace_stackmap_old_pos(const struct ftrace_stackmap *map, int id)
 {
 	const struct stackmap_kept *kept = map->kept;
-	u32 nr_kept = kept ? kept->nr : 0;
+	u32 nr_kept = stackmap_kept_places(map);
 	struct stackmap_kept_id *found;
 	int idx;
 
@@ -75,7 +81,7 @@ const struct stackmap_record *ftrace_stackmap_old(const struct ftrace_stackmap *
 						  int *id)
 {
 	const struct stackmap_kept *kept = map->kept;
-	u32 nr_kept = kept ? kept->nr : 0;
+	u32 nr_kept = stackmap_kept_places(map);
 
 	if (pos < nr_kept) {
 		*id = kept->ids[pos].id;
@@ -96,7 +102,7 @@ const struct stackmap_record *ftrace_stackmap_old(const struct ftrace_stackmap *
  */
 unsigned long ftrace_stackmap_old_ref(const struct ftrace_stackmap *map, u32 pos)
 {
-	u32 nr_kept = map->kept ? map->kept->nr : 0;
+	u32 nr_kept = stackmap_kept_places(map);
 	int id;
 
 	if (pos < nr_kept)
@@ -137,8 +143,7 @@ const struct stackmap_record *ftrace_stackmap_lookup(const struct ftrace_stackma
  */
 u32 ftrace_stackmap_nr_kept(const struct ftrace_stackmap *map)
 {
-	return (map->kept ? map->kept->nr : 0) +
-	       (map->prev ? atomic_read(&map->prev->entries) : 0);
+	return stackmap_kept_places(map) + (map->prev ? atomic_read(&map->prev->entries) : 0);
 }
 
 /* Append copies of those stacks to @kept that are marked, from place @pos to @end. */
@@ -186,7 +191,7 @@ static u32 stackmap_nr_below(const struct ftrace_stackmap *map)
 struct stackmap_kept *ftrace_stackmap_keep(const struct ftrace_stackmap *map,
 					   const unsigned long *marks, size_t limit)
 {
-	u32 nr_kept = map->kept ? map->kept->nr : 0, nr_old = ftrace_stackmap_nr_old(map);
+	u32 nr_kept = stackmap_kept_places(map), nr_old = ftrace_stackmap_nr_old(map);
 	u32 below = stackmap_nr_below(map), nr = 0, pos;
 	struct stackmap_kept *kept;
 	size_t size = 0;
