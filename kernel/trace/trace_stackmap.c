@@ -214,13 +214,6 @@ static int stackmap_reserve(struct ftrace_stackmap *map, unsigned int nr, u32 *o
 	return 0;
 }
 
-static void stackmap_fill(struct stackmap_record *rec, const struct stackmap_part *part)
-{
-	atomic_long_set(&rec->ref, 0);
-	rec->nr = part->nr;
-	memcpy(rec->ips, part->ips, flex_array_size(rec, ips, part->nr));
-}
-
 /* Store @part unless it is there by now, and set @part->idx. Returns 0 or the drop. */
 static noinline int stackmap_insert(struct ftrace_stackmap *map, struct stackmap_part *part)
 {
@@ -233,7 +226,7 @@ static noinline int stackmap_insert(struct ftrace_stackmap *map, struct stackmap
 			drop = stackmap_reserve(map, part->nr, &offset);
 			if (drop)
 				return drop;
-			stackmap_fill(stackmap_record_at(map, offset), part);
+			stackmap_fill(stackmap_record_at(map, offset), part->ips, part->nr);
 		}
 
 		/* stackmap_insert:A, pairs with stackmap_probe:A and stackmap_record:A */
@@ -471,9 +464,9 @@ static void stackmap_work(struct work_struct *work)
 {
 	struct ftrace_stackmap *map = container_of(to_delayed_work(work), struct ftrace_stackmap,
 						   work);
-	u32 tail = atomic_read(&map->tail);
 	unsigned long backoff = 0;
 	int ret = 0, grown;
+	u32 tail;
 
 	if (map->rotate && stackmap_nearly_full(map)) {
 		ret = map->rotate(map);
@@ -482,6 +475,7 @@ static void stackmap_work(struct work_struct *work)
 			return;
 	}
 
+	tail = atomic_read(&map->tail);
 	grown = stackmap_grow(map, tail);
 	if (grown || ret)
 		backoff = !grown && ret == -EAGAIN ? 1 : HZ;

@@ -256,6 +256,14 @@ static inline u32 stackmap_units(unsigned int nr)
 	return DIV_ROUND_UP(struct_size_t(struct stackmap_record, ips, nr), STACKMAP_UNIT);
 }
 
+/* Make @rec the record of a stack without references. */
+static inline void stackmap_fill(struct stackmap_record *rec, const unsigned long *ips, u32 nr)
+{
+	atomic_long_set(&rec->ref, 0);
+	rec->nr = nr;
+	memcpy(rec->ips, ips, flex_array_size(rec, ips, nr));
+}
+
 static inline u32 stackmap_id(const struct ftrace_stackmap *map, u32 idx)
 {
 	return ((map->gen & STACKMAP_GEN_MASK) << STACKMAP_SLOT_BITS) | idx;

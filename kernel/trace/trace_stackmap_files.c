@@ -41,7 +41,7 @@ struct stackmap_iter {
 	u32			nr_old;		/* places for stacks of older maps */
 	u32			nr_slots;	/* 0 if there was no map */
 	u32			tail;		/* records behind it are left out */
-	u32			nr_stacks;	/* records before it */
+	u32			nr_stacks;	/* that the reader gets */
 	u64			split;		/* STACKMAP_SPLIT */
 };
 

@@ -4,7 +4,6 @@
  * one, and those that are kept of the maps before that.
  */
 #include <linux/bsearch.h>
-#include <linux/overflow.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 
@@ -153,15 +152,16 @@ static void stackmap_copy(struct stackmap_kept *kept, const struct ftrace_stackm
 	u32 units = DIV_ROUND_UP(kept->used, STACKMAP_UNIT);
 	const struct stackmap_record *rec;
 	struct stackmap_record *copy;
+	unsigned long ref;
 
 	for_each_set_bit_from(pos, marks, end) {
 		rec = ftrace_stackmap_old(map, pos, &kept->ids[kept->nr].id);
 		kept->ids[kept->nr++].offset = units;
 		copy = (void *)kept + (size_t)units * STACKMAP_UNIT;
-		atomic_long_set(&copy->ref, ftrace_stackmap_old_ref(map, pos));
-		kept->refs += atomic_long_read(&copy->ref);
-		copy->nr = rec->nr;
-		memcpy(copy->ips, rec->ips, flex_array_size(rec, ips, rec->nr));
+		stackmap_fill(copy, rec->ips, rec->nr);
+		ref = ftrace_stackmap_old_ref(map, pos);
+		atomic_long_set(&copy->ref, ref);
+		kept->refs += ref;
 		units += stackmap_units(rec->nr);
 		cond_resched();
 	}
