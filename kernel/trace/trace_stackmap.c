@@ -260,14 +260,37 @@ static void stackmap_add_ref(struct ftrace_stackmap *map, const struct stackmap_
 }
 
 /**
- * ftrace_stackmap_store - store the parts of a stack and count them
+ * ftrace_stackmap_insert - store those parts of a stack that are not in the map
  * @map: the map
  * @parts: the parts, from ftrace_stackmap_find(); @idx is set in those that were new
  * @nr: number of parts
  *
  * Takes no lock, waits for no other context and ends after a bounded number of
- * steps. All parts are referenced, or none: one that was stored before another
- * one failed stays without references.
+ * steps. The parts get no references.
+ *
+ * Context: any, with preemption off since the map was obtained.
+ * Return: 0, or the drop to count.
+ */
+int ftrace_stackmap_insert(struct ftrace_stackmap *map, struct stackmap_part *parts,
+			   unsigned int nr)
+{
+	int drop = 0;
+
+	for (unsigned int i = 0; !drop && i < nr; i++) {
+		if (parts[i].idx < 0)
+			drop = stackmap_insert(map, &parts[i]);
+	}
+	return drop;
+}
+
+/**
+ * ftrace_stackmap_store - store the parts of a stack and count them
+ * @map: the map
+ * @parts: the parts, from ftrace_stackmap_find(); @idx is set in those that were new
+ * @nr: number of parts
+ *
+ * All parts are referenced, or none: one that was stored before another one
+ * failed stays without references.
  *
  * Context: any, with preemption off since the map was obtained.
  * Return: 0, or the drop to count.
@@ -278,11 +301,9 @@ int ftrace_stackmap_store(struct ftrace_stackmap *map, struct stackmap_part *par
 	struct stackmap_cpu *cpu = this_cpu_ptr(map->cpu);
 	int drop;
 
-	for (unsigned int i = 0; i < nr; i++) {
-		drop = parts[i].idx < 0 ? stackmap_insert(map, &parts[i]) : 0;
-		if (drop)
-			return drop;
-	}
+	drop = ftrace_stackmap_insert(map, parts, nr);
+	if (drop)
+		return drop;
 
 	for (unsigned int i = 0; i < nr; i++)
 		stackmap_add_ref(map, &parts[i]);

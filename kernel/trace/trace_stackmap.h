@@ -124,6 +124,7 @@ enum stackmap_count {
 struct stackmap_record {
 	atomic_long_t		ref;	/* references that have left the caches */
 	u32			nr;
+	u32			defined;	/* value of stackmap_define when it was defined */
 	unsigned long		ips[] __counted_by(nr);
 };
 
@@ -218,6 +219,8 @@ struct ftrace_stackmap *ftrace_stackmap_alloc(unsigned int bits, u32 gen, bool w
 void ftrace_stackmap_free(struct ftrace_stackmap *map);
 int ftrace_stackmap_find(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr,
 			 struct stackmap_part *part);
+int ftrace_stackmap_insert(struct ftrace_stackmap *map, struct stackmap_part *parts,
+			   unsigned int nr);
 int ftrace_stackmap_store(struct ftrace_stackmap *map, struct stackmap_part *parts,
 			  unsigned int nr);
 unsigned long ftrace_stackmap_sum(const struct ftrace_stackmap *map, enum stackmap_count what);
@@ -236,6 +239,12 @@ u32 ftrace_stackmap_nr_kept(const struct ftrace_stackmap *map);
 struct stackmap_kept *ftrace_stackmap_keep(const struct ftrace_stackmap *map,
 					   const unsigned long *marks, size_t limit);
 const struct stackmap_record *ftrace_stackmap_lookup(const struct ftrace_stackmap *map, int id);
+
+extern struct trace_event ftrace_stackmap_def_event;
+
+int ftrace_stackmap_define(struct trace_array *tr, struct ftrace_stackmap *map,
+			   struct trace_buffer *buffer, unsigned int trace_ctx,
+			   struct stackmap_part *parts, unsigned int nr);
 
 void ftrace_stackmap_init_events(void);
 int ftrace_stackmap_event_ids(const struct trace_entry *ent, int size);
@@ -261,6 +270,7 @@ static inline void stackmap_fill(struct stackmap_record *rec, const unsigned lon
 {
 	atomic_long_set(&rec->ref, 0);
 	rec->nr = nr;
+	rec->defined = 0;
 	memcpy(rec->ips, ips, flex_array_size(rec, ips, nr));
 }
 
@@ -306,6 +316,30 @@ static __always_inline struct ftrace_stackmap *ftrace_stackmap_active(struct tra
 	/* The checking variants call functions that could be traced. */
 	return rcu_dereference_raw_check(tr->stackmap);
 }
+
+/**
+ * ftrace_stackmap_undefine - have all stacks of an instance defined again
+ * @tr: the instance
+ *
+ * Context: any.
+ */
+static inline void ftrace_stackmap_undefine(struct trace_array *tr)
+{
+	atomic_inc(&tr->stackmap_define);
+}
+
+/**
+ * ftrace_stackmap_hidden - whether an event is not to be printed
+ * @iter: the event
+ *
+ * Context: any.
+ * Return: true for a definition whose frames are printed below each use.
+ */
+static inline bool ftrace_stackmap_hidden(const struct trace_iterator *iter)
+{
+	return iter->ent->type == TRACE_STACK_DEF &&
+	       (iter->tr->trace_flags & TRACE_ITER(STACKMAP_FRAMES));
+}
 #else
 static inline int ftrace_stackmap_set(struct trace_array *tr, bool enable)
 {
@@ -321,6 +355,13 @@ static inline void ftrace_stackmap_init_events(void) { }
 static inline struct ftrace_stackmap *ftrace_stackmap_active(struct trace_array *tr)
 {
 	return NULL;
+}
+
+static inline void ftrace_stackmap_undefine(struct trace_array *tr) { }
+
+static inline bool ftrace_stackmap_hidden(const struct trace_iterator *iter)
+{
+	return false;
 }
 #endif /* CONFIG_FTRACE_STACKMAP */
 

@@ -93,6 +93,12 @@ int ftrace_stackmap_record(struct trace_array *tr, struct ftrace_stackmap *map,
 	if (nr_parts < 0)
 		return -nr_parts;
 
+	if (tr->trace_flags & TRACE_ITER(STACKMAP_DEFINE)) {
+		drop = ftrace_stackmap_define(tr, map, buffer, trace_ctx, parts, nr_parts);
+		if (drop)
+			return drop;
+	}
+
 	if (nr_parts > 1) {
 		type = TRACE_STACK_SPLIT;
 		size = struct_size(entry, rest, 2 * (nr_parts - 2));
@@ -137,7 +143,7 @@ int ftrace_stackmap_event_ids(const struct trace_entry *ent, int size)
 {
 	int rest = size - (int)sizeof(struct stack_split_entry);
 
-	if (ent->type == TRACE_STACK_ID)
+	if (ent->type == TRACE_STACK_ID || ent->type == TRACE_STACK_DEF)
 		return 1;
 	if (ent->type != TRACE_STACK_SPLIT)
 		return 0;
@@ -252,4 +258,5 @@ void __init ftrace_stackmap_init_events(void)
 {
 	WARN_ON_ONCE(!register_trace_event(&trace_stack_id_event));
 	WARN_ON_ONCE(!register_trace_event(&trace_stack_split_event));
+	WARN_ON_ONCE(!register_trace_event(&ftrace_stackmap_def_event));
 }

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Definitions: with options/stackmap-define, the first use of a stack writes a
+ * TRACE_STACK_DEF event with its frames, ahead of the event that has the id. So
+ * a recording of the raw buffer can be read without the map.
+ */
+#include "trace_output.h"
+#include "trace_stackmap.h"
+
+/* Write the definition of @part, which is stored if it is new. Returns 0 or the drop. */
+static int stackmap_define_part(struct ftrace_stackmap *map, struct trace_buffer *buffer,
+				unsigned int trace_ctx, struct stackmap_part *part, u32 define)
+{
+	struct ring_buffer_event *event;
+	struct stack_def_entry *entry;
+	int drop;
+
+	event = trace_buffer_lock_reserve(buffer, TRACE_STACK_DEF,
+					  struct_size(entry, caller, part->nr), trace_ctx);
+	/* The next use tries again. */
+	if (!event)
+		return 0;
+
+	drop = ftrace_stackmap_insert(map, part, 1);
+	if (drop) {
+		ring_buffer_discard_commit(buffer, event);
+		return drop;
+	}
+
+	entry = ring_buffer_event_data(event);
+	entry->stack_id = stackmap_id(map, part->idx);
+	entry->size = part->nr;
+	memcpy(entry->caller, part->ips, flex_array_size(entry, caller, part->nr));
+	trace_buffer_unlock_commit_nostack(buffer, event);
+
+	/* Not before: no event of another CPU is to use the id earlier. */
+	WRITE_ONCE(stackmap_record(map, part->idx)->defined, define);
+	return 0;
+}
+
+/**
+ * ftrace_stackmap_define - define the parts of a stack that are not defined yet
+ * @tr: the instance
+ * @map: its map, from ftrace_stackmap_active()
+ * @buffer: the ring buffer of the instance
+ * @trace_ctx: context of the event
+ * @parts: the parts, from ftrace_stackmap_find(); @idx is set in those that are stored
+ * @nr: number of parts
+ *
+ * Context: any, NMI included, with preemption off since the map was obtained.
+ * Return: 0, also if the buffer does not take a definition, or the drop to
+ * count.
+ */
+int ftrace_stackmap_define(struct trace_array *tr, struct ftrace_stackmap *map,
+			   struct trace_buffer *buffer, unsigned int trace_ctx,
+			   struct stackmap_part *parts, unsigned int nr)
+{
+	u32 define = atomic_read(&tr->stackmap_define);
+	int drop;
+
+	for (unsigned int i = 0; i < nr; i++) {
+		if (parts[i].idx >= 0 &&
+		    READ_ONCE(stackmap_record(map, parts[i].idx)->defined) == define)
+			continue;
+		drop = stackmap_define_part(map, buffer, trace_ctx, &parts[i], define);
+		if (drop)
+			return drop;
+	}
+	return 0;
+}
+
+static enum print_line_t trace_stack_def_print(struct trace_iterator *iter,
+					       int flags, struct trace_event *event)
+{
+	struct trace_seq *s = &iter->seq;
+	struct stack_def_entry *field;
+
+	trace_assign_type(field, iter->ent);
+
+	trace_seq_printf(s, "<stack_def %d>\n", field->stack_id);
+	trace_print_stack_frames(iter, flags, field->caller, (void *)iter->ent + iter->ent_size);
+	return trace_handle_return(s);
+}
+
+static struct trace_event_functions trace_stack_def_funcs = {
+	.trace		= trace_stack_def_print,
+};
+
+struct trace_event ftrace_stackmap_def_event = {
+	.type		= TRACE_STACK_DEF,
+	.funcs		= &trace_stack_def_funcs,
+};
