@@ -143,6 +143,20 @@ if has recycle; then
 	(! grep '> (stale)$' trace) || fail "a rotation forgot a stack that is in the trace"
 fi
 
+if has define && [ -e options/stackmap-define ]; then
+	echo "definitions"
+	echo 1 > options/stackmap-define
+	record
+	(! grep stack_def trace) || fail "trace prints a definition"
+	echo 0 > options/stackmap-frames
+	grep -oE '<stack_(id|split) [0-9]+|@[0-9a-f]+ [0-9]+|<stack_def [0-9]+' trace |
+		awk '{ if ($1 == "<stack_def") known[$2]; else if (!($2 in known)) exit 1 }' ||
+		fail "no definition ahead of an id"
+	grep -q ': <stack_def [0-9]*>$' trace || fail "no definition"
+	echo 1 > options/stackmap-frames
+	echo 0 > options/stackmap-define
+fi
+
 echo 0 > options/stacktrace
 [ ! -e options/stackmap ] || echo 0 > options/stackmap
 [ ! -e stack_map ] || echo reset > stack_map

@@ -1731,6 +1731,183 @@ static void stackmap_old_copy(struct kunit *test)
 	ring_buffer_read_finish(copies[0]);
 }
 
+/* The oldest event, which has to be of this type. It is removed. */
+static struct trace_iterator *test_expect_event(struct kunit *test, struct trace_array *tr,
+						int type)
+{
+	struct trace_iterator *iter = test_consume(test, tr);
+
+	KUNIT_ASSERT_EQ(test, iter->ent->type, type);
+	return iter;
+}
+
+/* The definition of stack @no, which is removed. Returns the id. */
+static int test_expect_def(struct kunit *test, struct trace_array *tr, unsigned int no)
+{
+	struct trace_iterator *iter = test_expect_event(test, tr, TRACE_STACK_DEF);
+	struct stack_def_entry *entry = (void *)iter->ent;
+
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_event_ids(iter->ent, iter->ent_size), 1);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_event_id(iter->ent, 0), entry->stack_id);
+	KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, entry->stack_id, no));
+	KUNIT_ASSERT_EQ(test, entry->size, test_depth(no));
+	for (unsigned int i = 0; i < entry->size; i++)
+		KUNIT_EXPECT_EQ(test, entry->caller[i], test_frame(no, i));
+	KUNIT_EXPECT_EQ(test, test_printed_frames(iter), test_depth(no));
+	return entry->stack_id;
+}
+
+/* The event of stack @no, which is removed. */
+static void test_expect_id(struct kunit *test, struct trace_array *tr, unsigned int no)
+{
+	struct trace_iterator *iter = test_expect_event(test, tr, TRACE_STACK_ID);
+
+	KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, ftrace_stackmap_event_id(iter->ent, 0),
+					      no));
+}
+
+static void test_expect_no_event(struct kunit *test, struct trace_array *tr)
+{
+	KUNIT_EXPECT_EQ(test, ring_buffer_entries(tr->array_buffer.buffer), 0);
+}
+
+static void test_define(struct kunit *test, struct trace_array *tr)
+{
+	char option[] = "stackmap-define";
+
+	KUNIT_ASSERT_EQ(test, trace_set_options(tr, option), 0);
+}
+
+static struct trace_array *test_defining_instance(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 3);
+	struct ftrace_stackmap *map = rcu_access_pointer(tr->stackmap);
+
+	test_define(test, tr);
+	/* What was in the memory before does not count. */
+	memset32(map->arena, atomic_read(&tr->stackmap_define),
+		 array_size(map->arena_units, STACKMAP_UNIT) / sizeof(u32));
+	/* Events are consumed in the order in which they were written. */
+	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(0)), 0);
+	return tr;
+}
+
+/* A definition is ahead of the first event that has the id, and only of that. */
+static void stackmap_defines_once(struct kunit *test)
+{
+	struct trace_array *tr = test_defining_instance(test);
+	struct trace_iterator *iter;
+
+	test_set_entry(rcu_access_pointer(tr->stackmap));
+	test_record_event(tr, 9);
+	test_record_event(tr, 9);
+	test_expect_def(test, tr, 9);
+	test_expect_id(test, tr, 9);
+	test_expect_id(test, tr, 9);
+
+	/* Each part of a split stack is defined. */
+	test_record_irq_event(tr, 7);
+	test_record_irq_event(tr, 9);
+	test_expect_def(test, tr, TEST_IRQ);
+	test_expect_def(test, tr, 7);
+	test_expect_event(test, tr, TRACE_STACK_SPLIT);
+	iter = test_expect_event(test, tr, TRACE_STACK_SPLIT);
+	KUNIT_EXPECT_TRUE(test, test_resolves(test, tr,
+					      ftrace_stackmap_event_id(iter->ent, 1), 9));
+	test_expect_no_event(test, tr);
+
+	KUNIT_EXPECT_EQ(test, test_successes(rcu_access_pointer(tr->stackmap)), 4);
+	KUNIT_EXPECT_EQ(test, test_refs(rcu_access_pointer(tr->stackmap)), 6);
+}
+
+/* A definition is printed where the frames are not below the ids. */
+static void stackmap_hides_definitions(struct kunit *test)
+{
+	struct trace_array *tr = test_defining_instance(test);
+	struct trace_iterator *iter;
+
+	test_record_event(tr, 9);
+	iter = test_expect_event(test, tr, TRACE_STACK_DEF);
+	KUNIT_EXPECT_TRUE(test, tr->trace_flags & TRACE_ITER(STACKMAP_FRAMES));
+	KUNIT_EXPECT_EQ(test, print_trace_line(iter), TRACE_TYPE_HANDLED);
+	KUNIT_EXPECT_EQ(test, trace_seq_used(&iter->seq), 0);
+	tr->trace_flags &= ~TRACE_ITER(STACKMAP_FRAMES);
+	KUNIT_EXPECT_EQ(test, print_trace_line(iter), TRACE_TYPE_HANDLED);
+	KUNIT_EXPECT_GT(test, trace_seq_used(&iter->seq), 0);
+
+	iter = test_expect_event(test, tr, TRACE_STACK_ID);
+	KUNIT_EXPECT_FALSE(test, ftrace_stackmap_hidden(iter));
+}
+
+/* The next event of a stack is defined, the one after that is not. */
+static void test_expect_defined(struct kunit *test, struct trace_array *tr)
+{
+	test_record_event(tr, 9);
+	test_record_event(tr, 9);
+	test_expect_def(test, tr, 9);
+	test_expect_id(test, tr, 9);
+	test_expect_id(test, tr, 9);
+	test_expect_no_event(test, tr);
+}
+
+static void stackmap_defines_anew(struct kunit *test)
+{
+	struct trace_array *tr = test_defining_instance(test);
+
+	test_expect_defined(test, tr);
+	/* Set again. */
+	test_define(test, tr);
+	test_expect_defined(test, tr);
+	test_rotate(test, tr);
+	test_expect_defined(test, tr);
+	test_record_event(tr, 9);
+	tracing_reset_online_cpus(&tr->array_buffer);
+	test_expect_defined(test, tr);
+	test_record_event(tr, 9);
+	tracing_reset_cpu(&tr->array_buffer, 0);
+	test_expect_defined(test, tr);
+	if (!IS_ENABLED(CONFIG_TRACER_SNAPSHOT))
+		return;
+	test_take_snapshot(test, tr);
+	test_expect_defined(test, tr);
+	test_end_snapshot(tr);
+}
+
+/* A definition that the buffer did not take is tried again. */
+static void stackmap_defines_later(struct kunit *test)
+{
+	struct trace_array *tr = test_defining_instance(test);
+	struct trace_buffer *buffer = tr->array_buffer.buffer;
+
+	KUNIT_ASSERT_GE(test, test_instance_id(tr, 9), 0);
+	ring_buffer_record_disable(buffer);
+	test_record_event(tr, 9);
+	ring_buffer_record_enable(buffer);
+	test_expect_no_event(test, tr);
+	test_expect_defined(test, tr);
+}
+
+/* What the map does not take is recorded in full, without a definition. */
+static void stackmap_defines_no_drop(struct kunit *test)
+{
+	struct trace_array *tr = test_defining_instance(test);
+	struct ftrace_stackmap *map = rcu_access_pointer(tr->stackmap);
+	unsigned long ips[2 * TEST_DEPTHS + 1];
+	unsigned int nr;
+
+	test_set_entry(map);
+	map->max_entries = 1;
+	nr = test_fill_irq(ips, ~7UL, 7);
+	test_record_frames(tr, ips, nr);
+	/* The first part was stored and defined when the second one failed. */
+	test_expect_def(test, tr, TEST_IRQ);
+	test_expect_event(test, tr, TRACE_STACK);
+	test_expect_no_event(test, tr);
+	KUNIT_EXPECT_EQ(test, test_successes(map), 0);
+	KUNIT_EXPECT_EQ(test, test_drops(map), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&map->entries), 1);
+}
+
 /* The second part fails after the event is reserved: none is counted. */
 static void stackmap_store_fails(struct kunit *test)
 {
@@ -1877,6 +2054,11 @@ static struct kunit_case stackmap_test_cases[] = {
 	KUNIT_CASE(stackmap_keeps_no_more),
 	KUNIT_CASE(stackmap_rotates_and_swaps),
 	KUNIT_CASE(stackmap_old_copy),
+	KUNIT_CASE(stackmap_defines_once),
+	KUNIT_CASE(stackmap_hides_definitions),
+	KUNIT_CASE(stackmap_defines_anew),
+	KUNIT_CASE(stackmap_defines_later),
+	KUNIT_CASE(stackmap_defines_no_drop),
 	KUNIT_CASE(stackmap_reset_under_load),
 	{}
 };
