@@ -260,6 +260,14 @@ static int bench_id_setup(struct bench *b)
 	return bench_id_setup_size(b, "bench_id", 0);
 }
 
+static int bench_define_setup(struct bench *b)
+{
+	char option[] = "stackmap-define";
+	int ret = bench_id_setup_size(b, "bench_define", 0);
+
+	return ret ?: trace_set_options(b->map, option);
+}
+
 static int bench_full_large_setup(struct bench *b)
 {
 	return bench_event_setup(b, "bench_full_large", BENCH_LARGE_BUFFER);
@@ -338,6 +346,14 @@ static const struct bench_peer bench_peer_id = {
 	.teardown	= bench_event_teardown,
 };
 
+static const struct bench_peer bench_peer_define = {
+	.name		= "event, defined",
+	.setup		= bench_define_setup,
+	.run		= bench_event_run,
+	.insert		= bench_event_insert,
+	.teardown	= bench_event_teardown,
+};
+
 static const struct bench_peer bench_peer_full_large = {
 	.name		= "event, full stack, 64 MB",
 	.setup		= bench_full_large_setup,
@@ -357,7 +373,7 @@ static const struct bench_peer bench_peer_id_large = {
 static const struct bench_peer *const bench_hit_peers[] = {
 	&bench_peer_none, &bench_peer_jhash2, &bench_peer_xxhash, &bench_peer_stackmap,
 	&bench_peer_depot, &bench_bpf, &bench_peer_tracing_map, &bench_peer_full, &bench_peer_id,
-	&bench_peer_full_large, &bench_peer_id_large,
+	&bench_peer_define, &bench_peer_full_large, &bench_peer_id_large,
 };
 
 static const struct bench_peer *const bench_insert_peers[] = {
