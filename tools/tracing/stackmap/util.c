@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Messages, memory, files. */
 
+#ifndef PROGRAM
+#define PROGRAM "stackmap_dump"
+#endif
+
 static bool quiet;
 
 /* Macros, so that the compiler sees the formats. */
 #define complain(fmt, ...)							\
 do {										\
 	fflush(stdout);								\
-	fprintf(stderr, "stackmap_dump: " fmt "\n", ##__VA_ARGS__);		\
+	fprintf(stderr, PROGRAM ": " fmt "\n", ##__VA_ARGS__);		\
 } while (0)
 
 /* On stderr, so that pipes get only the output. */

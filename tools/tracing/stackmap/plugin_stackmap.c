@@ -1,0 +1,497 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A plugin of libtraceevent. With it, trace-cmd report and KernelShark print the frames below each
+ * stack id, as they print a full stack.
+ *
+ * A stack is looked up in the stack_def events that were printed so far, then in a map: a copy of
+ * stack_map_bin, named by the option stackmap:map or by STACKMAP in the environment. The option
+ * stackmap:save writes such a map from the definitions, for later runs that do not print them all.
+ *
+ * Two instances in one recording may use an id for two stacks. Then it is printed without frames.
+ */
+#define _GNU_SOURCE
+#include <byteswap.h>
+#include <errno.h>
+#include <linux/magic.h>
+#include <search.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include <event-parse.h>
+#include <trace-seq.h>
+
+#define PROGRAM "plugin_stackmap"
+#include "stackmap.h"
+#include "util.c"
+#include "map.c"
+
+#define DEF_BUCKETS	4096
+#define SPLIT_MORE	0x80000000	/* in an id of stack_split: one more part follows */
+
+struct def {
+	struct def	*next;
+	u32		id;
+	u32		nr;
+	u32		ref;
+	bool		ambiguous;
+	u64		ips[];
+};
+
+/* What is known of one trace.dat. */
+struct session {
+	struct session		*next;
+	struct tep_handle	*tep;
+	struct def		*defs[DEF_BUCKETS];
+	struct map		map;
+	bool			has_read_map;
+	bool			told_missing;
+	bool			told_damaged;
+};
+
+struct parts {
+	u32	nr;
+	u32	id[MAX_PARTS];
+	u64	ip[MAX_PARTS];		/* ip[i] was hit between parts i - 1 and i */
+};
+
+struct ips {
+	const u64	*ip;
+	u32		nr;
+};
+
+static struct session *sessions;
+
+static struct tep_plugin_option options[] = {
+	{
+		.name = "map",
+		.plugin_alias = "stackmap",
+		.description = "A copy of stack_map_bin, for the frames of stack ids",
+		.value = "",
+	},
+	{
+		.name = "save",
+		.plugin_alias = "stackmap",
+		.description = "Write the stacks that stack_def events define to this file",
+		.value = "",
+	},
+	{
+		.name = "offset",
+		.plugin_alias = "stackmap",
+		.description = "Show function names as well as their offsets",
+	},
+	{}
+};
+
+static const struct tep_plugin_option *const option_map = &options[0];
+static const struct tep_plugin_option *const option_save = &options[1];
+static const struct tep_plugin_option *const option_offset = &options[2];
+
+static bool first_time(bool *told)
+{
+	bool first = !*told;
+
+	*told = true;
+	return first;
+}
+
+static struct def **find_slot(struct session *ses, u32 id)
+{
+	struct def **slot = &ses->defs[id % DEF_BUCKETS];
+
+	while (*slot && (*slot)->id != id)
+		slot = &(*slot)->next;
+	return slot;
+}
+
+/* Takes @def. */
+static void define(struct session *ses, struct def *def)
+{
+	struct def **slot = find_slot(ses, def->id), *old = *slot;
+
+	if (!old) {
+		*slot = def;
+		return;
+	}
+	if (old->nr != def->nr || memcmp(old->ips, def->ips, def->nr * sizeof(*def->ips))) {
+		if (!old->ambiguous)
+			complain("id %u has two stacks, maybe of two instances: no frames for it",
+				 def->id);
+		old->ambiguous = true;
+	}
+	free(def);
+}
+
+static u64 lowest_ip(const struct map *m)
+{
+	u64 lowest = UINT64_MAX;
+	size_t i;
+
+	for (i = 0; i < m->nr_ips; i++) {
+		if (m->ips[i] >= m->text && m->ips[i] < lowest)
+			lowest = m->ips[i];
+	}
+	return lowest;
+}
+
+/* With KASLR, hardly any symbol begins where _text of another boot was. kallsyms may lack _text. */
+static bool is_of_this_boot(const struct session *ses)
+{
+	u64 symbol = tep_find_function_address(ses->tep, ses->map.text);
+
+	if (!ses->map.text || symbol == ses->map.text)
+		return true;
+	return !symbol && tep_find_function(ses->tep, lowest_ip(&ses->map));
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	const struct stack *sa = a, *sb = b;
+
+	return (sa->id > sb->id) - (sa->id < sb->id);
+}
+
+/* A damaged map keeps the stacks before the damage. */
+static void read_session_map(struct session *ses)
+{
+	const char *path = option_map->value;
+
+	ses->has_read_map = true;
+	if (!*path)
+		path = getenv("STACKMAP");
+	if (!path || !*path)
+		return;
+	load_map(&ses->map, path);
+	if (!is_of_this_boot(ses)) {
+		complain("%s is not used: it is of another boot, or the trace has no symbols",
+			 ses->map.name);
+		forget_stacks(&ses->map);
+	}
+	sort_array(ses->map.stacks, ses->map.nr_stacks, sizeof(*ses->map.stacks), compare_ids);
+}
+
+static bool find_in_map(struct session *ses, u32 id, struct ips *ips)
+{
+	const struct stack key = { .id = id }, *found = NULL;
+	const struct map *m = &ses->map;
+
+	if (!ses->has_read_map)
+		read_session_map(ses);
+	if (m->nr_stacks)
+		found = bsearch(&key, m->stacks, m->nr_stacks, sizeof(key), compare_ids);
+	if (!found)
+		return false;
+	*ips = (struct ips) { .ip = m->ips + found->first, .nr = found->nr };
+	return true;
+}
+
+static bool find_ips(struct session *ses, u32 id, struct ips *ips)
+{
+	struct def *def = *find_slot(ses, id);
+
+	if (!def)
+		return find_in_map(ses, id, ips);
+	def->ref++;
+	*ips = (struct ips) { .ip = def->ips, .nr = def->nr };
+	return !def->ambiguous;
+}
+
+static void tell_missing(struct session *ses, u32 id)
+{
+	if (!first_time(&ses->told_missing))
+		return;
+	if (ses->map.name)
+		complain("no frames for id %u: it is not in %s", id, ses->map.name);
+	else
+		complain("no frames for id %u; -O stackmap:map=FILE or STACKMAP=FILE names a map",
+			 id);
+}
+
+static bool find_all(struct session *ses, const struct parts *parts, struct ips *ips)
+{
+	u32 i;
+
+	for (i = 0; i < parts->nr; i++) {
+		if (!find_ips(ses, parts->id[i], &ips[i])) {
+			tell_missing(ses, parts->id[i]);
+			return false;
+		}
+	}
+	return true;
+}
+
+static int long_size(const struct tep_event *ev)
+{
+	return tep_get_long_size(ev->tep) == 4 ? 4 : 8;
+}
+
+/* False if the record ends before that. */
+static bool read_at(struct tep_event *ev, struct tep_record *rec, int offset, int size, u64 *val)
+{
+	if (offset < 0 || size < 0 || offset > rec->size - size)
+		return false;
+	*val = tep_read_number(ev->tep, rec->data + offset, size);
+	return true;
+}
+
+static bool read_field(struct tep_event *ev, struct tep_record *rec, const char *name, u64 *val)
+{
+	struct tep_format_field *field = tep_find_field(ev, name);
+
+	return field && read_at(ev, rec, field->offset, field->size, val);
+}
+
+static bool read_array(struct tep_event *ev, struct tep_record *rec, const char *name, u32 i,
+		       u64 *val)
+{
+	struct tep_format_field *field = tep_find_field(ev, name);
+	int size = long_size(ev);
+
+	return field && read_at(ev, rec, field->offset + i * size, size, val);
+}
+
+static bool read_first(struct tep_event *ev, struct tep_record *rec, struct parts *parts)
+{
+	u64 id;
+
+	if (!read_field(ev, rec, "stack_id", &id) || (u32)id > INT32_MAX)
+		return false;
+	parts->id[0] = id;
+	parts->nr = 1;
+	return true;
+}
+
+static bool read_parts(struct tep_event *ev, struct tep_record *rec, struct parts *parts)
+{
+	u64 ip, id;
+	u32 n;
+
+	if (!read_first(ev, rec, parts) || !read_field(ev, rec, "ip", &ip) ||
+	    !read_field(ev, rec, "outer", &id))
+		return false;
+	for (n = 1; n < MAX_PARTS; n++) {
+		parts->ip[n] = ip;
+		parts->id[n] = id & INT32_MAX;
+		parts->nr = n + 1;
+		if (!(id & SPLIT_MORE))
+			return true;
+		if (!read_array(ev, rec, "rest", 2 * n - 2, &ip) ||
+		    !read_array(ev, rec, "rest", 2 * n - 1, &id))
+			return false;
+	}
+	return false;
+}
+
+static struct def *read_def(struct tep_event *ev, struct tep_record *rec, u32 id)
+{
+	struct def *def;
+	u64 nr;
+	u32 i;
+
+	if (!read_field(ev, rec, "size", &nr) || !nr || nr > MAX_DEPTH)
+		return NULL;
+	def = check_mem(calloc(1, sizeof(*def) + nr * sizeof(*def->ips)));
+	def->id = id;
+	def->nr = nr;
+	for (i = 0; i < nr; i++) {
+		if (read_array(ev, rec, "caller", i, &def->ips[i]))
+			continue;
+		free(def);
+		return NULL;
+	}
+	return def;
+}
+
+static void print_ip(struct trace_seq *s, struct tep_handle *tep, u64 ip)
+{
+	const char *name = tep_find_function(tep, ip);
+
+	if (ip == TRAMPOLINE_MARKER)
+		trace_seq_puts(s, "=> [FTRACE TRAMPOLINE]\n");
+	else if (!name)
+		trace_seq_printf(s, "=> %llx\n", ip);
+	else if (option_offset->set)
+		trace_seq_printf(s, "=> %s+0x%llx  (%llx)\n", name,
+				 ip - tep_find_function_address(tep, ip), ip);
+	else
+		trace_seq_printf(s, "=> %s (%llx)\n", name, ip);
+}
+
+static void print_ips(struct trace_seq *s, struct tep_handle *tep, const u64 *ips, u32 nr)
+{
+	u32 i;
+
+	for (i = 0; i < nr; i++)
+		print_ip(s, tep, ips[i]);
+}
+
+/* The ids, and the frames if all parts have some. */
+static void print_parts(struct trace_seq *s, struct session *ses, const struct parts *parts,
+			const char *name)
+{
+	struct ips ips[MAX_PARTS];
+	u32 i;
+
+	trace_seq_printf(s, "<%s %u", name, parts->id[0]);
+	for (i = 1; i < parts->nr; i++)
+		trace_seq_printf(s, " @%llx %u", parts->ip[i], parts->id[i]);
+	trace_seq_putc(s, '>');
+	if (!find_all(ses, parts, ips))
+		return;
+	trace_seq_putc(s, '\n');
+	for (i = 0; i < parts->nr; i++) {
+		if (i)
+			print_ip(s, ses->tep, parts->ip[i]);
+		print_ips(s, ses->tep, ips[i].ip, ips[i].nr);
+	}
+}
+
+static void print_damaged(struct trace_seq *s, struct session *ses, const struct tep_event *ev)
+{
+	if (first_time(&ses->told_damaged))
+		complain("damaged %s event", ev->name);
+	trace_seq_printf(s, "<%s, damaged>", ev->name);
+}
+
+static int print_id(struct trace_seq *s, struct tep_record *rec, struct tep_event *ev, void *ses)
+{
+	struct parts parts;
+
+	if (read_first(ev, rec, &parts))
+		print_parts(s, ses, &parts, "stack_id");
+	else
+		print_damaged(s, ses, ev);
+	return 0;
+}
+
+static int print_split(struct trace_seq *s, struct tep_record *rec, struct tep_event *ev,
+		       void *ses)
+{
+	struct parts parts;
+
+	if (read_parts(ev, rec, &parts))
+		print_parts(s, ses, &parts, "stack_split");
+	else
+		print_damaged(s, ses, ev);
+	return 0;
+}
+
+static int print_def(struct trace_seq *s, struct tep_record *rec, struct tep_event *ev, void *ses)
+{
+	struct parts parts;
+	struct def *def = NULL;
+
+	if (read_first(ev, rec, &parts))
+		def = read_def(ev, rec, parts.id[0]);
+	if (!def) {
+		print_damaged(s, ses, ev);
+		return 0;
+	}
+	trace_seq_printf(s, "<stack_def %u>\n", def->id);
+	print_ips(s, ev->tep, def->ips, def->nr);
+	define(ses, def);
+	return 0;
+}
+
+static bool save_def(FILE *f, const struct def *def)
+{
+	const u32 head[] = { def->id, def->nr, def->ref, 0 };
+
+	return fwrite(head, sizeof(head), 1, f) &&
+	       fwrite(def->ips, sizeof(*def->ips), def->nr, f) == def->nr;
+}
+
+/* Returns their number. Without @f it only counts. */
+static u32 write_defs(const struct session *ses, FILE *f)
+{
+	const struct def *def;
+	u32 nr = 0;
+	size_t i;
+
+	for (i = 0; i < DEF_BUCKETS; i++) {
+		for (def = ses->defs[i]; def; def = def->next) {
+			if (def->ambiguous || (f && !save_def(f, def)))
+				continue;
+			nr++;
+		}
+	}
+	return nr;
+}
+
+static void save_session(const struct session *ses)
+{
+	const u32 head[] = { 0x464D5342, 2, write_defs(ses, NULL), 0 };
+	const char *path = option_save->value;
+	bool good = false;
+	FILE *f;
+
+	if (!*path || !head[2])
+		return;
+	f = fopen(path, "we");
+	if (f) {
+		good = fwrite(head, sizeof(head), 1, f) && write_defs(ses, f) == head[2];
+		good &= !fclose(f);
+	}
+	if (!good)
+		complain("%s: %s", path, strerror(errno));
+}
+
+static const struct {
+	const char		*name;
+	tep_event_handler_func	print;
+} events[] = {
+	{ "stack_id", print_id },
+	{ "stack_split", print_split },
+	{ "stack_def", print_def },
+};
+
+int TEP_PLUGIN_LOADER(struct tep_handle *tep)
+{
+	struct session *ses = check_mem(calloc(1, sizeof(*ses)));
+	size_t i;
+
+	ses->tep = tep;
+	ses->next = sessions;
+	sessions = ses;
+	for (i = 0; i < ARRAY_SIZE(events); i++)
+		tep_register_event_handler(tep, -1, "ftrace", (char *)events[i].name,
+					   events[i].print, ses);
+	tep_plugin_add_options("stackmap", options);
+	return 0;
+}
+
+static void free_session(struct session *ses)
+{
+	struct def *def;
+	size_t i;
+
+	for (i = 0; i < DEF_BUCKETS; i++) {
+		while ((def = ses->defs[i])) {
+			ses->defs[i] = def->next;
+			free(def);
+		}
+	}
+	free(ses->map.stacks);
+	free(ses->map.ips);
+	free(ses->map.name);
+	free(ses->map.dir);
+	free(ses);
+}
+
+void TEP_PLUGIN_UNLOADER(struct tep_handle *tep)
+{
+	struct session **last = &sessions, *ses;
+	size_t i;
+
+	while ((ses = *last) && ses->tep != tep)
+		last = &ses->next;
+	if (!ses)
+		return;
+	for (i = 0; i < ARRAY_SIZE(events); i++)
+		tep_unregister_event_handler(tep, -1, "ftrace", (char *)events[i].name,
+					     events[i].print, ses);
+	save_session(ses);
+	tep_plugin_remove_options(options);
+	*last = ses->next;
+	free_session(ses);
+}
