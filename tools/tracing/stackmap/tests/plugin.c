@@ -1,0 +1,602 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tests of plugin_stackmap.so: loads it as trace-cmd does, hands it records, and compares what it
+ * prints. TRACEEVENT_PLUGIN_DIR is the directory of the plugin. Files are made in the current
+ * directory. With "-v", prints also what passes.
+ *
+ *	cc -o test plugin.c $(pkg-config --cflags --libs libtraceevent)
+ */
+#define _GNU_SOURCE
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <event-parse.h>
+#include <trace-seq.h>
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+
+#define MARKER		0x7fffffffU
+#define MORE		0x80000000U
+#define SCHEDULE	0x81000100U
+#define KTHREAD		0x81000200U
+
+enum { STACK = 4, ID = 21, SPLIT = 22, DEF = 23 };
+
+typedef uint32_t u32;
+typedef uint64_t u64;
+
+static bool verbose;
+static int passed, failed;
+
+/* The kind of machine that the trace is from. */
+struct machine {
+	int	word;
+	bool	big;
+};
+
+static const struct machine machines[] = { { 8, false }, { 8, true }, { 4, false }, { 4, true } };
+
+struct trace {
+	struct tep_handle	*tep;
+	struct tep_plugin_list	*plugins;
+	struct machine		on;
+	unsigned char		data[16384];	/* of the record that is built */
+	int			len;
+};
+
+static void expect(const char *what, const char *got, const char *want)
+{
+	bool good = !strcmp(got, want);
+
+	passed += good;
+	failed += !good;
+	if (!good)
+		printf("FAIL: %s\n--- printed:\n%s\n--- expected:\n%s\n", what, got, want);
+	else if (verbose)
+		printf("pass: %s\n", what);
+}
+
+static void put(struct trace *t, u64 n, int size)
+{
+	int i;
+
+	for (i = 0; i < size; i++)
+		t->data[t->len++] = n >> 8 * (t->on.big ? size - 1 - i : i);
+}
+
+static void begin(struct trace *t, int type)
+{
+	t->len = 0;
+	put(t, type, 2);
+	put(t, 0, 2);
+	put(t, 1, 4);
+}
+
+/* A copy of its own, so that the sanitizer sees what is read behind the end. */
+static char *print_bytes(struct trace *t, int len)
+{
+	struct tep_record record = { .size = len, .data = malloc(len) };
+	struct trace_seq s;
+	char *text;
+
+	memcpy(record.data, t->data, len);
+	trace_seq_init(&s);
+	tep_print_event(t->tep, &s, &record, "%s", TEP_PRINT_INFO);
+	trace_seq_terminate(&s);
+	text = strdup(s.buffer);
+	trace_seq_destroy(&s);
+	free(record.data);
+	return text;
+}
+
+static void prints(struct trace *t, const char *what, const char *want)
+{
+	char *got = print_bytes(t, t->len);
+
+	expect(what, got, want);
+	free(got);
+}
+
+static void discard(struct trace *t)
+{
+	free(print_bytes(t, t->len));
+}
+
+static void build_id(struct trace *t, u32 id)
+{
+	begin(t, ID);
+	put(t, id, 4);
+}
+
+static void build_def(struct trace *t, u32 id, int nr, ...)
+{
+	va_list ap;
+	int i;
+
+	begin(t, DEF);
+	put(t, id, 4);
+	put(t, nr, 4);
+	va_start(ap, nr);
+	for (i = 0; i < nr; i++)
+		put(t, va_arg(ap, u32), t->on.word);
+	va_end(ap);
+}
+
+/* Parts first, first + 1, ..., with SCHEDULE + 1, + 2, ... between them. */
+static void build_split(struct trace *t, u32 first, int nr)
+{
+	int i;
+
+	begin(t, SPLIT);
+	put(t, first, 4);
+	put(t, (first + 1) | (nr > 2 ? MORE : 0), 4);
+	put(t, SCHEDULE + 1, t->on.word);
+	for (i = 2; i < nr; i++) {
+		put(t, SCHEDULE + i, t->on.word);
+		put(t, (first + i) | (i + 1 < nr ? MORE : 0), t->on.word);
+	}
+}
+
+static void add_field(char *text, const char *field, int offset, int size)
+{
+	sprintf(text + strlen(text), "\tfield:%s;\toffset:%d;\tsize:%d;\tsigned:0;\n",
+		field, offset, size);
+}
+
+static void begin_format(char *text, const char *name, int id)
+{
+	sprintf(text, "name: %s\nID: %d\nformat:\n", name, id);
+	add_field(text, "unsigned short common_type", 0, 2);
+	add_field(text, "unsigned char common_flags", 2, 1);
+	add_field(text, "unsigned char common_preempt_count", 3, 1);
+	add_field(text, "int common_pid", 4, 4);
+	strcat(text, "\n");
+}
+
+/* Without the plugin, the events would print as this. */
+static void end_format(struct trace *t, char *text)
+{
+	strcat(text, "\nprint fmt: \"by the format\"\n");
+	if (tep_parse_event(t->tep, text, strlen(text), "ftrace"))
+		abort();
+}
+
+static void add_events(struct trace *t)
+{
+	int word = t->on.word;
+	char text[2048];
+
+	begin_format(text, "kernel_stack", STACK);
+	add_field(text, "int size", 8, 4);
+	add_field(text, "unsigned long caller[8]", 16, 8 * word);
+	end_format(t, text);
+
+	begin_format(text, "stack_id", ID);
+	add_field(text, "int stack_id", 8, 4);
+	end_format(t, text);
+
+	begin_format(text, "stack_split", SPLIT);
+	add_field(text, "int stack_id", 8, 4);
+	add_field(text, "int outer", 12, 4);
+	add_field(text, "unsigned long ip", 16, word);
+	add_field(text, "unsigned long rest[]", 16 + word, 0);
+	end_format(t, text);
+
+	begin_format(text, "stack_def", DEF);
+	add_field(text, "int stack_id", 8, 4);
+	add_field(text, "int size", 12, 4);
+	add_field(text, "unsigned long caller[8]", 16, 8 * word);
+	end_format(t, text);
+}
+
+static void open_trace(struct trace *t, const struct machine *on)
+{
+	t->on = *on;
+	t->tep = tep_alloc();
+	t->plugins = tep_load_plugins(t->tep);
+	tep_set_file_bigendian(t->tep, on->big ? TEP_BIG_ENDIAN : TEP_LITTLE_ENDIAN);
+	tep_set_local_bigendian(t->tep, TEP_LITTLE_ENDIAN);
+	tep_set_long_size(t->tep, on->word);
+	tep_register_function(t->tep, (char *)"_text", 0x81000000, NULL);
+	tep_register_function(t->tep, (char *)"schedule", SCHEDULE, NULL);
+	tep_register_function(t->tep, (char *)"kthread", KTHREAD, NULL);
+	tep_register_function(t->tep, (char *)"_end", KTHREAD + 0x100, NULL);
+	add_events(t);
+}
+
+static void close_trace(struct trace *t)
+{
+	tep_unload_plugins(t->plugins, t->tep);
+	tep_free(t->tep);
+}
+
+/* What was said on stderr since the last call; a file takes its place. */
+static const char *said(void)
+{
+	static char text[4096];
+	static long seen;
+	FILE *f = fopen("said", "r");
+	size_t n;
+
+	fseek(f, seen, SEEK_SET);
+	n = fread(text, 1, sizeof(text) - 1, f);
+	text[n] = '\0';
+	seen += n;
+	fclose(f);
+	return text;
+}
+
+static void expect_said(const char *what, const char *part)
+{
+	const char *text = said();
+
+	expect(what, *part ? strstr(text, part) ? part : text : text, part);
+}
+
+static void set_option(const char *name, const char *value)
+{
+	tep_plugin_add_option(name, value);
+}
+
+#define FRAMES_7 "=> schedule (81000140)\n=> kthread (81000210)\n"
+#define FRAMES_8 "=> kthread (81000220)\n"
+#define SPLIT_7_8 "<stack_split 7 @81000101 8>\n" FRAMES_7 "=> schedule (81000101)\n" FRAMES_8
+
+static void define_some(struct trace *t)
+{
+	build_def(t, 7, 2, SCHEDULE + 0x40, KTHREAD + 0x10);
+	prints(t, "a definition", "<stack_def 7>\n" FRAMES_7);
+	build_def(t, 8, 1, KTHREAD + 0x20);
+	prints(t, "another definition", "<stack_def 8>\n" FRAMES_8);
+}
+
+static void test_ids(const struct machine *on)
+{
+	struct trace t;
+
+	open_trace(&t, on);
+	build_id(&t, 7);
+	prints(&t, "an id that nothing has defined", "<stack_id 7>");
+	expect_said("the first such id is told", "no frames for id 7");
+	define_some(&t);
+	build_id(&t, 7);
+	prints(&t, "an id", "<stack_id 7>\n" FRAMES_7);
+	build_id(&t, 9);
+	prints(&t, "another id that nothing has defined", "<stack_id 9>");
+	build_def(&t, 7, 2, SCHEDULE + 0x40, KTHREAD + 0x10);
+	discard(&t);
+	build_id(&t, 7);
+	prints(&t, "an id that was defined twice", "<stack_id 7>\n" FRAMES_7);
+	expect_said("nothing more is told", "");
+	build_def(&t, 9, 3, MARKER, 0x1234, SCHEDULE);
+	prints(&t, "frames without a name",
+	       "<stack_def 9>\n=> [FTRACE TRAMPOLINE]\n=> 1234\n=> schedule (81000100)\n");
+	close_trace(&t);
+}
+
+/* The plugin that trace-cmd has for full stacks prints the same lines. */
+static void test_form(const struct machine *on)
+{
+	struct trace t;
+
+	open_trace(&t, on);
+	begin(&t, STACK);
+	put(&t, 2, 8);
+	put(&t, SCHEDULE + 0x40, on->word);
+	put(&t, KTHREAD + 0x10, on->word);
+	prints(&t, "the form of a full stack", "<stack trace >\n" FRAMES_7);
+	close_trace(&t);
+}
+
+#define IDS_11_TO_17 \
+	" @81000101 11 @81000102 12 @81000103 13 @81000104 14 @81000105 15 @81000106 16 @81000107 17"
+
+static void test_split(const struct machine *on)
+{
+	struct trace t;
+	u32 i;
+
+	open_trace(&t, on);
+	define_some(&t);
+	build_split(&t, 7, 2);
+	prints(&t, "two parts", SPLIT_7_8);
+	build_split(&t, 7, 3);
+	prints(&t, "one of the parts has no frames", "<stack_split 7 @81000101 8 @81000102 9>");
+	build_split(&t, 6, 2);
+	prints(&t, "the first one has no frames", "<stack_split 6 @81000101 7>");
+	for (i = 10; i < 18; i++) {
+		build_def(&t, i, 1, 0x1000 + i);
+		discard(&t);
+	}
+	build_split(&t, 10, 8);
+	prints(&t, "eight parts", "<stack_split 10" IDS_11_TO_17 ">\n"
+	       "=> 100a\n=> schedule (81000101)\n=> 100b\n=> schedule (81000102)\n=> 100c\n"
+	       "=> schedule (81000103)\n=> 100d\n=> schedule (81000104)\n=> 100e\n"
+	       "=> schedule (81000105)\n=> 100f\n=> schedule (81000106)\n=> 1010\n"
+	       "=> schedule (81000107)\n=> 1011\n");
+	build_split(&t, 10, 9);
+	prints(&t, "nine parts", "<stack_split, damaged>");
+	close_trace(&t);
+	said();
+}
+
+static void test_instances(void)
+{
+	struct trace t, other;
+
+	open_trace(&t, machines);
+	define_some(&t);
+	open_trace(&other, machines);
+	build_id(&other, 7);
+	prints(&other, "an id of another trace", "<stack_id 7>");
+	close_trace(&other);
+	build_id(&t, 7);
+	prints(&t, "the other trace is closed", "<stack_id 7>\n" FRAMES_7);
+	build_def(&t, 7, 1, KTHREAD);
+	prints(&t, "a second meaning of an id", "<stack_def 7>\n=> kthread (81000200)\n");
+	expect_said("it is told", "id 7 has two stacks");
+	build_id(&t, 7);
+	prints(&t, "an id of two meanings", "<stack_id 7>");
+	close_trace(&t);
+	said();
+}
+
+static void test_offset(void)
+{
+	struct trace t;
+
+	set_option("stackmap:offset", "1");
+	open_trace(&t, machines);
+	build_def(&t, 7, 1, SCHEDULE + 0x40);
+	prints(&t, "offsets", "<stack_def 7>\n=> schedule+0x40  (81000140)\n");
+	close_trace(&t);
+	set_option("stackmap:offset", "0");
+}
+
+static void test_deep(void)
+{
+	char *want = malloc(20000), *p;
+	struct trace t;
+	int i;
+
+	open_trace(&t, machines);
+	begin(&t, DEF);
+	put(&t, 7, 4);
+	put(&t, 1024, 4);
+	p = want + sprintf(want, "<stack_id 7>\n");
+	for (i = 1; i <= 1024; i++) {
+		put(&t, i, 8);
+		p += sprintf(p, "=> %x\n", i);
+	}
+	discard(&t);
+	build_id(&t, 7);
+	prints(&t, "1024 frames", want);
+	close_trace(&t);
+	free(want);
+}
+
+static void test_damaged(const struct machine *on)
+{
+	static const u32 sizes[] = { 0, 3, 1025, 0x40000000, 0x7fffffff, 0x80000000, 0xffffffff };
+	struct trace t;
+	char *text;
+	size_t i;
+	int len;
+
+	open_trace(&t, on);
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		build_def(&t, 7, 2, SCHEDULE, KTHREAD);
+		len = t.len;
+		t.len = 12;
+		put(&t, sizes[i], 4);
+		t.len = len;
+		prints(&t, "a wrong number of frames", "<stack_def, damaged>");
+	}
+	expect_said("it is told", "damaged stack_def event");
+	build_def(&t, 7, 2, SCHEDULE, KTHREAD);
+	while (--t.len >= 8)
+		prints(&t, "a definition that is cut off", "<stack_def, damaged>");
+	build_split(&t, 7, 4);
+	while (--t.len >= 8)
+		prints(&t, "a split stack that is cut off", "<stack_split, damaged>");
+	build_id(&t, 7);
+	prints(&t, "nothing of this has defined it", "<stack_id 7>");
+	while (--t.len >= 8)
+		prints(&t, "an id that is cut off", "<stack_id, damaged>");
+	build_id(&t, 0x80000007);
+	prints(&t, "a negative id", "<stack_id, damaged>");
+
+	srand(1);
+	for (i = 0; i < 100000; i++) {
+		begin(&t, ID + i % 3);
+		len = rand() % 64;
+		while (t.len < 8 + len)
+			put(&t, rand() % 4 ? rand() % 9 : rand(), 1);
+		text = print_bytes(&t, t.len);
+		if (strncmp(text, "<stack_", 7))
+			expect("random bytes", text, "<stack_...");
+		free(text);
+	}
+	close_trace(&t);
+	said();
+}
+
+static u32 swapped(u32 n, bool swap)
+{
+	return swap ? __builtin_bswap32(n) : n;
+}
+
+static void write_words(FILE *f, bool swap, int nr, ...)
+{
+	va_list ap;
+	u32 n;
+
+	va_start(ap, nr);
+	while (nr--) {
+		n = swapped(va_arg(ap, u32), swap);
+		fwrite(&n, 4, 1, f);
+	}
+	va_end(ap);
+}
+
+static void write_long(FILE *f, bool swap, u64 n)
+{
+	n = swap ? __builtin_bswap64(n) : n;
+	fwrite(&n, 8, 1, f);
+}
+
+/* Ids 8 and 5; @text: the address of _text, 0 for version 1. */
+static void write_map(u32 text, bool swap)
+{
+	FILE *f = fopen("map", "w");
+
+	write_words(f, swap, 4, text ? 0x464D5342 : 0x46534D42, text ? 2 : 1, 2, !!text);
+	write_words(f, swap, 4, 8, 1, 100, 0);
+	write_long(f, swap, KTHREAD + 0x20);
+	write_words(f, swap, 4, 5, 1, 1, 0);
+	write_long(f, swap, SCHEDULE + 8);
+	if (text) {
+		write_words(f, swap, 2, 1, 8);
+		write_long(f, swap, text);
+	}
+	fclose(f);
+}
+
+#define FRAMES_5 "=> schedule (81000108)\n"
+
+static void test_map(const struct machine *on, u32 text, bool swap)
+{
+	struct trace t;
+
+	write_map(text, swap);
+	open_trace(&t, on);
+	build_id(&t, 5);
+	prints(&t, "an id of the map", "<stack_id 5>\n" FRAMES_5);
+	build_id(&t, 8);
+	prints(&t, "another id of the map", "<stack_id 8>\n" FRAMES_8);
+	build_id(&t, 6);
+	prints(&t, "an id that the map does not have", "<stack_id 6>");
+	expect_said("it is told", "no frames for id 6");
+	build_def(&t, 8, 1, KTHREAD);
+	discard(&t);
+	build_id(&t, 8);
+	prints(&t, "a definition goes before the map", "<stack_id 8>\n=> kthread (81000200)\n");
+	expect_said("nothing is told", "");
+	close_trace(&t);
+}
+
+static void test_maps(void)
+{
+	size_t i;
+
+	set_option("stackmap:map", "map");
+	for (i = 0; i < ARRAY_SIZE(machines); i++) {
+		test_map(&machines[i], 0x81000000, false);
+		test_map(&machines[i], 0x81000000, true);
+		test_map(&machines[i], 0, false);
+		/* A trace whose symbols lack _text. */
+		test_map(&machines[i], 0x80fff000, false);
+	}
+	set_option("stackmap:map", "");
+	setenv("STACKMAP", ".", 1);
+	rename("map", "stack_map_bin");
+	symlink("stack_map_bin", "map");
+	test_map(machines, 0x81000000, false);
+	unlink("map");
+	unlink("stack_map_bin");
+	setenv("STACKMAP", "map", 1);
+	test_map(machines, 0x81000000, false);
+	unsetenv("STACKMAP");
+}
+
+static void test_bad_map(const char *what, const char *told, bool has_first)
+{
+	struct trace t;
+
+	open_trace(&t, machines);
+	build_id(&t, 8);
+	prints(&t, what, has_first ? "<stack_id 8>\n" FRAMES_8 : "<stack_id 8>");
+	expect_said(what, told);
+	close_trace(&t);
+	said();
+}
+
+static void test_bad_maps(void)
+{
+	long len;
+
+	set_option("stackmap:map", "map");
+	unlink("map");
+	test_bad_map("no map", "map: No such file", false);
+	write_map(0x82000000, false);
+	test_bad_map("a map of another boot", "another boot", false);
+	write_map(0x81000050, false);
+	test_bad_map("a map of another boot, with _text in a function", "another boot", false);
+	write_map(0x81000000, false);
+	for (len = 16 + 24 + 24 + 16; len--;) {
+		truncate("map", len);
+		test_bad_map("the map is cut off", "truncated in", len >= 16 + 24);
+	}
+	set_option("stackmap:map", "");
+}
+
+static void test_save(void)
+{
+	struct trace t;
+
+	set_option("stackmap:save", "saved");
+	open_trace(&t, machines);
+	define_some(&t);
+	build_def(&t, 9, 1, SCHEDULE);
+	discard(&t);
+	build_def(&t, 9, 1, KTHREAD);
+	discard(&t);
+	close_trace(&t);
+	set_option("stackmap:save", "");
+	said();
+
+	set_option("stackmap:map", "saved");
+	open_trace(&t, machines);
+	build_split(&t, 7, 2);
+	prints(&t, "from the saved map", SPLIT_7_8);
+	expect_said("the saved map is good", "");
+	build_id(&t, 9);
+	prints(&t, "an id of two meanings is not saved", "<stack_id 9>");
+	said();
+	set_option("stackmap:save", "/nowhere/saved");
+	define_some(&t);
+	close_trace(&t);
+	expect_said("a map that cannot be written", "/nowhere/saved: No such file");
+	set_option("stackmap:save", "");
+	set_option("stackmap:map", "");
+}
+
+int main(int argc, char **argv)
+{
+	size_t i;
+
+	verbose = argc > 1 && !strcmp(argv[1], "-v");
+	unsetenv("STACKMAP");
+	if (!freopen("said", "w", stderr))
+		return 1;
+	setvbuf(stderr, NULL, _IONBF, 0);
+	for (i = 0; i < ARRAY_SIZE(machines); i++) {
+		test_ids(&machines[i]);
+		test_form(&machines[i]);
+		test_split(&machines[i]);
+		test_damaged(&machines[i]);
+	}
+	test_instances();
+	test_offset();
+	test_deep();
+	test_maps();
+	test_bad_maps();
+	test_save();
+	printf("%d passed, %d failed, 0 skipped\n", passed, failed);
+	return !!failed;
+}
