@@ -1,0 +1,113 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# A recording with options/stackmap-define needs nothing else: with the plugin of libtraceevent, trace-cmd
+# prints the frames that a second instance has recorded as full stacks. Then the plugin's maps, which are for
+# reports that leave definitions out. With the argument "save", leaves recording, map and report in /out.
+# timeout: 300
+. /guest/lib.sh
+
+command -v trace-cmd > /dev/null || skip "there is no trace-cmd here"
+[ -e options/stackmap-define ] || skip "this kernel has no stackmap-define"
+[ -e /guest/plugins/plugin_stackmap.so ] || skip "the plugin was not built: no libtraceevent-dev"
+
+# trace-cmd would remove instances that it makes.
+make_instance ids
+make_instance full
+ids=$TRACING_DIR/instances/ids
+# It puts temporary files into the current directory.
+cd "$TMPDIR"
+
+# Only the command and its children are recorded, so both instances have the same events.
+record() { # file [option]
+	trace-cmd record -q -k -F -c -o "$1" -C global \
+		-B ids -C global -e sched:sched_switch -O stacktrace -O stackmap ${2:+-O "$2"} \
+		-B full -C global -e sched:sched_switch -O stacktrace \
+		sh -c 'for i in 1 2 3 4 5 6 7 8 9 10; do sleep .01; done; cat /proc/kallsyms > /dev/null'
+	echo 0 > "$ids/options/stackmap-define"
+}
+
+with_plugin() { TRACEEVENT_PLUGIN_DIR=/guest/plugins trace-cmd report -q "$@" 2> "$TMPDIR/err"; }
+
+# The events of an instance with their frames. An event is told by its CPU and text, and by how many like it
+# come after it.
+stacks_of() { # instance report
+	awk -v wanted="$1:" '/^=> / {
+		if (current)
+			frames[current] = frames[current] $0
+		next
+	}
+	{ current = 0 }
+	$1 == wanted && match($0, /\[[0-9]+\] +[0-9.]+: [a-z_]+: +/) {
+		split(substr($0, RSTART, RLENGTH), field, " ")
+		if (field[3] == "sched_switch:") {
+			last[field[1]] = ++n
+			key[n] = field[1] " " substr($0, RSTART + RLENGTH)
+			rank[n] = ++count[key[n]]
+		} else if (field[3] != "stack_def:") {
+			current = last[field[1]]
+		}
+	}
+	END {
+		for (i = 1; i <= n; i++)
+			printf "%s #%d\t%s\n", key[i], count[key[i]] - rank[i], frames[i]
+	}' "$2" | sort
+}
+
+# Ids that have no frames below them.
+bare() { # report
+	awk 'bare && !/^=> / { n++ } { bare = / (stack_id|stack_split): / } END { print n + bare }' "$1"
+}
+
+resolved() { # report
+	echo "$1: $(grep -cE ' stack_(id|split): ' "$1") ids, $(bare "$1") of them without frames"
+	[ "$(grep -cE ' stack_(id|split): ' "$1")" -ge 10 ] || fail "too few ids"
+	[ "$(bare "$1")" -eq 0 ] || { cat "$TMPDIR/err"; fail "ids without frames"; }
+}
+
+echo "definitions"
+record trace.dat stackmap-define
+cat "$ids/stack_map_bin" > map.bin
+echo reset > "$ids/stack_map"
+with_plugin -i trace.dat -O stackmap:save="$TMPDIR/saved.bin" > report
+[ ! -s err ] || { cat err; fail "report has a complaint"; }
+resolved report
+stacks_of ids report > ids.txt
+stacks_of full report > full.txt
+echo "$(wc -l < full.txt) events, $(grep -c stack_split: report) split stacks"
+[ "$(wc -l < full.txt)" -ge 10 ] || fail "too few events"
+cmp full.txt ids.txt || { diff full.txt ids.txt | head -n 20; fail "the stacks differ"; }
+if grep -q '	$' full.txt; then
+	fail "events without a stack"
+fi
+
+if [ "$1" = save ]; then
+	cp trace.dat map.bin saved.bin report /out/
+	exit 0
+fi
+
+# The comparison must be able to fail.
+sed '/ ids: .* stack_id:/,/^[^=]/s/^=> __schedule .*/=> other/' report > mutilated
+stacks_of ids mutilated > ids.txt
+! cmp -s full.txt ids.txt || fail "another frame, and nobody noticed"
+
+echo "one CPU, whose definitions may be on the other one"
+for cpu in 0 1; do
+	with_plugin -i trace.dat --cpu $cpu -O stackmap:map="$TMPDIR/saved.bin" > one
+	[ "$(bare one)" -eq 0 ] || fail "CPU $cpu: ids that the saved map does not have"
+	with_plugin -i trace.dat --cpu $cpu -O stackmap:map="$TMPDIR/map.bin" > two
+	cmp one two || fail "CPU $cpu: the saved map is not the kernel's"
+done
+stackmap_dump -q saved.bin > /dev/null || fail "stackmap_dump does not read the saved map"
+
+echo "without definitions"
+record plain.dat
+cat "$ids/stack_map_bin" > plain.bin
+with_plugin -i plain.dat > report
+[ "$(bare report)" -ge 10 ] || fail "frames, from where?"
+grep -q 'no frames for id' err || fail "no word of what is missing"
+STACKMAP=$TMPDIR/plain.bin with_plugin -i plain.dat > report
+resolved report
+stacks_of ids report > ids.txt
+stacks_of full report | cmp - ids.txt || fail "the stacks differ"
+with_plugin -i plain.dat -O stackmap:map="$ids" > live
+cmp live report || fail "the live map is another one"
