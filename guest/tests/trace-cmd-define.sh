@@ -17,11 +17,12 @@ ids=$TRACING_DIR/instances/ids
 # It puts temporary files into the current directory.
 cd "$TMPDIR"
 
-# Only the command and its children are recorded, so both instances have the same events.
+# Only the command and its children are recorded, so both instances have the same events. No other one comes
+# between an event and its stack, as these do not interrupt each other.
 record() { # file [option]
 	trace-cmd record -q -k -F -c -o "$1" -C global \
-		-B ids -C global -e sched:sched_switch -O stacktrace -O stackmap ${2:+-O "$2"} \
-		-B full -C global -e sched:sched_switch -O stacktrace \
+		-B ids -C global -e sched:sched_switch -e irq:softirq_entry -O stacktrace -O stackmap ${2:+-O "$2"} \
+		-B full -C global -e sched:sched_switch -e irq:softirq_entry -O stacktrace \
 		sh -c 'for i in 1 2 3 4 5 6 7 8 9 10; do sleep .01; done; cat /proc/kallsyms > /dev/null'
 	echo 0 > "$ids/options/stackmap-define"
 }
@@ -29,7 +30,7 @@ record() { # file [option]
 with_plugin() { TRACEEVENT_PLUGIN_DIR=/guest/plugins trace-cmd report -q "$@" 2> "$TMPDIR/err"; }
 
 # The events of an instance with their frames. An event is told by its CPU and text, and by how many like it
-# come after it.
+# come after it. When a process has ended, so may have the recording.
 stacks_of() { # instance report
 	awk -v wanted="$1:" '/^=> / {
 		if (current)
@@ -39,7 +40,9 @@ stacks_of() { # instance report
 	{ current = 0 }
 	$1 == wanted && match($0, /\[[0-9]+\] +[0-9.]+: [a-z_]+: +/) {
 		split(substr($0, RSTART, RLENGTH), field, " ")
-		if (field[3] == "sched_switch:") {
+		if (/ [XZ] ==> /) {
+			last[field[1]] = 0
+		} else if (field[3] == "sched_switch:" || field[3] == "softirq_entry:") {
 			last[field[1]] = ++n
 			key[n] = field[1] " " substr($0, RSTART + RLENGTH)
 			rank[n] = ++count[key[n]]
@@ -75,6 +78,7 @@ stacks_of ids report > ids.txt
 stacks_of full report > full.txt
 echo "$(wc -l < full.txt) events, $(grep -c stack_split: report) split stacks"
 [ "$(wc -l < full.txt)" -ge 10 ] || fail "too few events"
+grep -q 'stack_split: ' report || fail "no stack was split"
 cmp full.txt ids.txt || { diff full.txt ids.txt | head -n 20; fail "the stacks differ"; }
 if grep -q '	$' full.txt; then
 	fail "events without a stack"
@@ -111,3 +115,9 @@ stacks_of ids report > ids.txt
 stacks_of full report | cmp - ids.txt || fail "the stacks differ"
 with_plugin -i plain.dat -O stackmap:map="$ids" > live
 cmp live report || fail "the live map is another one"
+
+echo "stackmap_dump reads the report with the plugin as it reads that without"
+annotate() { stackmap_dump -q --annotate - plain.bin | sed 's/ @0 -1//g'; }
+trace-cmd report -q -i plain.dat | annotate > annotated
+annotate < report | cmp - annotated || fail "another text"
+[ "$(grep -c '^ => ' annotated)" -ge 50 ] || fail "too few frames"
