@@ -5,6 +5,7 @@
 # reports that leave definitions out. With the argument "save", leaves recording, map and report in /out.
 # timeout: 300
 . /guest/lib.sh
+. /guest/report.sh
 
 command -v trace-cmd > /dev/null || skip "there is no trace-cmd here"
 [ -e options/stackmap-define ] || skip "this kernel has no stackmap-define"
@@ -28,38 +29,6 @@ record() { # file [option]
 }
 
 with_plugin() { TRACEEVENT_PLUGIN_DIR=/guest/plugins trace-cmd report -q "$@" 2> "$TMPDIR/err"; }
-
-# The events of an instance with their frames. An event is told by its CPU and text, and by how many like it
-# come after it. When a process has ended, so may have the recording.
-stacks_of() { # instance report
-	awk -v wanted="$1:" '/^=> / {
-		if (current)
-			frames[current] = frames[current] $0
-		next
-	}
-	{ current = 0 }
-	$1 == wanted && match($0, /\[[0-9]+\] +[0-9.]+: [a-z_]+: +/) {
-		split(substr($0, RSTART, RLENGTH), field, " ")
-		if (/ [XZ] ==> /) {
-			last[field[1]] = 0
-		} else if (field[3] == "sched_switch:" || field[3] == "softirq_entry:") {
-			last[field[1]] = ++n
-			key[n] = field[1] " " substr($0, RSTART + RLENGTH)
-			rank[n] = ++count[key[n]]
-		} else if (field[3] != "stack_def:") {
-			current = last[field[1]]
-		}
-	}
-	END {
-		for (i = 1; i <= n; i++)
-			printf "%s #%d\t%s\n", key[i], count[key[i]] - rank[i], frames[i]
-	}' "$2" | sort
-}
-
-# Ids that have no frames below them.
-bare() { # report
-	awk 'bare && !/^=> / { n++ } { bare = / (stack_id|stack_split): / } END { print n + bare }' "$1"
-}
 
 resolved() { # report
 	echo "$1: $(grep -cE ' stack_(id|split): ' "$1") ids, $(bare "$1") of them without frames"

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=sh
+# Sourced: reads reports of trace-cmd with the plugin of libtraceevent.
+
+# The events of an instance with their frames. An event is told by its CPU and text, and by how many like it
+# come after it. When a process has ended, so may have the recording. report -l shows the context too: an
+# interrupt may come between an event and its stack. The second flag may change between two records.
+stacks_of() { # instance report
+	awk -v wanted="$1:" '/^=> / {
+		if (current)
+			frames[current] = frames[current] $0
+		next
+	}
+	{ current = 0 }
+	$1 == wanted && match($0, /(\[[0-9]+\]|[0-9]+[^ ][^ ][^ ][^ ][^ ]) +[0-9.]+: [a-z_]+: +/) {
+		split(substr($0, RSTART, RLENGTH), field, " ")
+		len = length(field[1])
+		if (field[1] !~ /^\[/)
+			field[1] = substr(field[1], 1, len - 4) substr(field[1], len - 2)
+		if (/ [XZ] ==> /) {
+			last[field[1]] = 0
+		} else if (field[3] ~ /^(kernel_stack|stack_id|stack_split):/) {
+			current = last[field[1]]
+		} else if (field[3] != "stack_def:") {
+			last[field[1]] = ++n
+			key[n] = field[1] " " field[3] " " substr($0, RSTART + RLENGTH)
+			rank[n] = ++count[key[n]]
+		}
+	}
+	END {
+		for (i = 1; i <= n; i++)
+			printf "%s #%d\t%s\n", key[i], count[key[i]] - rank[i], frames[i]
+	}' "$2" | sort
+}
+
+# Ids that have no frames below them.
+bare() { # report
+	awk 'bare && !/^=> / { n++ } { bare = / (stack_id|stack_split): / } END { print n + bare }' "$1"
+}
