@@ -21,7 +21,7 @@ struct reader {
 	-EINVAL;								\
 })
 
-/* ESTALE: the map was reset meanwhile. The caller tries again. */
+/* ESTALE: the map was reset or replaced meanwhile. The caller tries again. */
 static int get(struct reader *r, void *buf, size_t len, const char *what)
 {
 	size_t got = fread(buf, 1, len, r->f);
@@ -270,28 +270,41 @@ static int open_map(struct map *m, const char *path, FILE **f)
 	return 0;
 }
 
-#define RESET_RETRIES	5
+#define MAX_READS	5
+
+static void complain_stale(const char *name)
+{
+	complain("%s: the map was reset or replaced each time it was read", name);
+}
+
+static int open_again(struct map *m, FILE **f)
+{
+	forget_stacks(m);
+	*f = fopen(m->name, "re");
+	if (*f)
+		return 0;
+	complain("%s: %s", m->name, strerror(errno));
+	return -EIO;
+}
 
 static int load_map(struct map *m, const char *path)
 {
-	int tries = RESET_RETRIES;
+	int ret, tries = MAX_READS;
 	FILE *f;
-	int ret;
 
 	ret = open_map(m, path, &f);
 	while (!ret) {
 		/* stdio would read a page at a time. */
 		setvbuf(f, NULL, _IOFBF, 1 << 20);
 		ret = read_map(m, f);
-		if (f != stdin)
-			fclose(f);
+		if (f == stdin)
+			break;
+		fclose(f);
 		if (ret != -ESTALE || !--tries)
 			break;
-		forget_stacks(m);
-		f = fopen(m->name, "re");
-		ret = f ? 0 : -errno;
+		ret = open_again(m, &f);
 	}
 	if (ret == -ESTALE)
-		complain("%s: the map was reset each time it was read", m->name);
+		complain_stale(m->name);
 	return ret;
 }

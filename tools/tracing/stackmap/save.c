@@ -59,36 +59,58 @@ static int finish(FILE *f, const char *dir, const char *name)
 	return -EIO;
 }
 
-static int copy_bytes(FILE *from, FILE *to)
+static int copy_bytes(const char *path, FILE *to)
 {
+	FILE *from = fopen(path, "re");
 	char buf[1 << 16];
+	int ret = 0;
 	size_t n;
 
+	if (!from)
+		return -errno;
 	while ((n = fread(buf, 1, sizeof(buf), from)))
 		fwrite(buf, 1, n, to);
-	return ferror(from) ? -errno : 0;
+	if (ferror(from))
+		ret = -errno;
+	fclose(from);
+	return ret;
+}
+
+static int copy_again(const char *path, FILE *to)
+{
+	rewind(to);
+	return ftruncate(fileno(to), 0) ? -errno : copy_bytes(path, to);
+}
+
+static int copy_to(const char *path, FILE *to)
+{
+	int ret, tries;
+
+	ret = copy_bytes(path, to);
+	for (tries = 1; ret == -ESTALE && tries < MAX_READS; tries++)
+		ret = copy_again(path, to);
+	if (ret == -ESTALE)
+		complain_stale(path);
+	else if (ret)
+		complain("%s: %s", path, strerror(-ret));
+	return ret;
 }
 
 static int copy_file(const char *from_dir, const char *from, const char *dir, const char *name)
 {
 	char *path = format("%s/%s", from_dir, from);
-	FILE *in = fopen(path, "re"), *out = NULL;
-	int ret = 0;
+	FILE *out = NULL;
+	int ret = -EIO;
 
-	if (in)
-		out = create(dir, name);
+	if (access(path, R_OK))
+		complain("%s: %s", path, strerror(errno));
 	else
-		ret = -errno;
-	if (in && !out)
-		ret = -EIO;
-	else if (in)
-		ret = copy_bytes(in, out);
-	if (ret && !(in && !out))
-		complain("%s: %s", path, strerror(-ret));
-	if (out && finish(out, dir, name))
-		ret = -EIO;
-	if (in)
-		fclose(in);
+		out = create(dir, name);
+	if (out) {
+		ret = copy_to(path, out);
+		if (finish(out, dir, name))
+			ret = -EIO;
+	}
 	free(path);
 	return ret;
 }
@@ -110,10 +132,9 @@ static int save_build_id(const struct map *m, const char *dir)
 }
 
 /* Reads the copy back, to report an unusable save now. */
-static int check_saved(const char *dir)
+static int check_saved(const char *dir, size_t *nr_stacks)
 {
 	struct map m = {};
-	size_t nr = 0;
 	int ret;
 
 	ret = load_map(&m, dir);
@@ -121,28 +142,21 @@ static int check_saved(const char *dir)
 		ret = save_build_id(&m, dir);
 	if (!ret)
 		load_own_kallsyms(&m);
-	nr = m.nr_stacks;
+	*nr_stacks = m.nr_stacks;
 	map_free(&m);
-	if (!ret)
-		note("%s: saved %zu stacks", dir, nr);
 	return ret;
 }
 
 /*
- * Copies the trace first: a map only grows, so it then has all ids of the trace. A kernel without
+ * Copies the trace first, so that a map that only grows has all ids of the trace. If recording goes
+ * on, the stack of an event that leaves the buffer meanwhile may be missing. A kernel without
  * modules has no /proc/modules.
  */
-static int save(const char *dir, const char *instance)
+static int save_files(const char *from, const char *dir, size_t *nr_stacks)
 {
-	char *from = find_instance(instance);
-	int ret = 0;
+	int ret;
 
-	if (mkdir(dir, 0777) && errno != EEXIST) {
-		ret = -errno;
-		complain("%s: %s", dir, strerror(errno));
-	}
-	if (!ret)
-		ret = copy_file(from, "trace", dir, "trace");
+	ret = copy_file(from, "trace", dir, "trace");
 	if (!ret)
 		ret = copy_file(from, "stack_map_bin", dir, "stack_map_bin");
 	if (!ret)
@@ -152,7 +166,24 @@ static int save(const char *dir, const char *instance)
 	if (!ret && !access("/proc/modules", R_OK))
 		ret = copy_file("/proc", "modules", dir, "modules");
 	if (!ret)
-		ret = check_saved(dir);
+		ret = check_saved(dir, nr_stacks);
+	return ret;
+}
+
+static int save(const char *dir, const char *instance)
+{
+	char *from = find_instance(instance);
+	size_t nr_stacks;
+	int ret = 0;
+
+	if (mkdir(dir, 0777) && errno != EEXIST) {
+		ret = -errno;
+		complain("%s: %s", dir, strerror(errno));
+	}
+	if (!ret)
+		ret = save_files(from, dir, &nr_stacks);
+	if (!ret)
+		note("%s: saved %zu stacks", dir, nr_stacks);
 	free(from);
 	return ret;
 }

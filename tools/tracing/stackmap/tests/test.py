@@ -818,6 +818,104 @@ class Usage(Case):
         self.run_tool("save", os.path.join(self.dir, "new"), rc=1)
 
 
+STALE = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <mntent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *redirect(const char *path)
+{
+	static char buf[4096];
+	const char *tracefs = "/sys/kernel/tracing/";
+
+	if (strncmp(path, tracefs, strlen(tracefs)))
+		return path;
+	snprintf(buf, sizeof(buf), "%s/%s", getenv("TRACEFS"), path + strlen(tracefs));
+	return buf;
+}
+
+static ssize_t stale_read(void *cookie, char *buf, size_t size)
+{
+	if (!ftell(cookie))
+		return fread(buf, 1, 20, cookie);
+	errno = ESTALE;
+	return -1;
+}
+
+FILE *fopen(const char *path, const char *mode)
+{
+	static int nr;
+	FILE *(*next)(const char *, const char *) = dlsym(RTLD_NEXT, "fopen");
+	FILE *f = next(redirect(path), mode);
+
+	if (!f || *mode != 'r' || !strstr(path, "stack_map_bin") || nr >= atoi(getenv("STALE")))
+		return f;
+	nr++;
+	return fopencookie(f, mode, (cookie_io_functions_t) { .read = stale_read });
+}
+
+int access(const char *path, int mode)
+{
+	int (*next)(const char *, int) = dlsym(RTLD_NEXT, "access");
+
+	return next(redirect(path), mode);
+}
+
+FILE *setmntent(const char *path, const char *mode)
+{
+	return NULL;
+}
+"""
+
+
+class Stale(Case):
+    """A reset or a rotation ends a read with ESTALE. In place of tracefs is the scratch directory."""
+
+    def setUp(self):
+        super().setUp()
+        if SANITIZED:
+            self.skipTest("the sanitizer does not go with LD_PRELOAD")
+        self.lib = os.path.join(self.dir, "stale.so")
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", self.lib, self.file("stale.c", STALE),
+                        "-ldl"], check=True)
+        self.map = self.file("stack_map_bin", golden_map("le64"))
+        self.file("trace", golden_text("trace.txt"))
+        self.file("stack_map_stat", "entries: 4 / 16384\n")
+
+    def run_stale(self, times, *args, rc=0):
+        """Runs the tool; so many reads of the map fail."""
+        env = {**os.environ, "LD_PRELOAD": self.lib, "STALE": str(times), "TRACEFS": self.dir}
+        done = subprocess.run([TOOL, *args], env=env, capture_output=True, check=False)
+        self.assertEqual(done.returncode, rc, done.stderr)
+        return done.stdout.decode(), done.stderr.decode()
+
+    def test_read(self):
+        for times in range(5):
+            out = self.run_stale(times, "-q", "-k", KALLSYMS)[0]
+            self.assertEqual(out, golden_text("text64.txt"))
+        for args in [[], ["-p"], [self.map]]:
+            out, err = self.run_stale(5, "-k", KALLSYMS, *args, rc=1)
+            self.assertEqual(out, "")
+            self.assertIn("stack_map_bin: the map was reset or replaced each time", err)
+
+    def test_save(self):
+        saved = os.path.join(self.dir, "saved")
+        for times in [0, 1, 4]:
+            out, err = self.run_stale(times, "save", saved)
+            self.assertIn(saved + ": saved 4 stacks", err)
+            with open(os.path.join(saved, "stack_map_bin"), "rb") as f:
+                self.assertEqual(f.read(), golden_map("le64"))
+            shutil.rmtree(saved)
+        out, err = self.run_stale(5, "save", saved, rc=1)
+        self.assertEqual(out, "")
+        self.assertIn("stack_map_bin: the map was reset or replaced each time", err)
+
+
 FIXTURE = """\
 volatile int sink;
 
