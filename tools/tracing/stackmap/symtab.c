@@ -261,17 +261,41 @@ static int parse_line(struct symtab *t, char *line)
 	}
 }
 
+/* A copy may have come through a program that ends lines by "\r\n". */
+static void strip_return(char *line)
+{
+	size_t len = strlen(line);
+
+	if (len && line[len - 1] == '\r')
+		line[len - 1] = '\0';
+}
+
 static int parse_kallsyms(struct symtab *t, const char *name, char *buf, size_t len)
 {
 	char *line, *next = buf;
+	bool whole;
 
 	while ((line = strsep(&next, "\n"))) {
-		if (parse_line(t, line) || (!next && line + strlen(line) != buf + len)) {
+		whole = next || line + strlen(line) == buf + len;
+		strip_return(line);
+		if (!whole || parse_line(t, line)) {
 			complain("%s: byte %td: not a line of kallsyms", name, line - buf);
 			return -EINVAL;
 		}
 	}
 	return 0;
+}
+
+/* The kernel ends each line, so a copy without a newline at its end was cut off. */
+static int check_whole(const char *name, const char *buf, size_t len)
+{
+	if (len && buf[len - 1] == '\n')
+		return 0;
+	if (len)
+		complain("%s: byte %zu: cut off in a line", name, len);
+	else
+		complain("%s: empty", name);
+	return -EINVAL;
 }
 
 /* With kptr_restrict, the file can be read, but every address is 0. */
@@ -295,7 +319,7 @@ static int symtab_load(struct symtab *t, const char *path)
 		return -ENOENT;
 	t->bufs = check_mem(realloc(t->bufs, (t->nr_bufs + 1) * sizeof(*t->bufs)));
 	t->bufs[t->nr_bufs++] = buf;
-	if (parse_kallsyms(t, path, buf, len))
+	if (check_whole(path, buf, len) || parse_kallsyms(t, path, buf, len))
 		return -EINVAL;
 	if (all_zero(t)) {
 		complain("%s: kptr_restrict hides all addresses (root sees them, unless it is 2)",

@@ -240,6 +240,23 @@ class Damage(Case):
             self.assertIn(f"byte {byte}: not a line of kallsyms", err)
             self.assertEqual(out, "")
 
+    def test_kallsyms_that_is_empty_or_cut_off(self):
+        text = golden_text("kallsyms64")
+        for cut in range(0, len(text), 7 if SANITIZED else 1):
+            path = self.file("k", text[:cut])
+            done = subprocess.run([TOOL, "-q", "-k", path, "-"], input=golden_map("bare"),
+                                  capture_output=True, check=False)
+            self.assertEqual(done.returncode, int(text[cut - 1] != "\n" or not cut), cut)
+            if done.returncode:
+                self.assertRegex(done.stderr.decode(), "k: (empty|byte)")
+        for content in ["", "ffffffff81000000 T _te"]:
+            self.file("stack_map_bin", golden_map("le64"))
+            self.file("kallsyms", content)
+            out, err = self.run_tool(self.dir)
+            self.assertEqual(out, golden_text("raw64.txt"))
+            self.assertIn("/kallsyms: " + ("byte 22: cut off" if content else "empty"), err)
+            self.assertIn("raw addresses", err)
+
     def test_random_damage_never_crashes(self):
         rnd = random.Random(3)
         for _ in range(100 if SANITIZED else 300):
@@ -324,6 +341,13 @@ class Symbols(Case):
         syms = "5000 t a\t[ma]\n5100 t b\t[ma]\n5800 t c\t[mb]\n"
         self.assertEqual(self.frames([0x5010, 0x5110, 0x5810], syms),
                          ["a+0x10/0x100 [ma]", "b+0x10/0x700 [ma]", "c+0x10/0x800 [mb]"])
+
+    def test_lines_that_end_as_on_windows(self):
+        syms = golden_text("kallsyms64").replace("\n", "\r\n")
+        path = self.file("k", syms)
+        self.assertEqual(self.dump(golden_map("le64"), "-k", path), golden_text("text64.txt"))
+        path = self.file("last_boot_info", "ffffffff81000000\t[kernel]\r\nc0100000\tother\r\n")
+        self.assertEqual(self.frames([0xC0100123], syms, "-k", path), ["[other]+0x123"])
 
     def test_last_boot_info(self):
         info = "ffffffff81000000\t[kernel]\nffffffffc0100000\tother\n"
