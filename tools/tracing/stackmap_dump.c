@@ -239,6 +239,59 @@ static void set_option(int opt, struct config *cfg, enum mode *mode)
 	}
 }
 
+#define BIT(n)	(1U << (n))
+
+/* Options, and the forms of output on which they have no effect. */
+static const struct {
+	int		val;
+	unsigned int	modes;
+} ignored[] = {
+	{ 'l', BIT(MODE_FOLDED) | BIT(MODE_SPEEDSCOPE) | BIT(MODE_SUMMARY) },
+	{ 'o', BIT(MODE_ANNOTATE) | BIT(MODE_DIFF) | BIT(MODE_SUMMARY) },
+	{ 't', BIT(MODE_ANNOTATE) | BIT(MODE_SUMMARY) },
+	{ 'm', BIT(MODE_ANNOTATE) | BIT(MODE_SUMMARY) },
+	{ 'g', BIT(MODE_ANNOTATE) | BIT(MODE_SUMMARY) },
+};
+
+static bool is_ignored(int val, enum mode mode)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(ignored); i++) {
+		if (ignored[i].val == val && ignored[i].modes & BIT(mode))
+			return true;
+	}
+	return false;
+}
+
+#define MAX_OPTION	511
+
+static _Noreturn void refuse(const struct option *o, const char *why)
+{
+	complain("--%s: %s (see --help)", o->name, why);
+	exit(EXIT_USAGE);
+}
+
+/* Refuses options that would be ignored. @given: how many times each one was given. */
+static void check_options(const struct option *options, const unsigned int *given, enum mode mode,
+			  bool saves)
+{
+	const struct option *o;
+
+	for (o = options; o->name; o++) {
+		if (!given[o->val])
+			continue;
+		if (saves && !strchr("iq", o->val))
+			refuse(o, "save does not use it");
+		if (is_ignored(o->val, mode))
+			refuse(o, "this form of output does not use it");
+		if (strchr("lb", o->val) && !given['v'])
+			refuse(o, "needs --vmlinux");
+		if (strchr("iavd", o->val) && given[o->val] > 1)
+			refuse(o, "given twice");
+	}
+}
+
 static enum mode parse_options(int argc, char **argv, struct config *cfg)
 {
 	static const struct option options[] = {
@@ -265,16 +318,23 @@ static enum mode parse_options(int argc, char **argv, struct config *cfg)
 		{}
 	};
 	static const char letters[] = "i:pk:v:lb:fFjSa:d:so:t:m:g:qVh";
+	unsigned int given[MAX_OPTION + 1] = {};
 	enum mode mode = MODE_TEXT;
 	int opt;
 
-	while ((opt = getopt_long(argc, argv, letters, options, NULL)) != -1)
+	while ((opt = getopt_long(argc, argv, letters, options, NULL)) != -1) {
 		set_option(opt, cfg, &mode);
+		given[opt]++;
+	}
 	if (cfg->trace && mode != MODE_FOLDED && mode != MODE_SPEEDSCOPE)
 		set_mode(&mode, MODE_ANNOTATE);
-	if (cfg->lines && !cfg->vmlinux)
-		usage("--lines needs --vmlinux", NULL);
+	check_options(options, given, mode, optind < argc && !strcmp(argv[optind], "save"));
 	return mode;
+}
+
+static bool is_stdin(const char *path)
+{
+	return path && !strcmp(path, "-");
 }
 
 static int show(struct map *m, struct map *old, enum mode mode, const struct config *cfg)
@@ -367,8 +427,8 @@ static int run(int argc, char **argv, enum mode mode, const struct config *cfg)
 	}
 	if (argc > 1 || (argc && cfg->instance))
 		usage("one input at a time", argv[argc - 1]);
-	if (cfg->trace && argc && !strcmp(cfg->trace, "-") && !strcmp(argv[0], "-"))
-		usage("stdin cannot be both the trace and the map", NULL);
+	if (is_stdin(argv[0]) && (is_stdin(cfg->trace) || is_stdin(cfg->old)))
+		usage("stdin cannot be two inputs", NULL);
 	if (!argc)
 		live = find_live_map(cfg->instance);
 	ret = dump(live ? live : argv[0], mode, cfg);

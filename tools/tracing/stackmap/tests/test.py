@@ -825,10 +825,31 @@ class Usage(Case):
                      ["a", "b"], ["--lines", "-"], ["-i", "../x"], ["-i", "x", "file"],
                      ["--min-ref", "4294967296", "-"], ["--text-base", "zz", "-"],
                      ["--annotate", "-", "-"], ["-j", "-a", "x", "-"],
-                     ["save"], ["save", "a", "b"], ["-i", "x", "save"]]:
+                     ["save"], ["save", "a", "b"], ["-i", "x", "save"], ["--diff", "-", "-"],
+                     ["-a", "x", "-a", "y", "-"], ["-d", "x", "-d", "y", "-"],
+                     ["-v", "x", "-v", "y", "-"], ["-i", "x", "-i", "y"]]:
             out, err = self.run_tool(*args, rc=2)
             self.assertEqual(out, "")
             self.assertTrue(err)
+
+    def test_options_that_would_be_ignored(self):
+        modes = {"": "-q", "F": "-F", "j": "-j", "S": "-S", "a": "-atrace", "d": "-dold", "s": "-s"}
+        unused = {"-l": "FSs", "-oid": "ads", "-t1": "as", "-m1": "as", "-gx": "as"}
+        for option, refused in unused.items():
+            for mode, arg in modes.items():
+                used = mode not in refused if mode else True
+                args = [option, arg, *(["-vx"] if option == "-l" else []), "/nonexistent"]
+                err = self.run_tool(*args, rc=1 if used else 2)[1]
+                self.assertEqual("form of output does not use it" in err, not used, args)
+        for arg in [modes["F"], modes["S"]]:
+            self.run_tool("-t1", "-g", "x", "-atrace", arg, "/nonexistent", rc=1)
+        for option in ["-l", "-b1"]:
+            self.assertIn(": needs --vmlinux", self.run_tool(option, "-", rc=2)[1])
+        for option in [*unused, *list(modes.values())[1:], "-p", "-kx", "-vx", "-b1", "-f"]:
+            new = os.path.join(self.dir, "new")
+            self.run_tool(option, "save", new, rc=2)
+            self.run_tool("save", new, option, rc=2)
+            self.assertFalse(os.path.exists(new))
 
     def test_no_live_map(self):
         if os.path.exists("/sys/kernel/tracing/stack_map_bin"):
