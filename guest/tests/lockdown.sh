@@ -22,3 +22,11 @@ if write_once stack_map reset; then
 	fail "stack_map opens for writing"
 fi
 grep "Operation not permitted" "$TMPDIR/errno"
+
+command -v stackmap_dump > /dev/null || exit 0
+if stackmap_dump record -o "$TMPDIR/out" touch "$TMPDIR/ran" 2> "$TMPDIR/errno"; then
+	fail "stackmap_dump records"
+fi
+grep "Operation not permitted (the kernel may be locked down)" "$TMPDIR/errno" || fail "$(cat "$TMPDIR/errno")"
+[ -z "$(ls instances)" ] || fail "an instance is left"
+[ "$(echo "$TMPDIR"/out* "$TMPDIR"/ran*)" = "$TMPDIR/out* $TMPDIR/ran*" ] || fail "files are left"

@@ -14,17 +14,21 @@
 #define _GNU_SOURCE
 #include <byteswap.h>
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <linux/magic.h>
 #include <mntent.h>
 #include <search.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "stackmap/stackmap.h"
@@ -42,6 +46,7 @@
 #include "stackmap/annotate.c"
 #include "stackmap/count.c"
 #include "stackmap/save.c"
+#include "stackmap/record.c"
 
 enum mode {
 	MODE_TEXT, MODE_FOLDED, MODE_JSON, MODE_SPEEDSCOPE, MODE_ANNOTATE, MODE_DIFF, MODE_SUMMARY,
@@ -50,9 +55,11 @@ enum mode {
 static const char help_text[] =
 "Usage: stackmap_dump [OPTIONS] [FILE | DIR | -]\n"
 "       stackmap_dump [-i NAME] save DIR\n"
+"       stackmap_dump record [-o DIR] [-e EVENT]... [--] [COMMAND [ARGS]]\n"
 "\n"
 "Print the stacks of an ftrace stack map. The map is a copy of stack_map_bin (FILE), a\n"
-"directory that \"save\" made (DIR), stdin (-), or that of the running kernel.\n"
+"directory that \"save\" or \"record\" made (DIR), stdin (-), or that of the running kernel.\n"
+"\"record --help\" tells how to record a command.\n"
 "\n"
 "Input:\n"
 "  -i, --instance NAME    read the map of this trace instance\n"
@@ -83,6 +90,7 @@ static const char help_text[] =
 "\n"
 "Examples:\n"
 "  stackmap_dump --top 3                          the most frequent stacks of this kernel\n"
+"  stackmap_dump record -e kmem_cache_alloc -- ls the stacks of a command, in stackmap.data\n"
 "  stackmap_dump save /tmp/map                    copy all that another machine needs\n"
 "  stackmap_dump --grep 'mutex|rwsem' /tmp/map    stacks that wait for a lock\n"
 "  stackmap_dump --annotate /tmp/map/trace /tmp/map\n"
@@ -92,27 +100,7 @@ static const char help_text[] =
 "\n"
 "Exit status: 0 on success, 1 on bad input or failure, 2 on wrong usage.\n";
 
-enum { EXIT_USAGE = 2 };
-
 #define VERSION	"1.0"
-
-static _Noreturn void usage(const char *why, const char *arg)
-{
-	complain("%s%s%s (see --help)", why, arg ? ": " : "", arg ? arg : "");
-	exit(EXIT_USAGE);
-}
-
-static u64 parse_number(const char *s, u64 max, int base)
-{
-	unsigned long long n;
-	char *end;
-
-	errno = 0;
-	n = strtoull(s, &end, base);
-	if (!isxdigit((unsigned char)*s) || *end || errno || n > max)
-		usage("not a valid number", s);
-	return n;
-}
 
 static enum sort_key parse_sort(const char *s)
 {
@@ -151,13 +139,6 @@ static void set_grep(struct config *cfg, const char *regex)
 	cfg->has_grep = true;
 }
 
-static void set_instance(struct config *cfg, const char *name)
-{
-	if (!*name || *name == '.' || strchr(name, '/'))
-		usage("not the name of an instance", name);
-	cfg->instance = name;
-}
-
 static void set_mode(enum mode *mode, enum mode new)
 {
 	if (*mode != MODE_TEXT && *mode != new)
@@ -165,17 +146,11 @@ static void set_mode(enum mode *mode, enum mode new)
 	*mode = new;
 }
 
-static _Noreturn void print_and_exit(const char *text)
-{
-	fputs(text, stdout);
-	exit(fflush(stdout) ? 1 : 0);
-}
-
 static void set_option(int opt, struct config *cfg, enum mode *mode)
 {
 	switch (opt) {
 	case 'i':
-		set_instance(cfg, optarg);
+		cfg->instance = instance_name(optarg);
 		break;
 	case 'p':
 		cfg->partial = true;
@@ -425,6 +400,8 @@ static int run(int argc, char **argv, enum mode mode, const struct config *cfg)
 			usage("save needs one directory", NULL);
 		return save(argv[1], cfg->instance) ? 1 : 0;
 	}
+	if (argc && !strcmp(argv[0], "record"))
+		usage("record comes before its options", NULL);
 	if (argc > 1 || (argc && cfg->instance))
 		usage("one input at a time", argv[argc - 1]);
 	if (is_stdin(argv[0]) && (is_stdin(cfg->trace) || is_stdin(cfg->old)))
@@ -442,6 +419,8 @@ int main(int argc, char **argv)
 	enum mode mode;
 	int ret;
 
+	if (argc > 1 && !strcmp(argv[1], "record"))
+		return record(argc, argv);
 	mode = parse_options(argc, argv, &cfg);
 	ret = run(argc - optind, argv + optind, mode, &cfg);
 	if (cfg.has_grep)

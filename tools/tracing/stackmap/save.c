@@ -16,6 +16,13 @@ static char *find_tracefs(void)
 	return path ? path : copy_string("/sys/kernel/tracing");
 }
 
+static const char *instance_name(const char *name)
+{
+	if (!*name || *name == '.' || strchr(name, '/'))
+		usage("not the name of an instance", name);
+	return name;
+}
+
 /* The directory of the instance; NULL is the top level. */
 static char *find_instance(const char *instance)
 {

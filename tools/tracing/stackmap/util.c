@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Messages, memory, files. */
+/* Messages, options, memory, files. */
 
 #ifndef PROGRAM
 #define PROGRAM "stackmap_dump"
@@ -20,6 +20,32 @@ do {										\
 	if (!quiet)								\
 		complain(__VA_ARGS__);						\
 } while (0)
+
+enum { EXIT_USAGE = 2 };
+
+static _Noreturn void usage(const char *why, const char *arg)
+{
+	complain("%s%s%s (see --help)", why, arg ? ": " : "", arg ? arg : "");
+	exit(EXIT_USAGE);
+}
+
+static u64 parse_number(const char *s, u64 max, int base)
+{
+	unsigned long long n;
+	char *end;
+
+	errno = 0;
+	n = strtoull(s, &end, base);
+	if (!isxdigit((unsigned char)*s) || *end || errno || n > max)
+		usage("not a valid number", s);
+	return n;
+}
+
+static _Noreturn void print_and_exit(const char *text)
+{
+	fputs(text, stdout);
+	exit(fflush(stdout) ? 1 : 0);
+}
 
 static void *check_mem(void *p)
 {

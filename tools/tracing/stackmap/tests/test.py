@@ -863,6 +863,69 @@ class Usage(Case):
         self.run_tool("save", os.path.join(self.dir, "new"), rc=1)
 
 
+class Record(Case):
+    """record, as far as it needs no kernel: guest tests have the rest."""
+
+    def record(self, *args, rc=1):
+        """Runs record, which fails; returns what it said."""
+        out, err = self.run_tool("record", *args, rc=rc)
+        self.assertEqual(out, "")
+        self.assertEqual(err.count("\n"), 1, err)
+        return err
+
+    def test_help(self):
+        out = self.run_tool("record", "--help")[0]
+        man = os.path.join(HERE, "../../../../Documentation/tools/stackmap_dump.rst")
+        with open(man, encoding="utf-8") as f:
+            text = f.read()
+        section = text[text.index("\nRECORD\n"):text.index("\nOPTIONS\n")]
+        for option in re.findall(r"--[a-z][a-z-]+", out):
+            self.assertIn(option, section)
+
+    def test_wrong_usage(self):
+        for args in [["--nosuch"], ["-e", ""], ["-e", "!sched"], ["-e", "a b"], ["-o", ""],
+                     ["-o", "-"], ["-b", "0"], ["-b", "x"], ["-b", "-1"], ["-b", "99999999999"],
+                     ["-i", "a/b"], ["-i", ".."], ["-F"]]:
+            self.record(*args, "true", rc=2)
+        self.assertIn("record comes before its options",
+                      self.run_tool("-q", "record", "true", rc=2)[1])
+
+    def test_output_that_is_no_recording(self):
+        for name in ["trace", "x"]:
+            path = os.path.join(self.dir, name)
+            os.mkdir(path)
+            with open(os.path.join(path, name), "w", encoding="utf-8") as f:
+                f.write("kept")
+            self.assertIn(path + ": exists and is no recording", self.record("-o", path, "true"))
+            self.assertEqual(os.listdir(path), [name])
+        path = self.file("file", "")
+        self.assertIn("no recording", self.record("-o", path, "true"))
+        link = os.path.join(self.dir, "link")
+        os.symlink(".", link)
+        self.assertIn("no recording", self.record("-o", link, "true"))
+        self.assertIn("none/out", self.record("-o", os.path.join(self.dir, "none/out"), "true"))
+        self.assertEqual(sorted(os.listdir(self.dir)), ["file", "link", "trace", "x"])
+
+    def test_earlier_recording_with_other_files(self):
+        for name, files in [("out", ["stack_map_bin", "note"]),
+                            ("out.old", ["stack_map_bin", "trace", "note"])]:
+            os.mkdir(os.path.join(self.dir, name))
+            for f in files:
+                self.file(name + "/" + f, "kept")
+        err = self.record("-o", os.path.join(self.dir, "out"), "true")
+        self.assertIn("out.old: has other files", err)
+        self.assertEqual(sorted(os.listdir(self.dir)), ["out", "out.old"])
+
+    def test_no_stack_map(self):
+        if os.path.exists("/sys/kernel/tracing/options/stackmap"):
+            self.skipTest("this kernel has a stack map")
+        ran = os.path.join(self.dir, "ran")
+        for args in [[], ["-i", "x", "-e", "x"], ["-a", "--"]]:
+            err = self.record("-o", os.path.join(self.dir, "out"), *args, "touch", ran)
+            self.assertRegex(err, "no tracefs|no stack map|only root")
+            self.assertEqual(os.listdir(self.dir), [])
+
+
 STALE = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
