@@ -926,7 +926,7 @@ class Record(Case):
             self.assertEqual(os.listdir(self.dir), [])
 
 
-STALE = r"""
+FAKE = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -974,6 +974,13 @@ int access(const char *path, int mode)
 	return next(redirect(path), mode);
 }
 
+int open(const char *path, int flags, ...)
+{
+	int (*next)(const char *, int, ...) = dlsym(RTLD_NEXT, "open");
+
+	return next(redirect(path), flags);
+}
+
 FILE *setmntent(const char *path, const char *mode)
 {
 	return NULL;
@@ -981,47 +988,61 @@ FILE *setmntent(const char *path, const char *mode)
 """
 
 
-class Stale(Case):
-    """A reset or a rotation ends a read with ESTALE. In place of tracefs is the scratch directory."""
+class Tracefs(Case):
+    """The scratch directory is in place of tracefs."""
 
     def setUp(self):
         super().setUp()
         if SANITIZED:
             self.skipTest("the sanitizer does not go with LD_PRELOAD")
-        self.lib = os.path.join(self.dir, "stale.so")
-        subprocess.run(["cc", "-shared", "-fPIC", "-o", self.lib, self.file("stale.c", STALE),
+        self.lib = os.path.join(self.dir, "fake.so")
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", self.lib, self.file("fake.c", FAKE),
                         "-ldl"], check=True)
         self.map = self.file("stack_map_bin", golden_map("le64"))
         self.file("trace", golden_text("trace.txt"))
         self.file("stack_map_stat", "entries: 4 / 16384\n")
 
-    def run_stale(self, times, *args, rc=0):
-        """Runs the tool; so many reads of the map fail."""
+    def run_fake(self, times, *args, rc=0):
+        """Runs the tool; so many reads of the map end with ESTALE, as by a reset or a rotation."""
         env = {**os.environ, "LD_PRELOAD": self.lib, "STALE": str(times), "TRACEFS": self.dir}
         done = subprocess.run([TOOL, *args], env=env, capture_output=True, check=False)
         self.assertEqual(done.returncode, rc, done.stderr)
         return done.stdout.decode(), done.stderr.decode()
 
-    def test_read(self):
+    def test_stale_read(self):
         for times in range(5):
-            out = self.run_stale(times, "-q", "-k", KALLSYMS)[0]
+            out = self.run_fake(times, "-q", "-k", KALLSYMS)[0]
             self.assertEqual(out, golden_text("text64.txt"))
         for args in [[], ["-p"], [self.map]]:
-            out, err = self.run_stale(5, "-k", KALLSYMS, *args, rc=1)
+            out, err = self.run_fake(5, "-k", KALLSYMS, *args, rc=1)
             self.assertEqual(out, "")
             self.assertIn("stack_map_bin: the map was reset or replaced each time", err)
 
-    def test_save(self):
+    def test_stale_save(self):
         saved = os.path.join(self.dir, "saved")
         for times in [0, 1, 4]:
-            out, err = self.run_stale(times, "save", saved)
+            out, err = self.run_fake(times, "save", saved)
             self.assertIn(saved + ": saved 4 stacks", err)
             with open(os.path.join(saved, "stack_map_bin"), "rb") as f:
                 self.assertEqual(f.read(), golden_map("le64"))
             shutil.rmtree(saved)
-        out, err = self.run_stale(5, "save", saved, rc=1)
+        out, err = self.run_fake(5, "save", saved, rc=1)
         self.assertEqual(out, "")
         self.assertIn("stack_map_bin: the map was reset or replaced each time", err)
+
+    def test_record_needs_a_stack_map(self):
+        ran, out = (os.path.join(self.dir, name) for name in ("ran", "out"))
+        args = ["record", "-o", out, "touch", ran]
+        self.assertIn("no tracefs is mounted", self.run_fake(0, *args, rc=1)[1])
+        self.file("tracing_on", "1")
+        self.assertIn("this kernel has no stack map", self.run_fake(0, *args, rc=1)[1])
+        os.mkdir(os.path.join(self.dir, "options"))
+        self.file("options/stackmap", "0")
+        if not os.path.exists("/sys/kernel/tracing/instances"):
+            err = self.run_fake(0, *args, rc=1)[1]
+            self.assertRegex(err, r"instances/stackmap_record_\d+: No such file")
+        for name in os.listdir(self.dir):
+            self.assertNotRegex(name, "ran|out")
 
 
 FIXTURE = """\
