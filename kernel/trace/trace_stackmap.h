@@ -325,7 +325,8 @@ static __always_inline struct ftrace_stackmap *ftrace_stackmap_active(struct tra
  */
 static inline void ftrace_stackmap_undefine(struct trace_array *tr)
 {
-	atomic_inc(&tr->stackmap_define);
+	/* ftrace_stackmap_undefine:A, pairs with ftrace_stackmap_define:B */
+	atomic_fetch_inc_release(&tr->stackmap_define);
 }
 
 /**

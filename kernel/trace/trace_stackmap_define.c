@@ -3,6 +3,17 @@
  * Definitions: with options/stackmap-define, the first use of a stack writes a
  * TRACE_STACK_DEF event with its frames, ahead of the event that has the id. So
  * a recording of the raw buffer can be read without the map.
+ *
+ * Memory ordering:
+ *
+ *   stackmap_define_part:A     commits a definition, then smp_store_release() of
+ *                              the mark in the record.
+ *   ftrace_stackmap_define:A   reads the mark, then writes an event with the id.
+ *                              Pairs with stackmap_define_part:A.
+ *   ftrace_stackmap_undefine:A a snapshot has swapped the buffers, then changes
+ *                              stackmap_define by a release.
+ *   ftrace_stackmap_define:B   acquires stackmap_define, then checks the buffer.
+ *                              Pairs with ftrace_stackmap_undefine:A.
  */
 #include "trace_output.h"
 #include "trace_stackmap.h"
@@ -33,8 +44,8 @@ static int stackmap_define_part(struct ftrace_stackmap *map, struct trace_buffer
 	memcpy(entry->caller, part->ips, flex_array_size(entry, caller, part->nr));
 	trace_buffer_unlock_commit_nostack(buffer, event);
 
-	/* Not before: no event of another CPU is to use the id earlier. */
-	WRITE_ONCE(stackmap_record(map, part->idx)->defined, define);
+	/* stackmap_define_part:A, pairs with ftrace_stackmap_define:A */
+	smp_store_release(&stackmap_record(map, part->idx)->defined, define);
 	return 0;
 }
 
@@ -55,10 +66,16 @@ int ftrace_stackmap_define(struct trace_array *tr, struct ftrace_stackmap *map,
 			   struct trace_buffer *buffer, unsigned int trace_ctx,
 			   struct stackmap_part *parts, unsigned int nr)
 {
-	u32 define = atomic_read(&tr->stackmap_define);
+	/* ftrace_stackmap_define:B, pairs with ftrace_stackmap_undefine:A */
+	u32 define = atomic_read_acquire(&tr->stackmap_define);
 	int drop;
 
+	/* What is defined in a buffer that has become the snapshot's is not defined. */
+	if (buffer != READ_ONCE(tr->array_buffer.buffer))
+		return STACKMAP_DROP_BUFFER;
+
 	for (unsigned int i = 0; i < nr; i++) {
+		/* ftrace_stackmap_define:A, pairs with stackmap_define_part:A */
 		if (parts[i].idx >= 0 &&
 		    READ_ONCE(stackmap_record(map, parts[i].idx)->defined) == define)
 			continue;
