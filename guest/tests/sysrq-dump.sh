@@ -48,3 +48,13 @@ dump
 if grep '^ => ' "$TMPDIR/dump"; then
 	fail "frames of stale ids"
 fi
+
+[ -e options/stackmap-define ] || exit 0
+set_opt options/stackmap-define 1
+record
+dump
+[ "$(check_resolved "$TMPDIR/dump")" -eq "$n" ] || fail "not $n ids with their frames"
+# A definition is no empty line either.
+if grep -E 'stack_def|^$' "$TMPDIR/dump"; then
+	fail "something is left of a definition"
+fi
