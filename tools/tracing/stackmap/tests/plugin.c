@@ -226,7 +226,8 @@ static const char *said(void)
 	fseek(f, seen, SEEK_SET);
 	n = fread(text, 1, sizeof(text) - 1, f);
 	text[n] = '\0';
-	seen += n;
+	fseek(f, 0, SEEK_END);
+	seen = ftell(f);
 	fclose(f);
 	return text;
 }
@@ -325,7 +326,7 @@ static void test_split(const struct machine *on)
 	said();
 }
 
-static void test_instances(void)
+static void test_traces(void)
 {
 	struct trace t, other;
 
@@ -334,9 +335,29 @@ static void test_instances(void)
 	open_trace(&other, machines);
 	build_id(&other, 7);
 	prints(&other, "an id of another trace", "<stack_id 7>");
-	close_trace(&other);
+	build_def(&other, 7, 1, KTHREAD + 0x20);
+	discard(&other);
 	build_id(&t, 7);
-	prints(&t, "the other trace is closed", "<stack_id 7>\n" FRAMES_7);
+	prints(&t, "the same id in this trace", "<stack_id 7>\n" FRAMES_7);
+	close_trace(&t);
+	build_id(&other, 7);
+	prints(&other, "one trace is closed", "<stack_id 7>\n" FRAMES_8);
+	close_trace(&other);
+	said();
+}
+
+static void test_instances(void)
+{
+	struct trace t;
+
+	open_trace(&t, machines);
+	define_some(&t);
+	build_def(&t, 7 + (1 << 19), 1, KTHREAD + 0x20);
+	discard(&t);
+	build_id(&t, 7 + (1 << 19));
+	prints(&t, "an id of another generation", "<stack_id 524295>\n" FRAMES_8);
+	build_id(&t, 7);
+	prints(&t, "the id of the first generation", "<stack_id 7>\n" FRAMES_7);
 	build_def(&t, 7, 1, KTHREAD);
 	prints(&t, "a second meaning of an id", "<stack_def 7>\n=> kthread (81000200)\n");
 	expect_said("it is told", "id 7 has two stacks");
@@ -526,9 +547,22 @@ static void test_bad_map(const char *what, const char *told, bool has_first)
 	said();
 }
 
+/* Overwrites a byte behind the magic. */
+static void spoil_map(void)
+{
+	FILE *f = fopen("map", "r+");
+
+	fseek(f, 4 + rand() % 92, SEEK_SET);
+	putc(rand(), f);
+	fclose(f);
+}
+
 static void test_bad_maps(void)
 {
+	struct trace t;
+	char *text;
 	long len;
+	int i;
 
 	set_option("stackmap:map", "map");
 	unlink("map");
@@ -542,6 +576,18 @@ static void test_bad_maps(void)
 		truncate("map", len);
 		test_bad_map("the map is cut off", "truncated in", len >= 16 + 24);
 	}
+	for (i = 0; i < 300; i++) {
+		write_map(0x81000000, false);
+		spoil_map();
+		open_trace(&t, machines);
+		build_split(&t, 7, 2);
+		text = print_bytes(&t, t.len);
+		if (strncmp(text, "<stack_split 7 @81000101 8>", 27))
+			expect("a spoiled map", text, "<stack_split 7 @81000101 8>...");
+		free(text);
+		close_trace(&t);
+	}
+	said();
 	set_option("stackmap:map", "");
 }
 
@@ -591,6 +637,7 @@ int main(int argc, char **argv)
 		test_split(&machines[i]);
 		test_damaged(&machines[i]);
 	}
+	test_traces();
 	test_instances();
 	test_offset();
 	test_deep();
