@@ -11,6 +11,7 @@
  */
 #define _GNU_SOURCE
 #include <byteswap.h>
+#include <ctype.h>
 #include <errno.h>
 #include <linux/magic.h>
 #include <search.h>
