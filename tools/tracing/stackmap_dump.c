@@ -43,6 +43,7 @@
 #include "stackmap/print.c"
 #include "stackmap/report.c"
 #include "stackmap/trace.c"
+#include "stackmap/define.c"
 #include "stackmap/annotate.c"
 #include "stackmap/count.c"
 #include "stackmap/save.c"
@@ -75,7 +76,8 @@ static const char help_text[] =
 "  -j, --json             an array with one object for each stack\n"
 "  -S, --speedscope       a profile for speedscope\n"
 "  -a, --annotate TRACE   print a trace with the frames below each stack id (- is stdin);\n"
-"                         with -F or -S, print the stacks of the trace in that form\n"
+"                         with -F or -S, print the stacks of the trace in that form.\n"
+"                         A trace with stack_def events needs no map.\n"
 "  -d, --diff OLD         print what changed since OLD (a file or a directory)\n"
 "  -s, --summary          print counts, depths, and the share of the most frequent stacks\n"
 "Selection:\n"
@@ -321,7 +323,7 @@ static int show(struct map *m, struct map *old, enum mode mode, const struct con
 		     m->split);
 	switch (mode) {
 	case MODE_ANNOTATE:
-		return annotate(m, cfg);
+		return annotate(m, cfg) ? 1 : 0;
 	case MODE_DIFF:
 		print_diff(m, old, cfg);
 		return 0;
@@ -332,7 +334,7 @@ static int show(struct map *m, struct map *old, enum mode mode, const struct con
 	}
 
 	if (cfg->trace)
-		ret = take_stacks_of_trace(m, cfg);
+		ret = count_stacks(m, cfg) ? 1 : 0;
 	select_stacks(m, cfg);
 	if (mode == MODE_FOLDED)
 		print_folded(m, cfg);
@@ -356,12 +358,19 @@ static int close_stdout(void)
 	return 1;
 }
 
-/* Returns 1 if the map is damaged or missing. With --partial, a damaged map is usable. */
+/*
+ * Returns 1 if the map is damaged or missing. With --partial, a damaged map is usable.
+ * @path: NULL if the trace defines its stacks.
+ */
 static int load(struct map *m, const char *path, const struct map *sibling,
 		const struct config *cfg, bool *usable)
 {
-	int ret = load_map(m, path);
+	int ret = path ? load_map(m, path) : 0;
 
+	if (!path) {
+		m->no_file = true;
+		m->name = copy_string(cfg->trace);
+	}
 	*usable = !ret || (cfg->partial && ret == -EINVAL);
 	if (*usable && load_symbols(m, sibling, cfg)) {
 		*usable = false;
@@ -390,7 +399,7 @@ static int dump(const char *path, enum mode mode, const struct config *cfg)
 	return ret;
 }
 
-static int run(int argc, char **argv, enum mode mode, const struct config *cfg)
+static int run(int argc, char **argv, enum mode mode, struct config *cfg)
 {
 	char *live = NULL;
 	int ret;
@@ -406,10 +415,17 @@ static int run(int argc, char **argv, enum mode mode, const struct config *cfg)
 		usage("one input at a time", argv[argc - 1]);
 	if (is_stdin(argv[0]) && (is_stdin(cfg->trace) || is_stdin(cfg->old)))
 		usage("stdin cannot be two inputs", NULL);
-	if (!argc)
+	if (cfg->trace) {
+		cfg->trace_file = open_trace(cfg->trace);
+		if (!cfg->trace_file)
+			return 1;
+	}
+	if (!argc && (!cfg->trace || cfg->instance || !has_definitions(cfg->trace_file)))
 		live = find_live_map(cfg->instance);
 	ret = dump(live ? live : argv[0], mode, cfg);
 	free(live);
+	if (cfg->trace)
+		ret |= close_trace(cfg);
 	return ret;
 }
 

@@ -14,7 +14,11 @@ static int compare_id(const void *key, const void *elem)
 
 static void note_missing(size_t nr, const struct map *m, const struct config *cfg)
 {
-	if (nr)
+	if (!nr)
+		return;
+	if (m->no_file)
+		note("%s: %zu ids are not defined there (give a map with them)", cfg->trace, nr);
+	else
 		note("%s: %zu ids are not in %s", cfg->trace, nr, m->name);
 }
 
@@ -31,10 +35,25 @@ static const struct stack *find_stack(const struct map *m, u32 id)
 				      compare_id) : NULL;
 }
 
-static void add_ips(struct map *m, struct stack *whole, const u64 *ips, u32 nr)
+static void append_ip(struct map *m, struct stack *whole, u64 ip)
 {
-	memcpy(m->ips + whole->first + whole->nr, ips, nr * sizeof(*ips));
-	whole->nr += nr;
+	if (whole->named)
+		ip = name_index(m, frame_text(frame_fill(m, ip, true)));
+	m->ips[whole->first + whole->nr++] = ip;
+}
+
+/* If one part has names only, the whole has them, too. */
+static void append_part(struct map *m, struct stack *whole, const struct stack *part)
+{
+	u64 word;
+	u32 i;
+
+	for (i = 0; i < part->nr; i++) {
+		word = m->ips[part->first + i];
+		if (whole->named && !part->named)
+			word = name_index(m, frame_text(frame_get(m, part, i)));
+		m->ips[whole->first + whole->nr++] = word;
+	}
 }
 
 /* Appends the joined parts to the frames of the map; false if the map lacks one of them. */
@@ -42,20 +61,22 @@ static bool join_parts(struct map *m, const struct stack_ids *ids, struct stack 
 {
 	const struct stack *part[MAX_PARTS];
 	size_t need = m->nr_ips;
+	bool named = false;
 	u32 i;
 
 	for (i = 0; i < ids->nr; i++) {
 		part[i] = find_stack(m, ids->id[i]);
-		if (!part[i])
+		if (!part[i] || part[i]->ambiguous)
 			return false;
 		need += part[i]->nr + 1;
+		named |= part[i]->named;
 	}
 	m->ips = grow(m->ips, &m->room_ips, need, sizeof(*m->ips));
-	*whole = (struct stack) { .id = ids->id[0], .first = m->nr_ips };
+	*whole = (struct stack) { .id = ids->id[0], .first = m->nr_ips, .named = named };
 	for (i = 0; i < ids->nr; i++) {
 		if (i)
-			add_ips(m, whole, &ids->ip[i - 1], 1);
-		add_ips(m, whole, m->ips + part[i]->first, part[i]->nr);
+			append_ip(m, whole, ids->ip[i - 1]);
+		append_part(m, whole, part[i]);
 	}
 	return true;
 }
@@ -73,11 +94,11 @@ static bool annotate_ids(struct map *m, const struct stack_ids *ids, const struc
 }
 
 /* Frames that the kernel printed below an id are dropped if the map has the stack. */
-static void annotate_lines(struct map *m, FILE *f, const struct config *cfg)
+static void annotate_lines(struct map *m, const struct config *cfg)
 {
 	size_t nr_missing = 0, nr_more = 0;
 	bool drop = false, missing = false;
-	struct trace t = { .f = f };
+	struct trace t = { .f = cfg->trace_file };
 	enum line_kind kind;
 
 	while (read_line(&t, &kind)) {
@@ -106,35 +127,10 @@ static void annotate_lines(struct map *m, FILE *f, const struct config *cfg)
 	free(t.line);
 }
 
-static FILE *open_trace(const struct config *cfg)
-{
-	FILE *f = strcmp(cfg->trace, "-") ? fopen(cfg->trace, "re") : stdin;
-
-	if (!f)
-		complain("%s: %s", cfg->trace, strerror(errno));
-	return f;
-}
-
-static int close_trace(FILE *f, const struct config *cfg)
-{
-	int ret = 0;
-
-	if (ferror(f)) {
-		complain("%s: %s", cfg->trace, strerror(errno));
-		ret = 1;
-	}
-	if (f != stdin)
-		fclose(f);
-	return ret;
-}
-
 static int annotate(struct map *m, const struct config *cfg)
 {
-	FILE *f = open_trace(cfg);
+	int ret = read_definitions(m, cfg);
 
-	if (!f)
-		return 1;
-	sort_stacks(m, SORT_ID);
-	annotate_lines(m, f, cfg);
-	return close_trace(f, cfg);
+	annotate_lines(m, cfg);
+	return ret;
 }

@@ -1,16 +1,96 @@
 // SPDX-License-Identifier: GPL-2.0
-/* --annotate with --folded or --speedscope: count the distinct stacks of a trace. */
+/* --annotate with --folded or another form: count the distinct stacks of a trace. */
+
+/* The stacks of a trace, one after the other. */
+struct walk {
+	struct map		*map;
+	const struct config	*cfg;
+	struct trace		t;
+	enum line_kind		kind;		/* of the line read ahead */
+	bool			more;
+	struct frame_lines	lines;		/* of the stack, or the line with its ids */
+	struct stack		stack;		/* no frames yet if the trace has it in full */
+	size_t			nr_missing;
+	size_t			nr_more;
+	size_t			nr_cut;
+};
+
+static void walk_on(struct walk *w)
+{
+	w->more = read_line(&w->t, &w->kind);
+}
+
+static void walk_start(struct walk *w, struct map *m, const struct config *cfg)
+{
+	*w = (struct walk) { .map = m, .cfg = cfg, .t.f = cfg->trace_file };
+	walk_on(w);
+}
+
+static void walk_end(struct walk *w)
+{
+	note_missing(w->nr_missing, w->map, w->cfg);
+	note_more(w->nr_more, w->cfg);
+	if (w->nr_cut)
+		note("%s: left out %zu stacks that are cut off", w->cfg->trace, w->nr_cut);
+	free(w->lines.text);
+	free(w->t.line);
+}
+
+static bool walk_ids(struct walk *w)
+{
+	bool found = false;
+	size_t len;
+
+	if (w->t.ids.more) {
+		w->nr_more++;
+	} else if (!join_parts(w->map, &w->t.ids, &w->stack)) {
+		w->nr_missing++;
+	} else {
+		len = strcspn(w->t.text, ">");
+		w->lines.text = grow(w->lines.text, &w->lines.room, len + 1, 1);
+		memcpy(w->lines.text, w->t.text, len);
+		w->lines.text[len] = '\0';
+		found = true;
+	}
+	walk_on(w);
+	return found;
+}
+
+static bool walk_full(struct walk *w)
+{
+	w->stack = (struct stack) {};
+	w->more = read_frame_lines(&w->lines, &w->t, &w->kind);
+	w->nr_cut += !is_whole(&w->lines);
+	return is_whole(&w->lines);
+}
+
+/* Goes to the next stack; false at the end of the trace. */
+static bool next_stack(struct walk *w)
+{
+	bool found = false;
+
+	while (w->more && !found) {
+		if (w->kind == LINE_IDS)
+			found = walk_ids(w);
+		else if (w->kind == LINE_FULL)
+			found = walk_full(w);
+		else
+			walk_on(w);
+	}
+	return found;
+}
+
+/* The frames are those behind the map's, until someone keeps them by raising nr_ips. */
+static const struct stack *walk_frames(struct walk *w)
+{
+	if (!w->stack.nr)
+		take_frame_lines(w->map, &w->stack, w->lines.text);
+	return &w->stack;
+}
 
 struct count {
-	struct map	*map;
 	struct map	whole;		/* the stacks of the trace */
-	struct intern	seen;		/* their ids or frames, as text */
-	struct intern	names;		/* of the frames in map->named */
-	char		*full;		/* the frames of a full stack, a line for each */
-	size_t		room_full;
-	size_t		nr_missing;
-	size_t		nr_more;
-	size_t		nr_cut;
+	struct intern	seen;		/* their keys */
 };
 
 /* Returns the stack of @key. A new one has no frames yet. */
@@ -27,156 +107,35 @@ static struct stack *count_key(struct count *c, const char *key)
 	return &w->stacks[i];
 }
 
-static void count_ids(struct count *c, struct trace *t)
+static void count_stack(struct count *c, struct walk *w)
 {
-	struct stack stack, *s;
-
-	if (t->ids.more) {
-		c->nr_more++;
-		return;
-	}
-	if (!join_parts(c->map, &t->ids, &stack)) {
-		c->nr_missing++;
-		return;
-	}
-	*strchr(t->text, '>') = '\0';
-	s = count_key(c, t->text);
-	if (!s->nr) {
-		s->first = stack.first;
-		s->nr = stack.nr;
-		c->map->nr_ips += stack.nr;
-	}
-}
-
-static size_t name_index(struct count *c, const char *name)
-{
-	size_t i = intern(&c->names, name);
-
-	return i == c->map->nr_named ? add_named(c->map, name) : i;
-}
-
-static size_t frame_index(struct count *c, const struct printed_frame *f)
-{
-	char *name = f->text ? copy_string(f->text) : format("0x%llx", f->ip);
-	size_t i = name_index(c, name);
-
-	free(name);
-	return i;
-}
-
-static bool is_known(const struct map *m, const struct printed_frame *f, bool exact)
-{
-	return f->has_ip && (is_trampoline(f->ip) || find_symbol(m, f->ip, exact));
-}
-
-static bool add_frame(struct count *c, struct stack *s, char *line)
-{
-	struct map *m = c->map;
-	struct printed_frame f;
-
-	parse_frame(line, &f);
-	if (!s->named && !is_known(m, &f, !s->nr))
-		return false;
-	m->ips = grow(m->ips, &m->room_ips, s->first + s->nr + 1, sizeof(*m->ips));
-	m->ips[s->first + s->nr++] = s->named ? frame_index(c, &f) : f.ip;
-	return true;
-}
-
-static bool add_frames(struct count *c, struct stack *s)
-{
-	char *copy = copy_string(c->full), *next = copy, *line;
-	bool ok = true;
-
-	while (ok && (line = strsep(&next, "\n")) && *line)
-		ok = add_frame(c, s, line);
-	free(copy);
-	return ok;
-}
-
-/*
- * Uses the addresses if the trace has them and all have symbols. The stack then prints like one
- * of the map. Otherwise uses the names in the trace.
- */
-static void count_full(struct count *c)
-{
-	struct stack *s = count_key(c, c->full);
+	struct stack *s = count_key(c, w->lines.text);
+	const struct stack *new;
 
 	if (s->nr)
 		return;
-	s->first = c->map->nr_ips;
-	if (!add_frames(c, s)) {
-		s->named = true;
-		s->nr = 0;
-		add_frames(c, s);
-	}
-	c->map->nr_ips += s->nr;
-}
-
-/* Reads the frames of a full stack. Returns the kind of the line after them. */
-static bool read_full(struct count *c, struct trace *t, enum line_kind *kind)
-{
-	bool more, cut = false;
-	size_t len = 0;
-
-	while ((more = read_line(t, kind)) && *kind == LINE_FRAME) {
-		size_t n = strlen(t->line);
-
-		cut |= t->line[n - 1] != '\n';
-		c->full = grow(c->full, &c->room_full, len + n + 1, 1);
-		memcpy(c->full + len, t->line, n + 1);
-		len += n;
-	}
-	if (cut || !len)
-		c->nr_cut++;
-	else
-		count_full(c);
-	return more;
-}
-
-static void count_lines(struct count *c, FILE *f)
-{
-	struct trace t = { .f = f };
-	enum line_kind kind;
-	bool more = read_line(&t, &kind);
-
-	while (more) {
-		if (kind == LINE_FULL) {
-			more = read_full(c, &t, &kind);
-			continue;
-		}
-		if (kind == LINE_IDS)
-			count_ids(c, &t);
-		more = read_line(&t, &kind);
-	}
-	free(t.line);
+	new = walk_frames(w);
+	s->first = new->first;
+	s->nr = new->nr;
+	s->named = new->named;
+	w->map->nr_ips += new->nr;
 }
 
 /* Replaces the stacks of the map by those of the trace. */
-static void count_stacks(struct map *m, FILE *f, const struct config *cfg)
+static int count_stacks(struct map *m, const struct config *cfg)
 {
-	struct count c = { .map = m };
+	int ret = read_definitions(m, cfg);
+	struct count c = {};
+	struct walk w;
 
-	sort_stacks(m, SORT_ID);
-	count_lines(&c, f);
-	note_missing(c.nr_missing, m, cfg);
-	note_more(c.nr_more, cfg);
-	if (c.nr_cut)
-		note("%s: left out %zu stacks that are cut off", cfg->trace, c.nr_cut);
+	walk_start(&w, m, cfg);
+	while (next_stack(&w))
+		count_stack(&c, &w);
+	walk_end(&w);
 	free(m->stacks);
 	m->stacks = c.whole.stacks;
 	m->nr_stacks = c.whole.nr_stacks;
 	m->room_stacks = c.whole.room_stacks;
 	intern_free(&c.seen);
-	intern_free(&c.names);
-	free(c.full);
-}
-
-static int take_stacks_of_trace(struct map *m, const struct config *cfg)
-{
-	FILE *f = open_trace(cfg);
-
-	if (!f)
-		return 1;
-	count_stacks(m, f, cfg);
-	return close_trace(f, cfg);
+	return ret;
 }

@@ -206,8 +206,7 @@ static void split_name(struct symbol *sym, char *text)
 		sym->name = "?";
 }
 
-/* Returns an index of map->named. */
-static size_t add_named(struct map *m, const char *text)
+static struct named *make_named(const char *text)
 {
 	struct named *n = check_mem(calloc(1, sizeof(*n)));
 
@@ -216,9 +215,19 @@ static size_t add_named(struct map *m, const char *text)
 	n->frame = (struct frame) {
 		.sym = &n->sym, .text = copy_string(text), .len = strlen(text), .matches = -1,
 	};
-	m->named = grow(m->named, &m->room_named, m->nr_named + 1, sizeof(*m->named));
-	m->named[m->nr_named] = n;
-	return m->nr_named++;
+	return n;
+}
+
+/* Returns an index of map->named. */
+static size_t name_index(struct map *m, const char *text)
+{
+	size_t known = m->names.nr, i = intern(&m->names, text);
+
+	if (i == known) {
+		m->named = grow(m->named, &m->room_named, i + 1, sizeof(*m->named));
+		m->named[i] = make_named(text);
+	}
+	return i;
 }
 
 /* Valid until the next call. */
@@ -248,12 +257,13 @@ static void named_free(struct map *m)
 {
 	size_t i;
 
-	for (i = 0; i < m->nr_named; i++) {
+	for (i = 0; i < m->names.nr; i++) {
 		frame_clear(&m->named[i]->frame);
 		free(m->named[i]->name);
 		free(m->named[i]);
 	}
 	free(m->named);
+	intern_free(&m->names);
 }
 
 static void map_free(struct map *m)

@@ -117,6 +117,9 @@ static u64 text_base(const struct map *m, const struct config *cfg)
 static const char no_symbols[] =
 	"none, raw addresses; give the kallsyms (-k) or the vmlinux (-v) of the map's kernel";
 
+static const char names_only[] =
+	"the names in the trace; for addresses, give the kallsyms (-k) or the vmlinux (-v)";
+
 /* @sibling: with --diff, the new map; the old one may use its symbols. */
 static int load_symbols(struct map *m, const struct map *sibling, const struct config *cfg)
 {
@@ -142,6 +145,6 @@ static int load_symbols(struct map *m, const struct map *sibling, const struct c
 			add_source(m, "vmlinux", cfg->vmlinux);
 	}
 	if (!m->source)
-		m->source = copy_string(no_symbols);
+		m->source = copy_string(m->no_file ? names_only : no_symbols);
 	return ret;
 }

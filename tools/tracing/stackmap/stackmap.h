@@ -36,6 +36,8 @@ struct stack {
 	u32		nr;
 	u32		ref;
 	bool		named;		/* has indices of map->named instead of addresses */
+	bool		defined;	/* by the trace */
+	bool		ambiguous;	/* the trace has two definitions of the id */
 	size_t		first;		/* index of the leaf in map->ips */
 };
 
@@ -65,6 +67,14 @@ struct build_id {
 	unsigned char	bytes[MAX_BUILD_ID];
 };
 
+/* Strings, numbered in the order in which they were first seen. */
+struct intern {
+	void		*tree;
+	struct interned	**list;
+	size_t		nr;
+	size_t		room;
+};
+
 struct vmlinux;
 struct frame;
 struct named;
@@ -73,6 +83,7 @@ struct map {
 	char		*name;
 	char		*dir;		/* made by "save"; NULL for a plain file */
 	bool		live;
+	bool		no_file;	/* the trace defines the stacks */
 	struct stack	*stacks;
 	size_t		nr_stacks;
 	size_t		room_stacks;
@@ -87,8 +98,8 @@ struct map {
 	struct symtab	elfsyms;
 	struct vmlinux	*vmlinux;
 	struct frame	*frames;	/* FRAME_SLOTS of them */
-	struct named	**named;	/* frames of a trace that are text only */
-	size_t		nr_named;
+	struct intern	names;		/* frames of a trace that are text only */
+	struct named	**named;	/* as many as names */
 	size_t		room_named;
 	char		*source;	/* description of where the symbols came from */
 };
@@ -102,6 +113,7 @@ struct config {
 	const char	*instance;
 	const char	*old;
 	const char	*trace;
+	FILE		*trace_file;
 	u64		text_base;
 	bool		lines;
 	bool		force;

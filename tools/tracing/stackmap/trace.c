@@ -20,6 +20,7 @@ enum line_kind {
 	LINE_FRAME,
 	LINE_IDS,
 	LINE_FULL,		/* frames follow */
+	LINE_DEF,		/* the frames of an id, in this line or in those that follow */
 };
 
 struct trace {
@@ -29,6 +30,8 @@ struct trace {
 	size_t			len;
 	bool			has_context;	/* task, CPU and time before the event */
 	char			*text;		/* LINE_IDS: "<stack_id 42>" */
+	u32			def;		/* LINE_DEF: the id */
+	const char		*words;		/* LINE_DEF: its addresses; NULL: frames follow */
 	struct stack_ids	ids;
 };
 
@@ -167,6 +170,57 @@ static bool find_ids(struct trace *t, char *text, const char *event, const char 
 	return parse_ids(t, t->text, name, split);
 }
 
+/* "0xffffffff81000148", or from libtraceevent "18446744071578845512" */
+static bool parse_word(const char **p, u64 *word)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)**p))
+		return false;
+	errno = 0;
+	*word = strtoull(*p, &end, 0);
+	*p = end;
+	return !errno;
+}
+
+static const char *skip_separator(const char *p)
+{
+	return p + strspn(p, " ,");
+}
+
+/* "{0x1,0x2}" or "1 2"; nothing may be cut off. */
+static bool are_words(const char *p, const char *end)
+{
+	bool braces = *p == '{';
+	u32 nr = 0;
+	u64 word;
+
+	for (p += braces; parse_word(&p, &word); p = skip_separator(p))
+		nr++;
+	if (braces && *p++ != '}')
+		return false;
+	return nr && nr <= MAX_DEPTH && *p == '\n' && p + 1 == end;
+}
+
+/* "<stack_def 42>", or from trace-cmd "stack_def:            <stack_def 42> 1 2" */
+static bool find_def(struct trace *t, char *text)
+{
+	static const char name[] = "<stack_def ";
+	const char *p = skip_event(text, "stack_def:");
+	const char *end = t->line + t->len;
+	long long id;
+
+	p = p ? p : text;
+	if (strncmp(p, name, strlen(name)))
+		return false;
+	p += strlen(name);
+	if (!parse_id(&p, &id) || id < 0 || id > INT32_MAX || *p++ != '>')
+		return false;
+	t->def = id;
+	t->words = *p == ' ' ? p + 1 : NULL;
+	return t->words ? are_words(t->words, end) : *p == '\n' && p + 1 == end;
+}
+
 /* trace-cmd prints "kernel_stack:         <stack trace >". */
 static bool is_full(const struct trace *t, char *text)
 {
@@ -200,6 +254,8 @@ static enum line_kind classify_line(struct trace *t)
 	if (text && (find_ids(t, text, "stack_id:", "<stack_id ", false) ||
 		     find_ids(t, text, "stack_split:", "<stack_split ", true)))
 		return LINE_IDS;
+	if (text && find_def(t, text))
+		return LINE_DEF;
 	return text && is_full(t, text) ? LINE_FULL : LINE_OTHER;
 }
 

@@ -135,16 +135,7 @@ static char *slurp_file(const char *path, size_t *len)
 	return buf;
 }
 
-/*
- * Numbers strings in the order in which they were first seen, by the trees of libc.
- */
-struct intern {
-	void		*tree;
-	struct interned	**list;
-	size_t		nr;
-	size_t		room;
-};
-
+/* struct intern uses the trees of libc. */
 struct interned {
 	size_t		index;
 	char		s[];

@@ -68,14 +68,13 @@ static void print_names(struct map *m)
 /* Annotates first, because counting changes @m. */
 static void print_trace(struct map *m, const void *trace, size_t size)
 {
-	struct config cfg = { .trace = "trace" };
-	FILE *f = open_bytes(trace, size);
+	struct config cfg = { .trace = "trace", .trace_file = open_bytes(trace, size) };
 
-	sort_stacks(m, SORT_ID);
-	annotate_lines(m, f, &cfg);
-	rewind(f);
-	count_stacks(m, f, &cfg);
-	fclose(f);
+	has_definitions(cfg.trace_file);
+	annotate(m, &cfg);
+	rewind(cfg.trace_file);
+	count_stacks(m, &cfg);
+	fclose(cfg.trace_file);
 	select_stacks(m, &cfg);
 	print_folded(m, &cfg);
 	print_names(m);
@@ -87,6 +86,11 @@ static const char fixed_trace[] =
 	"     bash-1       [000]    12.345678: kernel_stack:         <stack trace >\n"
 	"=> _text (ffffffff81000000)\n"
 	"=> last (ffffffff81000110)\n"
+	"     bash-1       [000]    12.345678: stack_def:            <stack_def 9> {0x1,0x7fffffff}\n"
+	"     bash-1       [000]    12.345678: stack_def:            <stack_def 7> 1 2\n"
+	"     bash-1       [000] d..2.   12.345678: <stack_def 8>\n"
+	" => schedule+0x48/0xc0 [mod]\n"
+	"     bash-1       [000] d..2.   12.345678: <stack_split 8 @ffffffff81000148 4>\n"
 	"     bash-1       [000] d..2.   12.345678: <stack trace>\n"
 	" => schedule+0x48/0xc0 [mod]\n";
 

@@ -803,6 +803,153 @@ class Output(Case):
         self.assertEqual(self.run_tool("-q", self.dir, "--diff", self.dir)[0], "")
 
 
+class Definitions(Case):
+    """A trace that defines its stacks: no map is needed."""
+
+    HEAD = "     bash-7       [000] d..2.    12.345678: "
+    CMD = "     bash-7       [000]    12.345678: stack_def:            "
+    ONE, TWO = "schedule+0x48/0x80", "do_exit+0x7f/0xe0"
+
+    def setUp(self):
+        super().setUp()
+        self.words = [TEXT + 0x148, TEXT + 0x9F]
+
+    def use(self, stack_id):
+        """An event's line with this id."""
+        return self.HEAD + f"<stack_id {stack_id}>\n"
+
+    def cmd(self, stack_id, words=None, form="{0x%x}"):
+        """A definition as trace-cmd prints it: libtraceevent, or the kernel's __print_array()."""
+        words = self.words if words is None else words
+        text = ",".join(f"{w:#x}" for w in words) if "{" in form else \
+            " ".join(str(w) for w in words)
+        return self.CMD + f"<stack_def {stack_id}> " + ("{" + text + "}" if "{" in form else text) \
+            + "\n"
+
+    def kernel(self, stack_id, frames=None):
+        """A definition as the kernel prints it."""
+        frames = frames or [self.ONE, self.TWO]
+        return self.HEAD + f"<stack_def {stack_id}>\n" + "".join(f" => {f}\n" for f in frames)
+
+    def tool(self, text, *args, rc=0):
+        """Runs the tool on a trace alone, as a file and through a pipe."""
+        path = self.file("trace", text)
+        out, err = self.run_tool(*args, "-a", path, rc=rc)
+        self.assertEqual(self.run_tool(*args, "-a", "-", stdin=text.encode(), rc=rc)[0],
+                         out.replace(path, "-"))
+        return out, err
+
+    def test_each_form_and_either_order(self):
+        frames = f" => {self.ONE}\n => {self.TWO}\n"
+        forms = [(self.cmd(42), ["-k", KALLSYMS]), (self.cmd(42, form="%d"), ["-k", KALLSYMS]),
+                 (self.kernel(42), [])]
+        for text, args in forms:
+            out = self.tool(text + self.use(42), *args)[0]
+            self.assertEqual(out, text + self.use(42) + frames)
+            out = self.tool(self.use(42) + text, *args)[0]
+            self.assertEqual(out, self.use(42) + frames + text if text != self.kernel(42) else
+                             self.use(42) + " => [not in this map]\n" + text)
+            text = self.use(42) + text + self.use(42)
+            self.assertEqual(self.tool(text, "-F", *args)[0], "do_exit;schedule 2\n")
+            out = json.loads(self.tool(text, "-S", *args)[0])
+            self.assertEqual(out["profiles"][0]["weights"], [2])
+
+    def test_addresses_in_the_text(self):
+        text = self.kernel(5, [f"schedule <{TEXT + 0x148:x}>", f"odd <{TEXT + 0x9f:x}>"]) + \
+            self.use(5)
+        self.assertEqual(self.tool(text, "-F")[0], "odd;schedule 1\n")
+        self.assertEqual(self.tool(text, "-F", "-k", KALLSYMS)[0], "do_exit;schedule 1\n")
+        out, err = self.tool(self.cmd(5) + self.use(5), "-F")
+        self.assertEqual(out, "0xffffffff8100009f;0xffffffff81000148 1\n")
+        self.assertIn("the names in the trace; for addresses, give the kallsyms (-k)", err)
+        marker = self.cmd(5, [TEXT + 0x148, mkmap.MARKER]) + self.use(5)
+        self.assertIn(" => [FTRACE TRAMPOLINE]\n", self.tool(marker)[0])
+
+    def test_golden(self):
+        out, err = self.run_tool("-k", KALLSYMS, "-F", "-a", golden_path("defined.txt"))
+        self.assertEqual(out, "do_exit[golden_mod];schedule 1\n"
+                         "[FTRACE_TRAMPOLINE];schedule;schedule;do_exit[golden_mod];schedule 1\n"
+                         "[FTRACE_TRAMPOLINE];schedule 1\nweak_one;schedule 1\n")
+        self.assertNotIn("not defined", err)
+
+    def test_defined_twice(self):
+        for text in [self.cmd(5), self.kernel(5)]:
+            out, err = self.tool(text * 3 + self.use(5), "-F", "-k", KALLSYMS)
+            self.assertEqual(out, "do_exit;schedule 1\n")
+            self.assertNotIn("two definitions", err)
+        other = [TEXT + 0x149, TEXT + 0x9F]
+        for pair in [self.cmd(5) + self.cmd(5, other), self.cmd(5) + self.cmd(5, other[:1]),
+                     self.kernel(5) + self.kernel(5, [self.TWO, self.ONE]),
+                     self.cmd(5) + self.kernel(5, [self.ONE])]:
+            text = pair + self.use(5) + self.cmd(6) + self.use(6)
+            out, err = self.tool(text, "-F", "-k", KALLSYMS, rc=1)
+            self.assertEqual(out, "do_exit;schedule 1\n")
+            self.assertEqual(err.count("stack_id 5 has two definitions that differ"), 1)
+            out = self.tool(text, "-q", "-k", KALLSYMS, rc=1)[0]
+            self.assertIn(self.use(5) + " => [not in this map]\n", out)
+
+    def test_definitions_complement_a_map(self):
+        path = self.file("map", golden_map("le64"))
+        text = self.cmd(50) + self.use(50) + self.use(4) + self.use(51)
+        out, err = self.run_tool("-k", KALLSYMS, "-F", "-a", "-", path, stdin=text.encode())
+        self.assertEqual(out, "do_exit;schedule 1\nweak_one 1\n")
+        self.assertIn("1 ids are not in " + path, err)
+        err = self.tool(self.cmd(50) + self.use(51), "-k", KALLSYMS)[1]
+        self.assertIn("1 ids are not defined there", err)
+        # The map may be of another boot.
+        same = [TEXT + 0x100, TEXT + 0x100, TEXT + 0x148]
+        for words, rc in [(same, 0), (same[:2], 1), ([TEXT, TEXT, TEXT], 1)]:
+            text = self.cmd(7, words) + self.use(7)
+            out = self.run_tool("-q", "-k", KALLSYMS, "-F", "-a", "-", path, rc=rc,
+                                stdin=text.encode())[0]
+            self.assertEqual(out, "" if rc else "schedule;do_exit;schedule 1\n")
+        text = self.kernel(7, ["a", "b", "c"]) + self.use(7)
+        out = self.run_tool("-F", "-a", "-", path, stdin=text.encode())[0]
+        self.assertEqual(out, "c;b;a 1\n")
+
+    def test_parts_of_a_split_stack(self):
+        path = self.file("map", golden_map("le64"))
+        use = self.HEAD + "<stack_split 5 @ffffffff81000100 4>\n"
+        for text in [self.cmd(5), self.kernel(5)]:
+            out = self.run_tool("-k", KALLSYMS, "-a", "-", path, stdin=(text + use).encode())[0]
+            # Addresses in the middle of a stack are looked up one byte back.
+            hit = [" => do_exit+0xe0/0xe0\n", " => schedule+0x80/0x80\n"]
+            if "=>" in text:
+                hit = [" => schedule+0x0/0x80\n", " => weak_one+0x0/0x80\n"]
+            self.assertEqual(out, text + use + f" => {self.ONE}\n => {self.TWO}\n" + "".join(hit))
+
+    def test_what_only_looks_like_a_definition(self):
+        good = self.cmd(5)
+        for line in [good.replace(",", ";"), good.replace("}", ""), good.replace("{", ""),
+                     good.replace("}", "} x"), good.replace("stack_def:", "print:"),
+                     good.replace("def 5", "def -5"), good.replace("def 5", "def 2147483648"),
+                     self.CMD + "<stack_def 5> {}\n", self.CMD + "<stack_def 5> \n",
+                     self.HEAD + "tracing_mark_write: <stack_def 5> {0x1}\n",
+                     self.cmd(5, [1] * 1025), self.cmd(5, [1 << 64]), good[:-1]]:
+            out = self.tool(self.cmd(6) + self.use(5) + line, "-q", "-F")[0]
+            self.assertEqual(out, "", line)
+
+    def test_cut_anywhere(self):
+        for text in [self.cmd(5), self.cmd(5, form="%d"), self.kernel(5)]:
+            text += self.use(5)
+            for cut in range(len(text) + 1):
+                out = self.run_tool("-q", "-F", "-k", KALLSYMS, "-a", "-", self.file(
+                    "map", mkmap.make([])), stdin=(self.use(5) + text[:cut]).encode())[0]
+                # The next line tells that no frame is cut off.
+                known = cut >= text.rindex("     bash") + 2 * ("=>" in text)
+                want = known + (known and cut >= len(text) - 1)
+                self.assertEqual(out, f"do_exit;schedule {want:d}\n" if want else "", text[:cut])
+
+    def test_pipe_that_is_no_stdin(self):
+        text = self.use(5) + self.kernel(5) + self.use(5)
+        fifo = os.path.join(self.dir, "fifo")
+        os.mkfifo(fifo)
+        with subprocess.Popen([TOOL, "-q", "-F", "-a", fifo], stdout=subprocess.PIPE) as tool:
+            with open(fifo, "w", encoding="ascii") as f:
+                f.write(text)
+            self.assertEqual(tool.stdout.read(), b"do_exit;schedule 2\n")
+
+
 class Usage(Case):
     """The command line."""
 

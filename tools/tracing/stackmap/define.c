@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The stacks whose frames are in a trace: full stacks, and definitions. With
+ * options/stackmap-define, the event stack_def has the frames of an id, ahead of its first use. On
+ * another CPU, a use may come a little earlier, so definitions are read in a pass of their own.
+ */
+
+/* The lines of a stack's frames. */
+struct frame_lines {
+	char	*text;
+	size_t	room;
+	size_t	len;
+	bool	cut;		/* the last one is cut off */
+};
+
+/* Sets the kind of the line after the frames. Returns false at the end of the trace. */
+static bool read_frame_lines(struct frame_lines *l, struct trace *t, enum line_kind *kind)
+{
+	bool more;
+
+	l->len = 0;
+	l->cut = false;
+	while ((more = read_line(t, kind)) && *kind == LINE_FRAME) {
+		size_t n = strlen(t->line);
+
+		l->cut |= t->line[n - 1] != '\n';
+		l->text = grow(l->text, &l->room, l->len + n + 1, 1);
+		memcpy(l->text + l->len, t->line, n + 1);
+		l->len += n;
+	}
+	return more;
+}
+
+static bool is_whole(const struct frame_lines *l)
+{
+	return l->len && !l->cut;
+}
+
+static size_t frame_index(struct map *m, const struct printed_frame *f)
+{
+	char *name = f->text ? copy_string(f->text) : format("0x%llx", f->ip);
+	size_t i = name_index(m, name);
+
+	free(name);
+	return i;
+}
+
+static bool is_known(const struct map *m, const struct printed_frame *f, bool exact)
+{
+	return f->has_ip && (is_trampoline(f->ip) || find_symbol(m, f->ip, exact));
+}
+
+/* The frames of a new stack are behind those of the map. */
+static void add_word(struct map *m, struct stack *s, u64 word)
+{
+	m->ips = grow(m->ips, &m->room_ips, s->first + s->nr + 1, sizeof(*m->ips));
+	m->ips[s->first + s->nr++] = word;
+}
+
+static bool add_frame(struct map *m, struct stack *s, char *line)
+{
+	struct printed_frame f;
+
+	parse_frame(line, &f);
+	if (!s->named && !is_known(m, &f, !s->nr))
+		return false;
+	add_word(m, s, s->named ? frame_index(m, &f) : f.ip);
+	return true;
+}
+
+static bool add_frames(struct map *m, struct stack *s, const char *lines)
+{
+	char *copy = copy_string(lines), *next = copy, *line;
+	bool ok = true;
+
+	while (ok && (line = strsep(&next, "\n")) && *line)
+		ok = add_frame(m, s, line);
+	free(copy);
+	return ok;
+}
+
+/*
+ * Uses the addresses if the trace has them and all have symbols. The stack then prints like one
+ * of the map. Otherwise uses the names in the trace.
+ */
+static void take_frame_lines(struct map *m, struct stack *s, const char *lines)
+{
+	s->first = m->nr_ips;
+	if (add_frames(m, s, lines))
+		return;
+	s->named = true;
+	s->nr = 0;
+	add_frames(m, s, lines);
+}
+
+static void take_words(struct map *m, struct stack *s, const char *p)
+{
+	u64 word;
+
+	s->first = m->nr_ips;
+	for (p += *p == '{'; parse_word(&p, &word); p = skip_separator(p))
+		add_word(m, s, word);
+}
+
+static void add_stack(struct map *m, const struct stack *s)
+{
+	m->stacks = grow(m->stacks, &m->room_stacks, m->nr_stacks + 1, sizeof(*m->stacks));
+	m->stacks[m->nr_stacks++] = *s;
+	m->nr_ips += s->nr;
+}
+
+/* Sets the kind of the line after the definition. Returns false at the end of the trace. */
+static bool read_definition(struct map *m, struct trace *t, enum line_kind *kind,
+			    struct frame_lines *l)
+{
+	struct stack s = { .id = t->def, .defined = true };
+	bool more;
+
+	if (t->words) {
+		take_words(m, &s, t->words);
+		add_stack(m, &s);
+		return read_line(t, kind);
+	}
+	more = read_frame_lines(l, t, kind);
+	/* The use of the id is behind. If nothing is, frames may be cut off. */
+	if (more && is_whole(l)) {
+		take_frame_lines(m, &s, l->text);
+		add_stack(m, &s);
+	}
+	return more;
+}
+
+static void read_all_definitions(struct map *m, FILE *f)
+{
+	struct frame_lines l = {};
+	struct trace t = { .f = f };
+	enum line_kind kind;
+	bool more = read_line(&t, &kind);
+
+	while (more)
+		more = kind == LINE_DEF ? read_definition(m, &t, &kind, &l) : read_line(&t, &kind);
+	free(l.text);
+	free(t.line);
+}
+
+/* Names cannot be compared with addresses. The definition then counts more than the map. */
+static bool same_stack(const struct map *m, const struct stack *a, const struct stack *b)
+{
+	if (a->nr != b->nr)
+		return false;
+	return a->named != b->named ||
+	       !memcmp(m->ips + a->first, m->ips + b->first, a->nr * sizeof(*m->ips));
+}
+
+static int compare_defined(const void *a, const void *b)
+{
+	const struct stack *sa = a, *sb = b;
+	int ret = compare_u64(sa->id, sb->id);
+
+	return ret ? ret : compare_u64(sb->defined, sa->defined);
+}
+
+/* One stack for each id; returns -EINVAL if some id has two. */
+static int merge_definitions(struct map *m, const char *trace)
+{
+	struct stack *last = NULL, *s;
+	size_t i, n = 0;
+	int ret = 0;
+
+	sort_array(m->stacks, m->nr_stacks, sizeof(*m->stacks), compare_defined);
+	for (i = 0; i < m->nr_stacks; i++) {
+		s = &m->stacks[i];
+		if (!last || last->id != s->id || !last->defined) {
+			last = &m->stacks[n++];
+			*last = *s;
+		} else if (!last->ambiguous && !same_stack(m, last, s)) {
+			complain("%s: stack_id %u has two definitions that differ, it is left out",
+				 trace, s->id);
+			last->ambiguous = true;
+			ret = -EINVAL;
+		}
+	}
+	m->nr_stacks = n;
+	return ret;
+}
+
+/* Adds the stacks that the trace defines to the map, and sorts it by id. */
+static int read_definitions(struct map *m, const struct config *cfg)
+{
+	read_all_definitions(m, cfg->trace_file);
+	rewind(cfg->trace_file);
+	return merge_definitions(m, cfg->trace);
+}
+
+static int close_trace(const struct config *cfg)
+{
+	bool bad = ferror(cfg->trace_file);
+
+	if (bad)
+		complain("%s: %s", cfg->trace, strerror(errno));
+	fclose(cfg->trace_file);
+	return bad;
+}
+
+static bool has_definitions(FILE *f)
+{
+	struct trace t = { .f = f };
+	enum line_kind kind;
+	bool found = false;
+
+	while (!found && read_line(&t, &kind))
+		found = kind == LINE_DEF;
+	rewind(f);
+	free(t.line);
+	return found;
+}
+
+/* A trace that is still being written or a pipe cannot be read twice. */
+static bool is_plain_file(FILE *f)
+{
+	struct statfs fs;
+	struct stat st;
+
+	return f != stdin && !fstat(fileno(f), &st) && S_ISREG(st.st_mode) &&
+	       !fstatfs(fileno(f), &fs) && fs.f_type != TRACEFS_MAGIC;
+}
+
+/* False (and errno) if it fails. */
+static bool copy_stream(FILE *from, FILE *to)
+{
+	char buf[1 << 16];
+	size_t n;
+
+	while ((n = fread(buf, 1, sizeof(buf), from))) {
+		if (fwrite(buf, 1, n, to) != n)
+			return false;
+	}
+	return !ferror(from) && !fflush(to);
+}
+
+static FILE *open_trace(const char *path)
+{
+	FILE *copy, *f = strcmp(path, "-") ? fopen(path, "re") : stdin;
+
+	if (!f) {
+		complain("%s: %s", path, strerror(errno));
+		return NULL;
+	}
+	if (is_plain_file(f))
+		return f;
+	copy = tmpfile();
+	if (!copy || !copy_stream(f, copy)) {
+		complain("%s: cannot copy it to a temporary file: %s", path, strerror(errno));
+		if (copy)
+			fclose(copy);
+		copy = NULL;
+	} else {
+		rewind(copy);
+	}
+	if (f != stdin)
+		fclose(f);
+	return copy;
+}
