@@ -40,6 +40,7 @@
 #include "stackmap/frame.c"
 #include "stackmap/source.c"
 #include "stackmap/select.c"
+#include "stackmap/merge.c"
 #include "stackmap/print.c"
 #include "stackmap/report.c"
 #include "stackmap/trace.c"
@@ -52,6 +53,11 @@
 enum mode {
 	MODE_TEXT, MODE_FOLDED, MODE_JSON, MODE_SPEEDSCOPE, MODE_ANNOTATE, MODE_DIFF, MODE_SUMMARY,
 };
+
+static bool is_profile(enum mode mode)
+{
+	return mode == MODE_FOLDED || mode == MODE_SPEEDSCOPE;
+}
 
 static const char help_text[] =
 "Usage: stackmap_dump [OPTIONS] [FILE | DIR | -]\n"
@@ -75,6 +81,7 @@ static const char help_text[] =
 "  -F, --folded           root;...;leaf count, for flame graphs\n"
 "  -j, --json             an array with one object for each stack\n"
 "  -S, --speedscope       a profile for speedscope\n"
+"  -M, --map-only         of a directory of \"save\", use the map and not the trace\n"
 "  -a, --annotate TRACE   print a trace with the frames below each stack id (- is stdin);\n"
 "                         with -F or -S, print the stacks of the trace in that form.\n"
 "                         A trace with stack_def events needs no map.\n"
@@ -184,6 +191,9 @@ static void set_option(int opt, struct config *cfg, enum mode *mode)
 	case 'a':
 		cfg->trace = optarg;
 		break;
+	case 'M':
+		cfg->map_only = true;
+		break;
 	case 'd':
 		set_mode(mode, MODE_DIFF);
 		cfg->old = optarg;
@@ -223,6 +233,7 @@ static const struct {
 	int		val;
 	unsigned int	modes;
 } ignored[] = {
+	{ 'M', ~(BIT(MODE_FOLDED) | BIT(MODE_SPEEDSCOPE)) },
 	{ 'l', BIT(MODE_FOLDED) | BIT(MODE_SPEEDSCOPE) | BIT(MODE_SUMMARY) },
 	{ 'o', BIT(MODE_ANNOTATE) | BIT(MODE_DIFF) | BIT(MODE_SUMMARY) },
 	{ 't', BIT(MODE_ANNOTATE) | BIT(MODE_SUMMARY) },
@@ -282,6 +293,7 @@ static enum mode parse_options(int argc, char **argv, struct config *cfg)
 		{ "folded",	no_argument,	   NULL, 'F' },
 		{ "json",	no_argument,	   NULL, 'j' },
 		{ "speedscope",	no_argument,	   NULL, 'S' },
+		{ "map-only",	no_argument,	   NULL, 'M' },
 		{ "annotate",	required_argument, NULL, 'a' },
 		{ "diff",	required_argument, NULL, 'd' },
 		{ "summary",	no_argument,	   NULL, 's' },
@@ -294,7 +306,7 @@ static enum mode parse_options(int argc, char **argv, struct config *cfg)
 		{ "help",	no_argument,	   NULL, 'h' },
 		{}
 	};
-	static const char letters[] = "i:pk:v:lb:fFjSa:d:so:t:m:g:qVh";
+	static const char letters[] = "i:pk:v:lb:fFjSMa:d:so:t:m:g:qVh";
 	unsigned int given[MAX_OPTION + 1] = {};
 	enum mode mode = MODE_TEXT;
 	int opt;
@@ -305,6 +317,8 @@ static enum mode parse_options(int argc, char **argv, struct config *cfg)
 	}
 	if (cfg->trace && mode != MODE_FOLDED && mode != MODE_SPEEDSCOPE)
 		set_mode(&mode, MODE_ANNOTATE);
+	if (cfg->trace && cfg->map_only)
+		usage("--map-only does not go with --annotate", NULL);
 	check_options(options, given, mode, optind < argc && !strcmp(argv[optind], "save"));
 	return mode;
 }
@@ -316,6 +330,7 @@ static bool is_stdin(const char *path)
 
 static int show(struct map *m, struct map *old, enum mode mode, const struct config *cfg)
 {
+	struct paths paths = {};
 	int ret = 0;
 
 	if (m->split && !cfg->trace && mode != MODE_SUMMARY)
@@ -335,15 +350,18 @@ static int show(struct map *m, struct map *old, enum mode mode, const struct con
 
 	if (cfg->trace)
 		ret = count_stacks(m, cfg) ? 1 : 0;
+	if (is_profile(mode))
+		merge_stacks(m, &paths, cfg);
 	select_stacks(m, cfg);
 	if (mode == MODE_FOLDED)
-		print_folded(m, cfg);
+		print_folded(m, &paths);
 	else if (mode == MODE_JSON)
 		print_json(m, cfg);
 	else if (mode == MODE_SPEEDSCOPE)
-		print_speedscope(m, cfg);
+		print_speedscope(m, &paths);
 	else
 		print_text(m, cfg);
+	paths_free(&paths);
 	return ret;
 }
 
@@ -399,6 +417,21 @@ static int dump(const char *path, enum mode mode, const struct config *cfg)
 	return ret;
 }
 
+/* A saved trace has whole stacks and their numbers, the map beside it has the parts. */
+static void use_saved_trace(struct config *cfg, const char *dir)
+{
+	char *path = format("%s/trace", dir);
+	struct statfs fs;
+
+	if (statfs(path, &fs) || fs.f_type == TRACEFS_MAGIC) {
+		free(path);
+		return;
+	}
+	note("the stacks are those of %s (--map-only: of the map)", path);
+	cfg->trace = path;
+	cfg->saved_trace = path;
+}
+
 static int run(int argc, char **argv, enum mode mode, struct config *cfg)
 {
 	char *live = NULL;
@@ -415,6 +448,8 @@ static int run(int argc, char **argv, enum mode mode, struct config *cfg)
 		usage("one input at a time", argv[argc - 1]);
 	if (is_stdin(argv[0]) && (is_stdin(cfg->trace) || is_stdin(cfg->old)))
 		usage("stdin cannot be two inputs", NULL);
+	if (argc && is_profile(mode) && !cfg->trace && !cfg->map_only)
+		use_saved_trace(cfg, argv[0]);
 	if (cfg->trace) {
 		cfg->trace_file = open_trace(cfg->trace);
 		if (!cfg->trace_file)
@@ -442,5 +477,6 @@ int main(int argc, char **argv)
 	if (cfg.has_grep)
 		regfree(&cfg.grep);
 	free(cfg.kallsyms);
+	free(cfg.saved_trace);
 	return close_stdout() || ret;
 }

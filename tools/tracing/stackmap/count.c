@@ -103,7 +103,7 @@ static struct stack *count_key(struct count *c, const char *key)
 		w->stacks = grow(w->stacks, &w->room_stacks, i + 1, sizeof(*w->stacks));
 		w->stacks[w->nr_stacks++] = (struct stack) { .id = i };
 	}
-	w->stacks[i].ref += w->stacks[i].ref < UINT32_MAX;
+	w->stacks[i].ref++;
 	return &w->stacks[i];
 }
 
@@ -136,6 +136,8 @@ static int count_stacks(struct map *m, const struct config *cfg)
 	m->stacks = c.whole.stacks;
 	m->nr_stacks = c.whole.nr_stacks;
 	m->room_stacks = c.whole.room_stacks;
+	if (!m->nr_stacks && cfg->saved_trace)
+		note("%s has no stacks (--map-only prints those of the map)", cfg->trace);
 	intern_free(&c.seen);
 	return ret;
 }

@@ -60,7 +60,7 @@ static void print_stack(struct map *m, const struct stack *s, const struct confi
 	u32 i;
 
 	frames_prefetch(m, s);
-	printf("stack_id %u [ref %u, depth %u]\n", s->id, s->ref, s->nr);
+	printf("stack_id %u [ref %llu, depth %u]\n", s->id, s->ref, s->nr);
 	for (i = 0; i < s->nr; i++)
 		print_frame(m, s, i, frame_number(i), cfg);
 	putchar('\n');
@@ -75,38 +75,32 @@ static void print_text(struct map *m, const struct config *cfg)
 }
 
 /* Replaces the characters that separate frames in flame graph formats. */
-static void print_folded_name(const char *s)
+static char *folded_name(char *name)
 {
-	for (; *s; s++)
-		putchar_unlocked(*s == ';' || (unsigned char)*s <= ' ' ? '_' : *s);
-}
+	char *s;
 
-static void print_folded_frame(struct frame *f)
-{
-	const char *mod;
-
-	print_folded_name(frame_name(f, &mod));
-	if (mod) {
-		putchar_unlocked('[');
-		print_folded_name(mod);
-		putchar_unlocked(']');
+	for (s = name; *s; s++) {
+		if (*s == ';' || (unsigned char)*s <= ' ')
+			*s = '_';
 	}
+	return name;
 }
 
-static void print_folded(struct map *m, const struct config *cfg)
+static void print_folded(const struct map *m, const struct paths *p)
 {
 	const struct stack *s;
 	u32 frame;
 	size_t i;
 
+	for (i = 0; i < p->names.nr; i++)
+		folded_name(p->names.list[i]->s);
 	for (i = 0; i < m->nr_stacks; i++) {
 		s = &m->stacks[i];
-		frames_prefetch(m, s);
 		for (frame = s->nr; frame--; ) {
-			print_folded_frame(frame_get(m, s, frame));
+			fputs_unlocked(p->names.list[p->uids[s->first + frame]]->s, stdout);
 			putchar_unlocked(frame ? ';' : ' ');
 		}
-		printf("%u\n", s->ref);
+		printf("%llu\n", s->ref);
 	}
 }
 
@@ -161,7 +155,7 @@ static void print_json_stack(struct map *m, const struct stack *s, const struct 
 	u32 i;
 
 	frames_prefetch(m, s);
-	printf("{\"id\": %u, \"ref_count\": %u, \"depth\": %u,\n  \"ips\": [\"0x", s->id, s->ref,
+	printf("{\"id\": %u, \"ref_count\": %llu, \"depth\": %u,\n  \"ips\": [\"0x", s->id, s->ref,
 	       s->nr);
 	for (i = 0; i < s->nr; i++) {
 		fputs_unlocked(i ? "\", \"0x" : "", stdout);
@@ -193,21 +187,8 @@ static void print_json(struct map *m, const struct config *cfg)
 	puts("\n]");
 }
 
-static u32 name_uid(struct frame *f, struct intern *names)
-{
-	const char *mod, *name = frame_name(f, &mod);
-	char *full;
-
-	if (!f->uid) {
-		full = mod ? format("%s[%s]", name, mod) : copy_string(name);
-		f->uid = intern(names, full) + 1;
-		free(full);
-	}
-	return f->uid - 1;
-}
-
 /* Root first; the numbers are indices of the table of frames after the profile. */
-static void print_speedscope_samples(struct map *m, struct intern *names)
+static void print_speedscope_samples(const struct map *m, const struct paths *p)
 {
 	const struct stack *s;
 	u32 frame;
@@ -215,10 +196,9 @@ static void print_speedscope_samples(struct map *m, struct intern *names)
 
 	for (i = 0; i < m->nr_stacks; i++) {
 		s = &m->stacks[i];
-		frames_prefetch(m, s);
 		fputs(i ? ",\n  [" : "\n  [", stdout);
 		for (frame = s->nr; frame--; ) {
-			print_decimal(name_uid(frame_get(m, s, frame), names));
+			print_decimal(p->uids[s->first + frame]);
 			putchar_unlocked(frame ? ',' : ']');
 		}
 	}
@@ -230,32 +210,35 @@ static u64 print_speedscope_weights(const struct map *m)
 	size_t i;
 
 	for (i = 0; i < m->nr_stacks; i++) {
-		printf("%s%u", i ? "," : "", m->stacks[i].ref);
+		printf("%s%llu", i ? "," : "", m->stacks[i].ref);
 		sum += m->stacks[i].ref;
 	}
 	return sum;
 }
 
-static void print_speedscope(struct map *m, const struct config *cfg)
+/*
+ * speedscope begins with a view that has the samples in their order. The format cannot choose
+ * another view, so sort them such that this one shows the same as that of merged callers.
+ */
+static void print_speedscope(struct map *m, const struct paths *p)
 {
-	struct intern names = {};
 	u64 sum;
 	size_t i;
 
+	sort_by_path(m, p);
 	printf("{\"$schema\": \"https://www.speedscope.app/file-format-schema.json\",\n"
 	       " \"exporter\": \"stackmap_dump\",\n \"profiles\": [{\"type\": \"sampled\", \"name\": ");
 	print_json_string(m->name);
 	printf(", \"unit\": \"none\",\n \"samples\": [");
-	print_speedscope_samples(m, &names);
+	print_speedscope_samples(m, p);
 	printf("],\n \"weights\": [");
 	sum = print_speedscope_weights(m);
 	printf("],\n \"startValue\": 0, \"endValue\": %llu}],\n \"shared\": {\"frames\": [",
 	       sum);
-	for (i = 0; i < names.nr; i++) {
+	for (i = 0; i < p->names.nr; i++) {
 		fputs(i ? ",\n  {\"name\": " : "\n  {\"name\": ", stdout);
-		print_json_string(names.list[i]->s);
+		print_json_string(p->names.list[i]->s);
 		putchar('}');
 	}
 	puts("]}}");
-	intern_free(&names);
 }

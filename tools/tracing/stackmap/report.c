@@ -212,7 +212,7 @@ static void match_lists(struct change *new, size_t nr_new, struct change *old, s
 			o++;
 		} else {
 			set_change(&new[n], "moved",
-				   (long long)new[n].stack->ref - old[o++].stack->ref);
+				   (long long)(new[n].stack->ref - old[o++].stack->ref));
 			n++;
 		}
 	}

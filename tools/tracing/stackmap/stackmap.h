@@ -34,11 +34,11 @@ typedef unsigned long long u64;
 struct stack {
 	u32		id;
 	u32		nr;
-	u32		ref;
 	bool		named;		/* has indices of map->named instead of addresses */
 	bool		defined;	/* by the trace */
 	bool		ambiguous;	/* the trace has two definitions of the id */
 	size_t		first;		/* index of the leaf in map->ips */
+	u64		ref;
 };
 
 struct symbol {
@@ -114,10 +114,12 @@ struct config {
 	const char	*old;
 	const char	*trace;
 	FILE		*trace_file;
+	char		*saved_trace;	/* trace, if it is that of "save" */
 	u64		text_base;
 	bool		lines;
 	bool		force;
 	bool		partial;
+	bool		map_only;
 	bool		quiet;
 	enum sort_key	sort;
 	size_t		top;

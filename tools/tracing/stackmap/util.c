@@ -168,11 +168,6 @@ static size_t intern(struct intern *in, const char *s)
 
 static void intern_free(struct intern *in)
 {
-	size_t i;
-
-	for (i = 0; i < in->nr; i++) {
-		tdelete(in->list[i], &in->tree, compare_interned);
-		free(in->list[i]);
-	}
+	tdestroy(in->tree, free);
 	free(in->list);
 }

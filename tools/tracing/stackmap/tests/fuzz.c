@@ -51,7 +51,6 @@ static void print_all(struct map *m)
 	print_summary(m);
 	select_stacks(m, &cfg);
 	print_text(m, &cfg);
-	print_folded(m, &cfg);
 	print_json(m, &cfg);
 }
 
@@ -59,10 +58,15 @@ static void print_all(struct map *m)
 static void print_names(struct map *m)
 {
 	struct config cfg = {};
+	struct paths paths = {};
 
 	frames_free(m);
 	m->frames = NULL;
-	print_speedscope(m, &cfg);
+	merge_stacks(m, &paths, &cfg);
+	select_stacks(m, &cfg);
+	print_folded(m, &paths);
+	print_speedscope(m, &paths);
+	paths_free(&paths);
 }
 
 /* Annotates first, because counting changes @m. */
@@ -75,8 +79,6 @@ static void print_trace(struct map *m, const void *trace, size_t size)
 	rewind(cfg.trace_file);
 	count_stacks(m, &cfg);
 	fclose(cfg.trace_file);
-	select_stacks(m, &cfg);
-	print_folded(m, &cfg);
 	print_names(m);
 }
 

@@ -506,6 +506,67 @@ class Output(Case):
         self.assertEqual("\n".join(lines) + "\n", want)
         json.loads(self.nasty("--speedscope"))
 
+    MERGED = [(1, 5, [TEXT + 0x148, TEXT + 0x30]), (2, 4294967295, [TEXT + 0x120, TEXT + 0x40]),
+              (3, 7, [TEXT + 0x30]), (4, 6, [TEXT + 0x31])]
+
+    def test_folded_lines_are_distinct(self):
+        data = mkmap.make(self.MERGED)
+        out = self.dump(data, "-k", KALLSYMS, "--folded")
+        self.assertEqual(out, "do_exit;schedule 4294967300\ndo_exit 13\n")
+        out = self.dump(data, "-k", KALLSYMS, "--folded", "--min-ref", "13", "--sort", "depth")
+        self.assertEqual(out, "do_exit;schedule 4294967300\ndo_exit 13\n")
+        self.assertEqual(self.dump(data, "-k", KALLSYMS, "--folded", "--min-ref", "14"),
+                         "do_exit;schedule 4294967300\n")
+        out = self.dump(data, "-k", KALLSYMS, "--folded", "--grep", "(schedule.0x48|exit.0x11)")
+        self.assertEqual(out, "do_exit 6\ndo_exit;schedule 5\n")
+        rnd = random.Random(7)
+        stacks = [(i, rnd.randrange(99), [rnd.choice([TEXT + 0x21, TEXT + 0x101, TEXT + 0x181]) +
+                                          rnd.randrange(50) for _ in range(rnd.randrange(1, 5))])
+                  for i in range(5000)]
+        want = {}
+        for _, ref, ips in stacks:
+            names = ["do_exit" if ip < TEXT + 0x100 else "schedule" if ip < TEXT + 0x180 else
+                     "weak_one" for ip in ips]
+            path = ";".join(reversed(names))
+            want[path] = want.get(path, 0) + ref
+        lines = self.dump(mkmap.make(stacks), "-k", KALLSYMS, "--folded").splitlines()
+        got = {line.split(" ")[0]: int(line.split(" ")[1]) for line in lines}
+        self.assertEqual((len(lines), got), (len(want), want))
+
+    def test_speedscope_has_callers_side_by_side(self):
+        stacks = [(i, 100 - i, [TEXT + leaf, TEXT + root]) for i, (leaf, root) in enumerate(
+            [(0x148, 0x30), (0x190, 0x190), (0x30, 0x30), (0x148, 0x190), (0x149, 0x30)])]
+        prof = json.loads(self.dump(mkmap.make(stacks), "-k", KALLSYMS, "--speedscope"))
+        names = [f["name"] for f in prof["shared"]["frames"]]
+        got = [[names[i] for i in s] for s in prof["profiles"][0]["samples"]]
+        self.assertEqual(got, [["do_exit", "schedule"], ["do_exit", "do_exit"],
+                               ["weak_one", "schedule"], ["weak_one", "weak_one"]])
+        self.assertEqual(prof["profiles"][0]["weights"], [196, 98, 97, 99])
+
+    def test_saved_trace_is_taken(self):
+        self.file("stack_map_bin", golden_map("le64"))
+        self.file("kallsyms", golden_text("kallsyms64"))
+        self.file("trace", self.SPLIT_TRACE)
+        whole = "schedule;schedule;schedule;do_exit;schedule"
+        want = f"{whole} 1\n_text;[FTRACE_TRAMPOLINE];do_exit;0x1234;{whole} 1\nweak_one 1\n"
+        out, err = self.run_tool("-F", self.dir)
+        self.assertEqual(out, want)
+        self.assertIn(f"the stacks are those of {self.dir}/trace (--map-only: of the map)", err)
+        out = json.loads(self.run_tool("-S", self.dir)[0])
+        self.assertEqual(sum(out["profiles"][0]["weights"]), 3)
+        for args in [["-M", self.dir], [self.dir + "/stack_map_bin", "-k", KALLSYMS]]:
+            out, err = self.run_tool("-F", *args)
+            self.assertEqual(out, golden_text("folded64.txt"))
+            self.assertNotIn("/trace", err)
+        self.assertEqual(self.run_tool(self.dir)[0], golden_text("text64.txt"))
+        self.assertEqual(self.run_tool("-F", "-a", self.file("other", ""), self.dir)[0], "")
+        self.file("trace", "# tracer: nop\n")
+        out, err = self.run_tool("-F", self.dir)
+        self.assertEqual(out, "")
+        self.assertIn("trace has no stacks (--map-only prints those of the map)", err)
+        os.remove(os.path.join(self.dir, "trace"))
+        self.assertEqual(self.run_tool("-F", self.dir)[0], golden_text("folded64.txt"))
+
     def test_folded_line_by_line(self):
         for data in [self.nasty("--folded"), golden_text("folded64.txt")]:
             for line in data.splitlines():
@@ -972,6 +1033,7 @@ class Usage(Case):
                      ["a", "b"], ["--lines", "-"], ["-i", "../x"], ["-i", "x", "file"],
                      ["--min-ref", "4294967296", "-"], ["--text-base", "zz", "-"],
                      ["--annotate", "-", "-"], ["-j", "-a", "x", "-"],
+                     ["-F", "-M", "-a", "x", "y"], ["-M", "-"], ["-s", "-M", "-"],
                      ["save"], ["save", "a", "b"], ["-i", "x", "save"], ["--diff", "-", "-"],
                      ["-a", "x", "-a", "y", "-"], ["-d", "x", "-d", "y", "-"],
                      ["-v", "x", "-v", "y", "-"], ["-i", "x", "-i", "y"]]:
