@@ -44,19 +44,27 @@
 #include "stackmap/print.c"
 #include "stackmap/report.c"
 #include "stackmap/trace.c"
+#include "stackmap/context.c"
 #include "stackmap/define.c"
 #include "stackmap/annotate.c"
 #include "stackmap/count.c"
+#include "stackmap/perf.c"
 #include "stackmap/save.c"
 #include "stackmap/record.c"
 
 enum mode {
 	MODE_TEXT, MODE_FOLDED, MODE_JSON, MODE_SPEEDSCOPE, MODE_ANNOTATE, MODE_DIFF, MODE_SUMMARY,
+	MODE_PERF_SCRIPT,
 };
+
+static bool is_flame_graph(enum mode mode)
+{
+	return mode == MODE_FOLDED || mode == MODE_SPEEDSCOPE;
+}
 
 static bool is_profile(enum mode mode)
 {
-	return mode == MODE_FOLDED || mode == MODE_SPEEDSCOPE;
+	return is_flame_graph(mode) || mode == MODE_PERF_SCRIPT;
 }
 
 static const char help_text[] =
@@ -82,6 +90,7 @@ static const char help_text[] =
 "  -j, --json             an array with one object for each stack\n"
 "  -S, --speedscope       a profile for speedscope\n"
 "  -M, --map-only         of a directory of \"save\", use the map and not the trace\n"
+"      --perf-script      the samples of a trace as the text of perf script\n"
 "  -a, --annotate TRACE   print a trace with the frames below each stack id (- is stdin);\n"
 "                         with -F or -S, print the stacks of the trace in that form.\n"
 "                         A trace with stack_def events needs no map.\n"
@@ -108,6 +117,9 @@ static const char help_text[] =
 "  stackmap_dump --vmlinux vmlinux --lines map.bin\n"
 "\n"
 "Exit status: 0 on success, 1 on bad input or failure, 2 on wrong usage.\n";
+
+/* Options without a letter. */
+enum { OPT_PERF_SCRIPT = 0x101 };
 
 #define VERSION	"1.0"
 
@@ -191,6 +203,9 @@ static void set_option(int opt, struct config *cfg, enum mode *mode)
 	case 'a':
 		cfg->trace = optarg;
 		break;
+	case OPT_PERF_SCRIPT:
+		set_mode(mode, MODE_PERF_SCRIPT);
+		break;
 	case 'M':
 		cfg->map_only = true;
 		break;
@@ -234,10 +249,10 @@ static const struct {
 	unsigned int	modes;
 } ignored[] = {
 	{ 'M', ~(BIT(MODE_FOLDED) | BIT(MODE_SPEEDSCOPE)) },
-	{ 'l', BIT(MODE_FOLDED) | BIT(MODE_SPEEDSCOPE) | BIT(MODE_SUMMARY) },
-	{ 'o', BIT(MODE_ANNOTATE) | BIT(MODE_DIFF) | BIT(MODE_SUMMARY) },
-	{ 't', BIT(MODE_ANNOTATE) | BIT(MODE_SUMMARY) },
-	{ 'm', BIT(MODE_ANNOTATE) | BIT(MODE_SUMMARY) },
+	{ 'l', BIT(MODE_FOLDED) | BIT(MODE_SPEEDSCOPE) | BIT(MODE_SUMMARY) | BIT(MODE_PERF_SCRIPT) },
+	{ 'o', BIT(MODE_ANNOTATE) | BIT(MODE_DIFF) | BIT(MODE_SUMMARY) | BIT(MODE_PERF_SCRIPT) },
+	{ 't', BIT(MODE_ANNOTATE) | BIT(MODE_SUMMARY) | BIT(MODE_PERF_SCRIPT) },
+	{ 'm', BIT(MODE_ANNOTATE) | BIT(MODE_SUMMARY) | BIT(MODE_PERF_SCRIPT) },
 	{ 'g', BIT(MODE_ANNOTATE) | BIT(MODE_SUMMARY) },
 };
 
@@ -294,6 +309,7 @@ static enum mode parse_options(int argc, char **argv, struct config *cfg)
 		{ "json",	no_argument,	   NULL, 'j' },
 		{ "speedscope",	no_argument,	   NULL, 'S' },
 		{ "map-only",	no_argument,	   NULL, 'M' },
+		{ "perf-script", no_argument,	   NULL, OPT_PERF_SCRIPT },
 		{ "annotate",	required_argument, NULL, 'a' },
 		{ "diff",	required_argument, NULL, 'd' },
 		{ "summary",	no_argument,	   NULL, 's' },
@@ -315,7 +331,7 @@ static enum mode parse_options(int argc, char **argv, struct config *cfg)
 		set_option(opt, cfg, &mode);
 		given[opt]++;
 	}
-	if (cfg->trace && mode != MODE_FOLDED && mode != MODE_SPEEDSCOPE)
+	if (cfg->trace && !is_profile(mode))
 		set_mode(&mode, MODE_ANNOTATE);
 	if (cfg->trace && cfg->map_only)
 		usage("--map-only does not go with --annotate", NULL);
@@ -339,6 +355,8 @@ static int show(struct map *m, struct map *old, enum mode mode, const struct con
 	switch (mode) {
 	case MODE_ANNOTATE:
 		return annotate(m, cfg) ? 1 : 0;
+	case MODE_PERF_SCRIPT:
+		return print_perf_script(m, cfg) ? 1 : 0;
 	case MODE_DIFF:
 		print_diff(m, old, cfg);
 		return 0;
@@ -350,7 +368,7 @@ static int show(struct map *m, struct map *old, enum mode mode, const struct con
 
 	if (cfg->trace)
 		ret = count_stacks(m, cfg) ? 1 : 0;
-	if (is_profile(mode))
+	if (is_flame_graph(mode))
 		merge_stacks(m, &paths, cfg);
 	select_stacks(m, cfg);
 	if (mode == MODE_FOLDED)
@@ -450,6 +468,8 @@ static int run(int argc, char **argv, enum mode mode, struct config *cfg)
 		usage("stdin cannot be two inputs", NULL);
 	if (argc && is_profile(mode) && !cfg->trace && !cfg->map_only)
 		use_saved_trace(cfg, argv[0]);
+	if (mode == MODE_PERF_SCRIPT && !cfg->trace)
+		usage("--perf-script needs --annotate TRACE, or a directory with a trace", NULL);
 	if (cfg->trace) {
 		cfg->trace_file = open_trace(cfg->trace);
 		if (!cfg->trace_file)

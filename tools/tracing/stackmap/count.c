@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
 /* --annotate with --folded or another form: count the distinct stacks of a trace. */
 
-/* The stacks of a trace, one after the other. */
+/* Goes through a trace. */
 struct walk {
 	struct map		*map;
 	const struct config	*cfg;
 	struct trace		t;
-	enum line_kind		kind;		/* of the line read ahead */
+	enum line_kind		kind;
 	bool			more;
-	struct frame_lines	lines;		/* of the stack, or the line with its ids */
+	bool			ahead;		/* the next line is read already */
+	bool			other;		/* the line is no part of a stack */
+	bool			found;		/* a stack, and these belong to it: */
+	struct frame_lines	lines;		/* its frames, or the line with its ids */
 	struct stack		stack;		/* no frames yet if the trace has it in full */
+	bool			has_context;
+	struct context		context;
 	size_t			nr_missing;
 	size_t			nr_more;
 	size_t			nr_cut;
 };
 
-static void walk_on(struct walk *w)
-{
-	w->more = read_line(&w->t, &w->kind);
-}
-
 static void walk_start(struct walk *w, struct map *m, const struct config *cfg)
 {
 	*w = (struct walk) { .map = m, .cfg = cfg, .t.f = cfg->trace_file };
-	walk_on(w);
 }
 
 static void walk_end(struct walk *w)
@@ -38,46 +37,47 @@ static void walk_end(struct walk *w)
 
 static bool walk_ids(struct walk *w)
 {
-	bool found = false;
 	size_t len;
 
 	if (w->t.ids.more) {
 		w->nr_more++;
-	} else if (!join_parts(w->map, &w->t.ids, &w->stack)) {
-		w->nr_missing++;
-	} else {
-		len = strcspn(w->t.text, ">");
-		w->lines.text = grow(w->lines.text, &w->lines.room, len + 1, 1);
-		memcpy(w->lines.text, w->t.text, len);
-		w->lines.text[len] = '\0';
-		found = true;
+		return false;
 	}
-	walk_on(w);
-	return found;
+	if (!join_parts(w->map, &w->t.ids, &w->stack)) {
+		w->nr_missing++;
+		return false;
+	}
+	len = strcspn(w->t.text, ">");
+	w->lines.text = grow(w->lines.text, &w->lines.room, len + 1, 1);
+	memcpy(w->lines.text, w->t.text, len);
+	w->lines.text[len] = '\0';
+	return true;
 }
 
 static bool walk_full(struct walk *w)
 {
 	w->stack = (struct stack) {};
 	w->more = read_frame_lines(&w->lines, &w->t, &w->kind);
+	w->ahead = true;
 	w->nr_cut += !is_whole(&w->lines);
 	return is_whole(&w->lines);
 }
 
-/* Goes to the next stack; false at the end of the trace. */
-static bool next_stack(struct walk *w)
+/* False at the end of the trace. The lines of a stack are taken at once. */
+static bool next_line(struct walk *w)
 {
-	bool found = false;
-
-	while (w->more && !found) {
-		if (w->kind == LINE_IDS)
-			found = walk_ids(w);
-		else if (w->kind == LINE_FULL)
-			found = walk_full(w);
-		else
-			walk_on(w);
+	if (!w->ahead)
+		w->more = read_line(&w->t, &w->kind);
+	w->ahead = false;
+	w->found = false;
+	if (!w->more)
+		return false;
+	w->other = w->kind == LINE_OTHER;
+	if (w->kind == LINE_IDS || w->kind == LINE_FULL) {
+		w->has_context = parse_context(&w->t, &w->context);
+		w->found = w->kind == LINE_IDS ? walk_ids(w) : walk_full(w);
 	}
-	return found;
+	return true;
 }
 
 /* The frames are those behind the map's, until someone keeps them by raising nr_ips. */
@@ -129,8 +129,10 @@ static int count_stacks(struct map *m, const struct config *cfg)
 	struct walk w;
 
 	walk_start(&w, m, cfg);
-	while (next_stack(&w))
-		count_stack(&c, &w);
+	while (next_line(&w)) {
+		if (w.found)
+			count_stack(&c, &w);
+	}
 	walk_end(&w);
 	free(m->stacks);
 	m->stacks = c.whole.stacks;

@@ -278,4 +278,5 @@ static void map_free(struct map *m)
 	free(m->name);
 	free(m->dir);
 	free(m->source);
+	free(m->tasks);
 }

@@ -23,6 +23,7 @@
 #define MAX_RELEASE	256
 #define MAX_PARTS	8		/* of a stack that was split */
 #define PRINTED_PARTS	4		/* parts that trace-cmd prints */
+#define COMM_LEN	15		/* the longest name of a task */
 
 #define TRAMPOLINE_MARKER	0x7fffffff	/* the kernel's FTRACE_TRAMPOLINE_MARKER */
 
@@ -75,6 +76,11 @@ struct intern {
 	size_t		room;
 };
 
+struct task {
+	char	comm[COMM_LEN + 1];
+	u32	pid;
+};
+
 struct vmlinux;
 struct frame;
 struct named;
@@ -101,6 +107,7 @@ struct map {
 	struct intern	names;		/* frames of a trace that are text only */
 	struct named	**named;	/* as many as names */
 	size_t		room_named;
+	struct task	*tasks;		/* of stacks counted by task, at their ids */
 	char		*source;	/* description of where the symbols came from */
 };
 

@@ -29,6 +29,7 @@ struct trace {
 	size_t			room;
 	size_t			len;
 	bool			has_context;	/* task, CPU and time before the event */
+	char			*event;		/* what follows the context; NULL if nothing does */
 	char			*text;		/* LINE_IDS: "<stack_id 42>" */
 	u32			def;		/* LINE_DEF: the id */
 	const char		*words;		/* LINE_DEF: its addresses; NULL: frames follow */
@@ -129,8 +130,6 @@ static bool is_timestamp(const char *end)
 	return end[-2] == 's' && memchr(" !+#*@$", end[-1], 7);
 }
 
-#define COMM_LEN	15
-
 /*
  * "          <idle>-0     [001] d..2.   143.250001: ". A task can have any name, but the text from
  * its name to the timestamp is longer than the longest name.
@@ -148,15 +147,21 @@ static char *skip_context(char *line, const char *end)
 	return NULL;
 }
 
-/* " (+12) stack_id:    ": trace-cmd names the event, with --ts-diff after the time passed. */
+/* " (+12) ": trace-cmd --ts-diff prints the time passed. */
+static char *skip_diff(char *p)
+{
+	p += strspn(p, " ");
+	if (!strncmp(p, "(+", 2))
+		p += strcspn(p, " ");
+	return p + strspn(p, " ");
+}
+
+/* trace-cmd names the event: "stack_id:    " */
 static char *skip_event(char *p, const char *event)
 {
 	size_t len = strlen(event);
 
-	p += strspn(p, " ");
-	if (!strncmp(p, "(+", 2))
-		p += strcspn(p, " ");
-	p += strspn(p, " ");
+	p = skip_diff(p);
 	if (strncmp(p, event, len))
 		return NULL;
 	return p + len + strspn(p + len, " ");
@@ -249,6 +254,7 @@ static enum line_kind classify_line(struct trace *t)
 	t->has_context |= !!text;
 	if (!text && !t->has_context)
 		text = t->line;
+	t->event = text;
 	if (is_frame_line(t))
 		return LINE_FRAME;
 	if (text && (find_ids(t, text, "stack_id:", "<stack_id ", false) ||

@@ -77,6 +77,8 @@ static void print_trace(struct map *m, const void *trace, size_t size)
 	has_definitions(cfg.trace_file);
 	annotate(m, &cfg);
 	rewind(cfg.trace_file);
+	print_perf_script(m, &cfg);
+	rewind(cfg.trace_file);
 	count_stacks(m, &cfg);
 	fclose(cfg.trace_file);
 	print_names(m);

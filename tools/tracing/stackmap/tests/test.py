@@ -864,6 +864,140 @@ class Output(Case):
         self.assertEqual(self.run_tool("-q", self.dir, "--diff", self.dir)[0], "")
 
 
+class PerfScript(Case):
+    """--perf-script, as perf script prints it and as its readers take it."""
+
+    def samples(self, text, *args, rc=0):
+        """The samples of a trace: head without blanks, and frames."""
+        path = self.file("map", golden_map("le64"))
+        out, err = self.run_tool("-k", KALLSYMS, "--perf-script", "-a", "-", path, *args, rc=rc,
+                                 stdin=text.encode("latin-1"))
+        self.assertTrue(not out or out.endswith("\n\n"))
+        samples = [s.split("\n\t") for s in out.split("\n\n")[:-1]]
+        return [(" ".join(s[0].split()), s[1:]) for s in samples], err
+
+    FOUR = ["ffffffff81000180 weak_one+0x0 ([kernel.kallsyms])"]
+
+    @staticmethod
+    def line(text, task="bash-123", cpu=0, time="1000.000001"):
+        """A line of trace."""
+        return f"{task:>20}   [{cpu:03}] d..2.  {time}: {text}\n"
+
+    def test_format(self):
+        text = self.line("sched_switch: prev_comm=bash prev_pid=123") + self.line("<stack_id 7>")
+        path = self.file("map", golden_map("le64"))
+        out = self.run_tool("-q", "-k", KALLSYMS, "--perf-script", "-a", "-", path,
+                            stdin=text.encode())[0]
+        self.assertEqual(out, "bash      123 [000]  1000.000001: sched_switch: prev_comm=bash "
+                         "prev_pid=123\n\tffffffff81000100 schedule+0x0 ([kernel.kallsyms])\n"
+                         "\tffffffff81000100 do_exit+0xe0 ([kernel.kallsyms])\n"
+                         "\tffffffff81000148 schedule+0x48 ([kernel.kallsyms])\n\n")
+
+    def test_frames(self):
+        text = self.line("x: y") + self.line("<stack_split 524289 @ffffffff81000148 3>")
+        kernel = " ([kernel.kallsyms])"
+        self.assertEqual(self.samples(text)[0][0][1], [
+            "ffffffff8100009f do_exit+0x7f" + kernel, "        7fffffff [FTRACE_TRAMPOLINE]" +
+            kernel, "ffffffff81000020 _text+0x20" + kernel, "ffffffff81000148 schedule+0x48" +
+            kernel, "ffffffffc0201010 first_of_mod+0x10 ([golden_mod])",
+            "ffffffffc02014e0 last_of_mod+0xe0 ([golden_mod])",
+            "ffffffff810001ff weak_one+0x7f" + kernel, "            1234 0x1234" + kernel])
+        text = self.line("x: y") + self.line("<stack trace>") + " => a+0x1/0x2 [m]\n => 0x55\n"
+        self.assertEqual(self.samples(text)[0], [("bash 123 [000] 1000.000001: x: y", [
+            "               0 a ([m])", "               0 0x55" + kernel])])
+
+    def test_event_of_a_stack(self):
+        four = "<stack_id 4>"
+        cases = [
+            ([("a: x=1", 0), ("b: x=2", 1), (four, 0), (four, 1)],
+             ["[000] 1000.000000: a: x=1", "[001] 1000.000001: b: x=2"]),
+            # An interrupt came before the stack of a. A CPU never goes back in time.
+            ([("a: x=1", 0), ("b: x=2", 0), (four, 0), (four, 0)],
+             ["[000] 1000.000001: b: x=2", "[000] 1000.000003: a: x=1"]),
+            ([("a: x=1", 0), ("b: x=2", 0), (four, 0), ("c: x=3", 0), (four, 0)],
+             ["[000] 1000.000001: b: x=2", "[000] 1000.000003: c: x=3"]),
+            ([(four, 0)], ["[000] 1000.000000: unknown: -"]),
+            ([("a: x=1", 0), ("<user stack trace>", 0), ("<stack_def 9> {0x1}", 0), (four, 0)],
+             ["[000] 1000.000000: a: x=1"]),
+            ([("schedule <-do_exit", 0), (four, 0)], ["[000] 1000.000000: function: schedule "
+                                                      "<-do_exit"]),
+            ([("#1 context irq", 0), (four, 0)], ["[000] 1000.000000: trace: #1 context irq"]),
+            ([("a: ", 0), (four, 0)], ["[000] 1000.000000: a: -"]),
+            ([("a: ends:", 0), (four, 0)], ["[000] 1000.000000: a: ends: -"]),
+            ([("a: dev 8 12.5: 13: x1: 1:2", 0), (four, 0)],
+             ["[000] 1000.000000: a: dev 8 12.5; 13; x1: 1;2"]),
+        ]
+        for lines, want in cases:
+            text = "".join(self.line(t, cpu=c, time=f"1000.{i:06}")
+                           for i, (t, c) in enumerate(lines))
+            self.assertEqual(self.samples(text)[0], [("bash 123 " + w, self.FOUR) for w in want])
+        text = "".join(self.line(f"e{i}: x") for i in range(20)) + self.line(four) * 9
+        self.assertEqual([re.sub(".*: (e?[a-z0-9]+): .*", r"\1", s[0]) for s in
+                          self.samples(text)[0]], [f"e{i}" for i in range(19, 11, -1)] +
+                         ["unknown"])
+        text = self.line("a: x", "other-5") + self.line(four)
+        self.assertIn("unknown: -", self.samples(text)[0][0][0])
+
+    def test_heads(self):
+        for head, want in [
+                ("          <idle>-0       [001] d..2.  1000.000001: ", "swapper 0 [001] 1000.000001"),
+                ("  bash-123     (    120) [002] .....  1000.000003: ", "bash 123 [002] 1000.000003"),
+                ("  bash-123     (-------) [000]  1000.000003: ", "bash 123 [000] 1000.000003"),
+                ("  bash-4194304 [4095]    12.345678901: ", "bash 4194304 [4095] 12.345678"),
+                ("  bash-4194304 [001] 1234567: ", "bash 4194304 [001] 1.234567"),
+                ("     x-1 [0] 1:  -77    [001] d..3.    12.5: ", "x-1_[0]_1:__ 77 [001] 12.500000"),
+                ("                -77    [001] d..3.    12.5: ", ":77 77 [001] 12.500000"),
+                ("  other:           a b;c-1 [001]    12.345678: ", "a_b_c 1 [001] 12.345678"),
+                ("              a-12345 [001]    12.345678: ", "a 12345 [001] 12.345678")]:
+            text = head + "x: y\n" + head + "<stack_id 4>\n"
+            self.assertEqual(self.samples(text)[0], [(want + ": x: y", self.FOUR)])
+            text = head + " (+12) x:      y\n" + head + "stack_id:    <stack_id 4>\n"
+            self.assertEqual(self.samples(text)[0], [(want + ": x: y", self.FOUR)])
+        for head in ["    bash-123       0d..2.   12us : ", "", "  bash-123   [65536]  12.34: ",
+                     "  bash-123   [000]  12.34.5: ", "  bash-123   [000]  99999999999999.34: ",
+                     "  bash:123   [000]  12.34: ", "  bash-123)   [000]  12.34: "]:
+            out, err = self.samples(head + "x: y\n" + head + "<stack_id 4>\n")
+            self.assertEqual(out, [])
+            self.assertIn("left out 1 stacks without a task", err)
+
+    def test_readers(self):
+        text = self.line("a: ") + self.line("<stack_id 7>")
+        text += self.line("b: z 5.5: 7: q:", "x 1-4194303", 1) + \
+            self.line("<stack_id 4>", "x 1-4194303", 1)
+        path = self.file("map", golden_map("le64"))
+        out = self.run_tool("-q", "-k", KALLSYMS, "--perf-script", "-a", "-", path,
+                            stdin=text.encode())[0]
+        heads = [s.split("\n")[0] for s in out.split("\n\n")[:-1]]
+        # speedscope, stackcollapse-perf.pl; an event at the end of the line is a filter.
+        got = [re.match(r"(\S.+?)\s+(\d+)(?:/?(\d+))?\s+", h).groups() for h in heads]
+        self.assertEqual([(g[0].strip(), g[1]) for g in got], [("bash", "123"),
+                                                               ("x_1", "4194303")])
+        self.assertFalse([h for h in heads if re.search(r"\S+:\s*$", h)])
+        # Firefox Profiler: the last number with a colon is the time.
+        self.assertEqual([re.match(r"(.*)\s+([\d.]+):", h)[2] for h in heads],
+                         ["1000.000001"] * 2)
+        # Perfetto: the first colon after a number with six digits behind the point.
+        self.assertEqual([re.search(r" (\d+\.\d{6}):", h)[1] for h in heads], ["1000.000001"] * 2)
+
+    def test_selection_definitions_and_usage(self):
+        text = self.line("a: x") + self.line("<stack_id 4>") + self.line("b: x") + \
+            self.line("<stack_id 7>") + self.line("c: x") + self.line("<stack_id 99>")
+        out, err = self.samples(text, "--grep", "weak")
+        self.assertEqual(len(out), 1)
+        self.assertIn("1 ids are not in", err)
+        text += "".join(self.line(f"<stack_def 99> {{{w:#x}}}") for w in (TEXT + 1, TEXT + 2))
+        self.assertEqual(len(self.samples(text, rc=1)[0]), 2)
+        self.file("stack_map_bin", golden_map("le64"))
+        err = self.run_tool("--perf-script", self.dir, rc=2)[1]
+        self.assertIn("--perf-script needs", err)
+        self.file("trace", text)
+        self.assertIn("weak_one+0x0", self.run_tool("--perf-script", "-k", KALLSYMS, self.dir,
+                                                    rc=1)[0])
+        for args in [["-M", self.dir], ["-S", "-a", "x", "y"], ["-F", self.dir], ["-t1", self.dir],
+                     ["-m1", self.dir], ["-o", "id", self.dir]]:
+            self.run_tool("--perf-script", *args, rc=2)
+
+
 class Definitions(Case):
     """A trace that defines its stacks: no map is needed."""
 
