@@ -49,12 +49,13 @@
 #include "stackmap/annotate.c"
 #include "stackmap/count.c"
 #include "stackmap/perf.c"
+#include "stackmap/pprof.c"
 #include "stackmap/save.c"
 #include "stackmap/record.c"
 
 enum mode {
 	MODE_TEXT, MODE_FOLDED, MODE_JSON, MODE_SPEEDSCOPE, MODE_ANNOTATE, MODE_DIFF, MODE_SUMMARY,
-	MODE_PERF_SCRIPT,
+	MODE_PERF_SCRIPT, MODE_PPROF,
 };
 
 static bool is_flame_graph(enum mode mode)
@@ -64,7 +65,7 @@ static bool is_flame_graph(enum mode mode)
 
 static bool is_profile(enum mode mode)
 {
-	return is_flame_graph(mode) || mode == MODE_PERF_SCRIPT;
+	return is_flame_graph(mode) || mode == MODE_PERF_SCRIPT || mode == MODE_PPROF;
 }
 
 static const char help_text[] =
@@ -90,6 +91,7 @@ static const char help_text[] =
 "  -j, --json             an array with one object for each stack\n"
 "  -S, --speedscope       a profile for speedscope\n"
 "  -M, --map-only         of a directory of \"save\", use the map and not the trace\n"
+"      --pprof            a profile for pprof, Pyroscope, Parca (binary, for a file or a pipe)\n"
 "      --perf-script      the samples of a trace as the text of perf script\n"
 "  -a, --annotate TRACE   print a trace with the frames below each stack id (- is stdin);\n"
 "                         with -F or -S, print the stacks of the trace in that form.\n"
@@ -119,7 +121,7 @@ static const char help_text[] =
 "Exit status: 0 on success, 1 on bad input or failure, 2 on wrong usage.\n";
 
 /* Options without a letter. */
-enum { OPT_PERF_SCRIPT = 0x101 };
+enum { OPT_PERF_SCRIPT = 0x101, OPT_PPROF };
 
 #define VERSION	"1.0"
 
@@ -206,6 +208,9 @@ static void set_option(int opt, struct config *cfg, enum mode *mode)
 	case OPT_PERF_SCRIPT:
 		set_mode(mode, MODE_PERF_SCRIPT);
 		break;
+	case OPT_PPROF:
+		set_mode(mode, MODE_PPROF);
+		break;
 	case 'M':
 		cfg->map_only = true;
 		break;
@@ -248,8 +253,9 @@ static const struct {
 	int		val;
 	unsigned int	modes;
 } ignored[] = {
-	{ 'M', ~(BIT(MODE_FOLDED) | BIT(MODE_SPEEDSCOPE)) },
-	{ 'l', BIT(MODE_FOLDED) | BIT(MODE_SPEEDSCOPE) | BIT(MODE_SUMMARY) | BIT(MODE_PERF_SCRIPT) },
+	{ 'M', ~(BIT(MODE_FOLDED) | BIT(MODE_SPEEDSCOPE) | BIT(MODE_PPROF)) },
+	{ 'l', BIT(MODE_FOLDED) | BIT(MODE_SPEEDSCOPE) | BIT(MODE_SUMMARY) |
+	       BIT(MODE_PERF_SCRIPT) | BIT(MODE_PPROF) },
 	{ 'o', BIT(MODE_ANNOTATE) | BIT(MODE_DIFF) | BIT(MODE_SUMMARY) | BIT(MODE_PERF_SCRIPT) },
 	{ 't', BIT(MODE_ANNOTATE) | BIT(MODE_SUMMARY) | BIT(MODE_PERF_SCRIPT) },
 	{ 'm', BIT(MODE_ANNOTATE) | BIT(MODE_SUMMARY) | BIT(MODE_PERF_SCRIPT) },
@@ -310,6 +316,7 @@ static enum mode parse_options(int argc, char **argv, struct config *cfg)
 		{ "speedscope",	no_argument,	   NULL, 'S' },
 		{ "map-only",	no_argument,	   NULL, 'M' },
 		{ "perf-script", no_argument,	   NULL, OPT_PERF_SCRIPT },
+		{ "pprof",	no_argument,	   NULL, OPT_PPROF },
 		{ "annotate",	required_argument, NULL, 'a' },
 		{ "diff",	required_argument, NULL, 'd' },
 		{ "summary",	no_argument,	   NULL, 's' },
@@ -335,6 +342,8 @@ static enum mode parse_options(int argc, char **argv, struct config *cfg)
 		set_mode(&mode, MODE_ANNOTATE);
 	if (cfg->trace && cfg->map_only)
 		usage("--map-only does not go with --annotate", NULL);
+	if (mode == MODE_PPROF && isatty(STDOUT_FILENO))
+		usage("--pprof is binary, please redirect it to a file", NULL);
 	check_options(options, given, mode, optind < argc && !strcmp(argv[optind], "save"));
 	return mode;
 }
@@ -367,7 +376,7 @@ static int show(struct map *m, struct map *old, enum mode mode, const struct con
 	}
 
 	if (cfg->trace)
-		ret = count_stacks(m, cfg) ? 1 : 0;
+		ret = count_stacks(m, mode == MODE_PPROF, cfg) ? 1 : 0;
 	if (is_flame_graph(mode))
 		merge_stacks(m, &paths, cfg);
 	select_stacks(m, cfg);
@@ -375,6 +384,8 @@ static int show(struct map *m, struct map *old, enum mode mode, const struct con
 		print_folded(m, &paths);
 	else if (mode == MODE_JSON)
 		print_json(m, cfg);
+	else if (mode == MODE_PPROF)
+		print_pprof(m);
 	else if (mode == MODE_SPEEDSCOPE)
 		print_speedscope(m, &paths);
 	else

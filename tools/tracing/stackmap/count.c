@@ -89,8 +89,10 @@ static const struct stack *walk_frames(struct walk *w)
 }
 
 struct count {
+	bool		by_task;
 	struct map	whole;		/* the stacks of the trace */
-	struct intern	seen;		/* their keys */
+	size_t		room_tasks;
+	struct intern	seen;		/* the stacks' keys */
 };
 
 /* Returns the stack of @key. A new one has no frames yet. */
@@ -107,9 +109,27 @@ static struct stack *count_key(struct count *c, const char *key)
 	return &w->stacks[i];
 }
 
+/* Stacks of several tasks are told apart by what precedes the key. */
+static struct stack *count_by_task(struct count *c, struct walk *w)
+{
+	struct task *task = &w->context.task;
+	struct map *m = &c->whole;
+	struct stack *s;
+	char *key;
+
+	if (!w->has_context)
+		*task = (struct task) {};
+	key = format("%s\n%u\n%s", task->comm, task->pid, w->lines.text);
+	s = count_key(c, key);
+	free(key);
+	m->tasks = grow(m->tasks, &c->room_tasks, m->nr_stacks, sizeof(*m->tasks));
+	m->tasks[s->id] = *task;
+	return s;
+}
+
 static void count_stack(struct count *c, struct walk *w)
 {
-	struct stack *s = count_key(c, w->lines.text);
+	struct stack *s = c->by_task ? count_by_task(c, w) : count_key(c, w->lines.text);
 	const struct stack *new;
 
 	if (s->nr)
@@ -122,10 +142,10 @@ static void count_stack(struct count *c, struct walk *w)
 }
 
 /* Replaces the stacks of the map by those of the trace. */
-static int count_stacks(struct map *m, const struct config *cfg)
+static int count_stacks(struct map *m, bool by_task, const struct config *cfg)
 {
 	int ret = read_definitions(m, cfg);
-	struct count c = {};
+	struct count c = { .by_task = by_task };
 	struct walk w;
 
 	walk_start(&w, m, cfg);
@@ -136,6 +156,7 @@ static int count_stacks(struct map *m, const struct config *cfg)
 	walk_end(&w);
 	free(m->stacks);
 	m->stacks = c.whole.stacks;
+	m->tasks = c.whole.tasks;
 	m->nr_stacks = c.whole.nr_stacks;
 	m->room_stacks = c.whole.room_stacks;
 	if (!m->nr_stacks && cfg->saved_trace)

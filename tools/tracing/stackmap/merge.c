@@ -16,7 +16,9 @@ struct name_slot {
 	u32			uid;
 };
 
+#ifndef NAME_SLOTS
 #define NAME_SLOTS	0x10000
+#endif
 
 static u32 intern_name(struct frame *f, struct intern *names)
 {

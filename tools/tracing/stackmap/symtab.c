@@ -149,6 +149,7 @@ static void symtab_shift(struct symtab *t, u64 delta)
 	}
 	t->nr = n;
 	t->text += delta;
+	t->kernel_end += t->kernel_end ? delta : 0;
 }
 
 static void symtab_free(struct symtab *t)

@@ -7,6 +7,7 @@
  */
 #define main stackmap_main
 #define FRAME_SLOTS 8
+#define NAME_SLOTS 8
 #include "../../stackmap_dump.c"
 #undef main
 
@@ -67,6 +68,9 @@ static void print_names(struct map *m)
 	print_folded(m, &paths);
 	print_speedscope(m, &paths);
 	paths_free(&paths);
+	frames_free(m);
+	m->frames = NULL;
+	print_pprof(m);
 }
 
 /* Annotates first, because counting changes @m. */
@@ -79,7 +83,7 @@ static void print_trace(struct map *m, const void *trace, size_t size)
 	rewind(cfg.trace_file);
 	print_perf_script(m, &cfg);
 	rewind(cfg.trace_file);
-	count_stacks(m, &cfg);
+	count_stacks(m, true, &cfg);
 	fclose(cfg.trace_file);
 	print_names(m);
 }

@@ -6,6 +6,7 @@ STACKMAP_DUMP names the program (default: the one beside the sources). The last 
 "N passed, N failed, N skipped".
 """
 
+import gzip
 import json
 import os
 import random
@@ -996,6 +997,156 @@ class PerfScript(Case):
         for args in [["-M", self.dir], ["-S", "-a", "x", "y"], ["-F", self.dir], ["-t1", self.dir],
                      ["-m1", self.dir], ["-o", "id", self.dir]]:
             self.run_tool("--perf-script", *args, rc=2)
+
+
+class Pprof(Case):
+    """--pprof, decoded by the rules of protobuf."""
+
+    @staticmethod
+    def varint(data, at):
+        """A number and the place behind it."""
+        n = shift = 0
+        while True:
+            n |= (data[at] & 0x7F) << shift
+            at, shift = at + 1, shift + 7
+            if data[at - 1] < 0x80:
+                return n, at
+
+    def numbers(self, data):
+        """Numbers that are packed."""
+        out, at = [], 0
+        while at < len(data):
+            n, at = self.varint(data, at)
+            out.append(n)
+        return out
+
+    def message(self, data):
+        """The fields of a message: number -> values."""
+        fields, at = {}, 0
+        while at < len(data):
+            key, at = self.varint(data, at)
+            self.assertIn(key & 7, (0, 2))
+            value, at = self.varint(data, at)
+            if key & 7:
+                self.assertLessEqual(at + value, len(data))
+                value, at = data[at:at + value], at + value
+            fields.setdefault(key >> 3, []).append(value)
+        return fields
+
+    def profile(self, data, *args):
+        """Runs the tool, returns samples (names from the leaf, count, labels), and the profile."""
+        done = subprocess.run([TOOL, "-q", "--pprof", *args], input=data, capture_output=True,
+                              check=True)
+        prof = self.message(gzip.decompress(done.stdout))
+        self.assertEqual(set(prof) - {1, 2, 3, 4, 5, 6, 11, 12}, set())
+        texts = [s.decode() for s in prof[6]]
+        self.assertEqual((texts[0], len(texts)), ("", len(set(texts))))
+        types = [self.message(m) for m in prof[1] + prof[11]]
+        self.assertEqual([(texts[t[1][0]], texts[t[2][0]]) for t in types],
+                         [("events", "count")] * 2)
+        funcs = [self.message(m) for m in prof.get(5, [])]
+        names = {f[1][0]: texts[f[2][0]] for f in funcs}
+        self.assertEqual([sorted(names), len(set(names.values()))],
+                         [list(range(1, len(funcs) + 1)), len(funcs)])
+        locs = {m[1][0]: m for m in map(self.message, prof.get(4, []))}
+        self.assertEqual(sorted(locs), list(range(1, len(prof.get(4, [])) + 1)))
+        maps = [self.message(m) for m in prof[3]]
+        self.maps = [(m.get(2, [0])[0], m.get(3, [0])[0], texts[m[5][0]],
+                      texts[m.get(6, [0])[0]], m.get(7, [0])[0]) for m in maps]
+        self.assertEqual([m[1][0] for m in maps], list(range(1, len(maps) + 1)))
+        self.addr = {}
+        for loc in locs.values():
+            name = names[self.message(loc[4][0])[1][0]]
+            self.addr.setdefault(name, []).append((loc.get(3, [0])[0], loc.get(2, [0])[0]))
+        samples = []
+        for s in map(self.message, prof.get(2, [])):
+            path = [names[self.message(locs[i][4][0])[1][0]] for i in self.numbers(s[1][0])]
+            labels = {}
+            for label in map(self.message, s.get(3, [])):
+                labels[texts[label[1][0]]] = texts[label[2][0]] if 2 in label else \
+                    label.get(3, [0])[0]
+            samples.append((path, *self.numbers(s[2][0]), labels))
+        return samples, prof
+
+    def test_map(self):
+        samples, _ = self.profile(golden_map("be64"), "-k", KALLSYMS, "-")
+        self.assertEqual(samples, [
+            (["weak_one"], 4294967295, {}),
+            (["do_exit", "[FTRACE TRAMPOLINE]", "_text"], 4000000000, {}),
+            (["schedule", "do_exit", "schedule"], 12, {}),
+            (["first_of_mod", "last_of_mod", "weak_one", "0x1234"], 1, {})])
+        self.assertEqual(self.maps, [
+            (TEXT, TEXT + 0x2000, "[kernel.kallsyms]", bytes(range(20)).hex(), 1),
+            (0xFFFFFFFFC0201000, 0xFFFFFFFFC0202000, "[golden_mod]", "", 1)])
+        # A call's address is inside of it, that of a leaf is not changed.
+        self.assertEqual(self.addr["schedule"], [(TEXT + 0x100, 1), (TEXT + 0x147, 1)])
+        self.assertEqual(self.addr["do_exit"], [(TEXT + 0x9F, 1), (TEXT + 0xFF, 1)])
+        self.assertEqual(self.addr["last_of_mod"], [(0xFFFFFFFFC02014DF, 2)])
+        self.assertEqual(self.addr["[FTRACE TRAMPOLINE]"], [(mkmap.MARKER, 0)])
+        self.assertEqual(self.addr["0x1234"], [(0x1233, 0)])
+
+    def test_no_symbols(self):
+        samples, _ = self.profile(golden_map("bare"), "-")
+        self.assertEqual(samples[2], ([f"{TEXT + 0x100:#x}", f"{TEXT + 0x100:#x}",
+                                       f"{TEXT + 0x148:#x}"], 12, {}))
+        self.assertEqual(self.maps, [(0, 0, "[kernel.kallsyms]", "", 0)])
+        self.profile(golden_map("le64"), "-")
+        self.assertEqual(self.maps, [(TEXT, 2 ** 64 - 1, "[kernel.kallsyms]",
+                                      bytes(range(20)).hex(), 0)])
+        samples, prof = self.profile(mkmap.make([]), "-")
+        self.assertEqual((samples, len(prof[3])), ([], 1))
+
+    def test_another_boot(self):
+        base = TEXT + 0x7000000
+        data = mkmap.make([(1, 4, [base + 0x110])], [(mkmap.TEXT, struct.pack("<Q", base))])
+        self.profile(data, "-k", KALLSYMS, "--force", "-")
+        self.assertEqual(self.maps[0][:2], (base, base + 0x2000))
+
+    def test_trace(self):
+        path = self.file("map", golden_map("le64"))
+        head, idle = " bash-123     [000]   12.3: ", "   <idle>-0       [000]   12.3: "
+        text = (head + "<stack_id 4>\n") * 2 + idle + "<stack_id 4>\n" + head + \
+            "<stack trace>\n => a+0x1/0x2 [m]\n => 0x55\n => a+0x1/0x2\n" + \
+            "    bash-9       0d..2.   12us : <stack_id 4>\n"
+        samples, _ = self.profile(text.encode(), "-k", KALLSYMS, "-a", "-", path)
+        bash = {"comm": "bash", "pid": 123}
+        self.assertEqual(samples, [(["weak_one"], 2, bash),
+                                   (["weak_one"], 1, {"comm": "<idle>", "pid": 0}),
+                                   (["a", "0x55", "a"], 1, bash), (["weak_one"], 1, {})])
+        self.assertEqual(self.addr["a"], [(0, 2), (0, 0)])
+        self.assertEqual(self.maps[1:], [(0, 0, "[m]", "", 1)])
+        samples, _ = self.profile(text.encode(), "-k", KALLSYMS, "-t", "1", "-a", "-", path)
+        self.assertEqual(samples, [(["weak_one"], 2, bash)])
+
+    def test_nasty_names(self):
+        path = os.path.join(self.dir, "k")
+        with open(path, "wb") as f:
+            f.write(Output.NASTY.encode("latin-1"))
+        samples, _ = self.profile(mkmap.make([(1, 5, [0x1010])]), "-k", path, "-")
+        self.assertEqual(samples[0][0], ["we\"ird\\na;me \x01\x7f\xc3\xa9\xff</script>"])
+
+    def test_many_blocks(self):
+        rnd = random.Random(2)
+        stacks = [(i, rnd.randrange(1 << 32), [TEXT + rnd.randrange(0x200) for _ in range(20)])
+                  for i in range(4000)]
+        samples, _ = self.profile(mkmap.make(stacks), "-k", KALLSYMS, "-o", "id", "-")
+        self.assertEqual([s[1] for s in samples], [ref for _, ref, _ in stacks])
+        lines = self.dump(mkmap.make(stacks), "-k", KALLSYMS, "-F").splitlines()
+        want = dict(line.rsplit(" ", 1) for line in lines)
+        got = {}
+        for path, ref, _ in samples:
+            path = ";".join(reversed(path))
+            got[path] = got.get(path, 0) + ref
+        self.assertEqual(got, {k: int(v) for k, v in want.items()})
+
+    def test_terminal(self):
+        leader, follower = os.openpty()
+        done = subprocess.run([TOOL, "--pprof", "-"], stdin=subprocess.DEVNULL, stdout=follower,
+                              stderr=subprocess.PIPE, check=False)
+        os.close(follower)
+        os.close(leader)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"--pprof is binary", done.stderr)
 
 
 class Definitions(Case):
