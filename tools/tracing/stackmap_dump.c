@@ -387,7 +387,7 @@ static int show(struct map *m, struct map *old, enum mode mode, const struct con
 	else if (mode == MODE_PPROF)
 		print_pprof(m);
 	else if (mode == MODE_SPEEDSCOPE)
-		print_speedscope(m, &paths);
+		print_speedscope(m, &paths, cfg);
 	else
 		print_text(m, cfg);
 	paths_free(&paths);

@@ -220,7 +220,7 @@ static u64 print_speedscope_weights(const struct map *m)
  * speedscope begins with a view that has the samples in their order. The format cannot choose
  * another view, so sort them such that this one shows the same as that of merged callers.
  */
-static void print_speedscope(struct map *m, const struct paths *p)
+static void print_speedscope(struct map *m, const struct paths *p, const struct config *cfg)
 {
 	u64 sum;
 	size_t i;
@@ -228,7 +228,7 @@ static void print_speedscope(struct map *m, const struct paths *p)
 	sort_by_path(m, p);
 	printf("{\"$schema\": \"https://www.speedscope.app/file-format-schema.json\",\n"
 	       " \"exporter\": \"stackmap_dump\",\n \"profiles\": [{\"type\": \"sampled\", \"name\": ");
-	print_json_string(m->name);
+	print_json_string(cfg->trace ? cfg->trace : m->name);
 	printf(", \"unit\": \"none\",\n \"samples\": [");
 	print_speedscope_samples(m, p);
 	printf("],\n \"weights\": [");

@@ -66,7 +66,7 @@ static void print_names(struct map *m)
 	merge_stacks(m, &paths, &cfg);
 	select_stacks(m, &cfg);
 	print_folded(m, &paths);
-	print_speedscope(m, &paths);
+	print_speedscope(m, &paths, &cfg);
 	paths_free(&paths);
 	frames_free(m);
 	m->frames = NULL;
