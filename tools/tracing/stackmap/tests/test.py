@@ -904,8 +904,9 @@ class PerfScript(Case):
             "ffffffffc02014e0 last_of_mod+0xe0 ([golden_mod])",
             "ffffffff810001ff weak_one+0x7f" + kernel, "            1234 0x1234" + kernel])
         text = self.line("x: y") + self.line("<stack trace>") + " => a+0x1/0x2 [m]\n => 0x55\n"
-        self.assertEqual(self.samples(text)[0], [("bash 123 [000] 1000.000001: x: y", [
-            "               0 a ([m])", "               0 0x55" + kernel])])
+        want = ("bash 123 [000] 1000.000001: x: y", ["               0 a ([m])",
+                                                     "               0 0x55" + kernel])
+        self.assertEqual(self.samples(text * 3)[0], [want] * 3)
 
     def test_event_of_a_stack(self):
         four = "<stack_id 4>"
@@ -922,6 +923,8 @@ class PerfScript(Case):
              ["[000] 1000.000000: a: x=1"]),
             ([("schedule <-do_exit", 0), (four, 0)], ["[000] 1000.000000: function: schedule "
                                                       "<-do_exit"]),
+            ([("a: x=1", 0), ("stack_id: <stack_id 99>", 0), ("stack_id: " + four, 0)],
+             ["[000] 1000.000000: a: x=1"]),
             ([("#1 context irq", 0), (four, 0)], ["[000] 1000.000000: trace: #1 context irq"]),
             ([("a: ", 0), (four, 0)], ["[000] 1000.000000: a: -"]),
             ([("a: ends:", 0), (four, 0)], ["[000] 1000.000000: a: ends: -"]),
@@ -1205,6 +1208,8 @@ class Definitions(Case):
             self.use(5)
         self.assertEqual(self.tool(text, "-F")[0], "odd;schedule 1\n")
         self.assertEqual(self.tool(text, "-F", "-k", KALLSYMS)[0], "do_exit;schedule 1\n")
+        text = self.kernel(5, [f"a <{TEXT + 0x148:x}>", f"b <{TEXT - 5:x}>"]) + self.use(5)
+        self.assertEqual(self.tool(text, "-F", "-k", KALLSYMS)[0], "b;a 1\n")
         out, err = self.tool(self.cmd(5) + self.use(5), "-F")
         self.assertEqual(out, "0xffffffff8100009f;0xffffffff81000148 1\n")
         self.assertIn("the names in the trace; for addresses, give the kallsyms (-k)", err)
@@ -1267,6 +1272,7 @@ class Definitions(Case):
     def test_what_only_looks_like_a_definition(self):
         good = self.cmd(5)
         for line in [good.replace(",", ";"), good.replace("}", ""), good.replace("{", ""),
+                     good.replace("}", ")"), good.replace("def 5", "def 4294967301"),
                      good.replace("}", "} x"), good.replace("stack_def:", "print:"),
                      good.replace("def 5", "def -5"), good.replace("def 5", "def 2147483648"),
                      self.CMD + "<stack_def 5> {}\n", self.CMD + "<stack_def 5> \n",
