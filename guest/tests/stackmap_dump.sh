@@ -117,4 +117,48 @@ if command -v trace-cmd > /dev/null; then
 	awk '/<stack_(id [0-9]+>|split [0-9]+ @)/ { if (want) exit 1; want = 1; next } /^ => / { want = 0 }
 		END { exit want }' "$TMPDIR/annotated" || fail "an id without frames"
 	echo "trace-cmd: $ids ids, all of them resolved"
+
+	# A recording that defines its stacks needs no map.
+	if [ -e options/stackmap-define ]; then
+		trace-cmd record -q -o "$TMPDIR/trace.dat" -e sched_switch -e kmem_cache_alloc -O stacktrace \
+			-O stackmap -O stackmap-define ls -lR /proc/self/task > /dev/null
+		cp stack_map_bin "$TMPDIR/map"
+		trace-cmd report -q "$TMPDIR/trace.dat" > "$TMPDIR/report" 2> /dev/null
+		grep -v ' stack_def: ' "$TMPDIR/report" > "$TMPDIR/bare"
+		dump -k /proc/kallsyms --folded --annotate "$TMPDIR/bare" "$TMPDIR/map" > "$TMPDIR/by_map"
+		dump -k /proc/kallsyms --folded --annotate "$TMPDIR/report" | cmp - "$TMPDIR/by_map" ||
+			fail "definitions give other stacks than the map"
+		test "$(wc -l < "$TMPDIR/by_map")" -ge 20 || fail "too few stacks"
+		dump -k /proc/kallsyms --perf-script --annotate "$TMPDIR/report" > "$TMPDIR/samples"
+		test "$(grep -c '^$' "$TMPDIR/samples")" = \
+			"$(awk '{ n += $NF } END { print n }' "$TMPDIR/by_map")" ||
+			fail "--perf-script has another number of samples"
+		if grep '^[^	].*: unknown: ' "$TMPDIR/samples"; then
+			fail "a stack without its event"
+		fi
+	fi
+fi
+
+# The same with the names that trace_pipe prints.
+if [ -e options/stackmap-define ]; then
+	make_instance define
+	(
+		cd instances/define
+		set_opt options/stackmap-define 1
+		show_frames 0
+		stackmap_on
+		echo 1 > events/sched/sched_switch/enable
+		echo 1 > tracing_on
+		stackmap_work 2
+		stop_recording
+	)
+	timeout 3 cat instances/define/trace_pipe > "$TMPDIR/pipe" || true
+	grep -q '<stack_def ' "$TMPDIR/pipe" || fail "trace_pipe has no definitions"
+	dump -k /proc/kallsyms --folded --annotate "$TMPDIR/pipe" > "$TMPDIR/alone"
+	test "$(count_ids "$TMPDIR/pipe")" -ge 10 || fail "too few stacks in trace_pipe"
+	test "$(awk '{ n += $NF } END { print n }' "$TMPDIR/alone")" = "$(count_ids "$TMPDIR/pipe")" ||
+		fail "not all stacks of trace_pipe are defined"
+	if grep '0x\|not in' "$TMPDIR/alone"; then
+		fail "a frame without a name"
+	fi
 fi
