@@ -10,6 +10,7 @@
 #include <linux/kernel.h>
 #include <linux/minmax.h>
 #include <linux/moduleparam.h>
+#include <linux/rcupdate.h>
 
 #include <asm/sections.h>
 
