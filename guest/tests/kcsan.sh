@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Under KCSAN, both CPUs insert, hit, reset, read and toggle. The KUnit tests have run at boot, with
-# threads and interrupts that race for slots. No report may name a function of the stack map. Reports
-# about the ring buffer and a task's recursion bits are ignored: they come without a stack map, too.
+# Under KCSAN, both CPUs insert, hit, reset, read and toggle, and maps are replaced. The KUnit tests have run
+# at boot, with threads and interrupts that race for slots. No report may name a function of the stack map.
+# Reports about the ring buffer and a task's recursion bits are ignored: they come without a stack map, too.
 # flavour: kcsan
 # thread: multi
 # append: trace_stackmap_kunit.hits=100000
@@ -23,6 +23,12 @@ set_opt /sys/module/ftrace_stackmap/parameters/bits 10
 echo 1 > events/kmem/enable
 echo 1 > events/sched/enable
 echo 1 > tracing_on
+# Nobody resets this one: its map fills up.
+make_small_instance recycled
+for e in kmem sched irq timer; do
+	echo 1 > instances/recycled/events/$e/enable
+done
+echo 1 > instances/recycled/tracing_on
 touch "$TMPDIR/run"
 forever() {
 	trap - EXIT
@@ -40,6 +46,11 @@ reset() {
 read_files() {
 	cat stack_map stack_map_bin stack_map_stat
 	head -c 20000 trace
+	cd instances/recycled || return
+	cat stack_map stack_map_bin stack_map_stat
+	head -c 20000 trace
+	echo 1 > snapshot
+	cd ../..
 }
 toggle() {
 	echo 0 > options/stackmap
@@ -61,6 +72,10 @@ wait
 stop_recording
 cat stack_map_stat
 check_map
+stop_recording instances/recycled
+echo "a map that nobody resets: $(stat_of rotations instances/recycled) rotations"
+[ "$(stat_of rotations instances/recycled)" -gt 0 ] || fail "no map was replaced"
+check_map instances/recycled
 
 echo "KCSAN has told of:"
 dmesg | sed -n 's/.*BUG: KCSAN: //p' | sort | uniq -c
