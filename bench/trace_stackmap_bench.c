@@ -22,7 +22,7 @@
 #include "bench_map.h"
 #include "tracing_map.h"
 
-#define BENCH_MAX_PEERS		11
+#define BENCH_MAX_PEERS		12
 
 static unsigned int bench_reps;
 
