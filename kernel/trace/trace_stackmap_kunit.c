@@ -1052,9 +1052,12 @@ static bool test_resolves(struct kunit *test, struct trace_array *tr, int id, un
 static void test_record_ctx(struct trace_array *tr, unsigned int trace_ctx,
 			    const unsigned long *ips, unsigned int nr)
 {
+	/* A snapshot may swap the buffers. */
+	struct trace_buffer *buffer = data_race(READ_ONCE(tr->array_buffer.buffer));
+
 	tracer_tracing_on(tr);
 	scoped_guard(preempt_notrace)
-		trace_record_stack(tr, tr->array_buffer.buffer, trace_ctx, ips, nr);
+		trace_record_stack(tr, buffer, trace_ctx, ips, nr);
 	tracer_tracing_off(tr);
 }
 

@@ -86,7 +86,8 @@ int ftrace_stackmap_record(struct trace_array *tr, struct ftrace_stackmap *map,
 	int type = TRACE_STACK_ID;
 	int nr_parts, drop;
 
-	if (buffer != tr->array_buffer.buffer)
+	/* A snapshot swaps the buffers at any time. */
+	if (buffer != data_race(READ_ONCE(tr->array_buffer.buffer)))
 		return STACKMAP_DROP_BUFFER;
 
 	nr_parts = stackmap_find_parts(map, ips, nr, parts);

@@ -144,8 +144,9 @@ static int stackmap_walk_buffers(struct stackmap_walk *walk, int cpu)
 	struct trace_array *tr = walk->tr;
 	unsigned int seq = raw_read_seqcount_begin(&tr->snapshot_cpu_seq);
 	/* A snapshot swaps these two at any time, but there are no others. */
-	struct trace_buffer *buffer = READ_ONCE(tr->array_buffer.buffer);
-	struct trace_buffer *other = READ_ONCE(tr->snapshot_buffer.buffer);
+	struct trace_buffer *buffer = data_race(READ_ONCE(tr->array_buffer.buffer));
+	/* With it. */
+	struct trace_buffer *other = data_race(READ_ONCE(tr->snapshot_buffer.buffer));
 	int ret;
 
 	if (buffer == other)
@@ -247,10 +248,12 @@ static bool stackmap_lock(struct ftrace_stackmap *map)
 static size_t stackmap_kept_limit(struct ftrace_stackmap *map)
 {
 	size_t limit = (size_t)map->arena_limit * STACKMAP_UNIT * STACKMAP_KEPT_MAPS, size = 0;
+	/* Either one of the two, when a snapshot swaps them now. */
+	struct trace_buffer *buffer = data_race(READ_ONCE(map->tr->array_buffer.buffer));
 	int cpu;
 
 	for_each_tracing_cpu(cpu)
-		size += ring_buffer_size(map->tr->array_buffer.buffer, cpu);
+		size += ring_buffer_size(buffer, cpu);
 	/* As much as kvmalloc() gives. */
 	return min(max(limit, size), INT_MAX);
 }
