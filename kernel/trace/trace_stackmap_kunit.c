@@ -1686,7 +1686,8 @@ static void stackmap_rotates_and_swaps(struct kunit *test)
 	}
 	kunit_info(test, "%u swaps, %lu rotations, %lu full\n", w.swaps, test_rotations(tr),
 		   test_full(tr));
-	KUNIT_EXPECT_GE(test, test_rotations(tr), 10);
+	/* Swaps make walks fail. How often depends on the machine. */
+	KUNIT_EXPECT_GT(test, test_rotations(tr), 0);
 	test_end_snapshot(tr);
 }
 #else
