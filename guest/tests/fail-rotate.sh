@@ -42,8 +42,8 @@ echo 32 > $dir/buffer_size_kb
 echo 1 > $dir/options/sym-offset
 echo 1 > $dir/options/event-fork
 
-# A process that does a little when it is told to. Nothing else is recorded. It stops before the second is
-# over for which the map waits after a failure.
+# A process that does a little when it is told to. Nothing else is recorded. It stops before the map tries
+# again, a second after a failure.
 mkfifo "$TMPDIR/go" "$TMPDIR/done"
 (
 	trap - EXIT
@@ -69,15 +69,19 @@ work_busy() {
 		instances/works/trace
 }
 
-did=0
-do_a_little() {
-	echo $((did++ % 3)) >&5
-	read -r _ <&6
+wait_for_work() {
 	for _ in {1..500}; do
 		work_busy || return 0
 		settle
 	done
 	fail "the work does not end"
+}
+
+did=0
+do_a_little() {
+	echo $((did++ % 3)) >&5
+	read -r _ <&6
+	wait_for_work
 }
 
 rotations() { stat_of rotations $dir; }
@@ -136,6 +140,9 @@ every() { # function
 		struck || break
 		failures=$n
 		[ "$(rotations)" -gt "$before" ] || refused=$((refused + 1))
+		# If something was recorded after the failure, there is another try a second later.
+		sleep 1.5
+		wait_for_work
 		check $((n % 10 == 1))
 		until_it replaced
 		[ $n -lt 1000 ] || fail "$1: no end"
