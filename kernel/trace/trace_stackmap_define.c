@@ -71,7 +71,7 @@ int ftrace_stackmap_define(struct trace_array *tr, struct ftrace_stackmap *map,
 	int drop;
 
 	/* What is defined in a buffer that has become the snapshot's is not defined. */
-	if (buffer != READ_ONCE(tr->array_buffer.buffer))
+	if (buffer != data_race(READ_ONCE(tr->array_buffer.buffer)))
 		return STACKMAP_DROP_BUFFER;
 
 	for (unsigned int i = 0; i < nr; i++) {

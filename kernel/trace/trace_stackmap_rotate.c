@@ -145,7 +145,7 @@ static int stackmap_walk_buffers(struct stackmap_walk *walk, int cpu)
 	unsigned int seq = raw_read_seqcount_begin(&tr->snapshot_cpu_seq);
 	/* A snapshot swaps these two at any time, but there are no others. */
 	struct trace_buffer *buffer = data_race(READ_ONCE(tr->array_buffer.buffer));
-	/* With it. */
+	/* The other one of the two. */
 	struct trace_buffer *other = data_race(READ_ONCE(tr->snapshot_buffer.buffer));
 	int ret;
 
