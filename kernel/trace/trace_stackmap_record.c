@@ -66,8 +66,8 @@ static void stackmap_fill_split(struct ftrace_stackmap *map, struct stack_split_
  * @ips: the frames, innermost first
  * @nr: number of frames
  *
- * The event, or that of a definition, is reserved before the map is written, so
- * that a stack is not stored when the buffer takes neither. Only the buffer of the instance gets
+ * The event, or a definition, is reserved before the map is written, so that no
+ * stack is stored if the buffer takes neither. Only the instance's buffer gets
  * ids. @buffer is another one in trace_array_printk(), or if it was swapped for
  * the snapshot's meanwhile.
  *
