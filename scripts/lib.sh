@@ -126,6 +126,15 @@ step() {
 	[ $((SECONDS - start)) -lt 5 ] || printf '      done in %ds\n' $((SECONDS - start))
 }
 
+# build_plugin DIRECTORY: the plugin of libtraceevent, for this machine.
+build_plugin() {
+	local include
+	read -r -a include <<<"$(pkg-config --cflags libtraceevent)"
+	mkdir -p "$1"
+	gcc -O2 -Wall -Wno-unused-function -shared -fPIC "${include[@]}" -o "$1/plugin_stackmap.so" \
+		"$ROOT/tools/tracing/stackmap/plugin_stackmap.c"
+}
+
 # need_packages NAME...: installs the Debian packages that are missing.
 need_packages() {
 	local p missing=()
