@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Stack map - stores each distinct kernel stack once.
+ * Stack map - stores each distinct stack once.
  *
  * A lock-free hash table that is read and written from any context, NMI
  * included. It knows nothing of trace instances, events and files, which are in
@@ -76,7 +76,7 @@ static u32 stackmap_hash(const unsigned long *ips, unsigned int nr)
 
 static bool stackmap_same(const struct stackmap_record *rec, const struct stackmap_part *part)
 {
-	if (rec->nr != part->nr)
+	if (rec->nr != part->nr || rec->user != part->user)
 		return false;
 
 	for (unsigned int i = 0; i < part->nr; i++) {
@@ -154,8 +154,18 @@ static int stackmap_check_room(struct ftrace_stackmap *map, unsigned int nr)
 	return end > READ_ONCE(map->arena_units) ? STACKMAP_DROP_ARENA : 0;
 }
 
+/* Look @part up that this CPU does not remember. Returns 0 or the drop. */
+static int stackmap_find(struct ftrace_stackmap *map, struct stackmap_part *part)
+{
+	part->hash = stackmap_hash(part->ips, part->nr);
+	if (!stackmap_probe(map, part))
+		return STACKMAP_DROP_PROBES;
+
+	return part->idx < 0 ? stackmap_check_room(map, part->nr) : 0;
+}
+
 /**
- * ftrace_stackmap_find - look up the first part of a stack
+ * ftrace_stackmap_find - look up the first part of a kernel stack
  * @map: the map, from ftrace_stackmap_active()
  * @ips: the frames, innermost first
  * @nr: number of frames
@@ -172,6 +182,7 @@ int ftrace_stackmap_find(struct ftrace_stackmap *map, const unsigned long *ips, 
 {
 	part->ips = ips;
 	part->nr = nr;
+	part->user = false;
 	part->idx = -ENOENT;
 
 	if (!nr)
@@ -184,11 +195,31 @@ int ftrace_stackmap_find(struct ftrace_stackmap *map, const unsigned long *ips, 
 	if (part->nr < nr && stackmap_recall(map, part))
 		return 0;
 
-	part->hash = stackmap_hash(ips, part->nr);
-	if (!stackmap_probe(map, part))
-		return STACKMAP_DROP_PROBES;
+	return stackmap_find(map, part);
+}
 
-	return part->idx < 0 ? stackmap_check_room(map, part->nr) : 0;
+/**
+ * ftrace_stackmap_find_user - look up a user stack
+ * @map: the map, from ftrace_stackmap_active()
+ * @ips: the frames, innermost first
+ * @nr: number of frames
+ * @part: filled in
+ *
+ * Context: any, with preemption off since the map was obtained.
+ * Return: 0, or the drop to count if the stack is not in the map and can't be.
+ */
+int ftrace_stackmap_find_user(struct ftrace_stackmap *map, const unsigned long *ips,
+			      unsigned int nr, struct stackmap_part *part)
+{
+	part->ips = ips;
+	part->nr = nr;
+	part->user = true;
+	part->idx = -ENOENT;
+
+	if (!nr)
+		return STACKMAP_DROP_EMPTY;
+
+	return stackmap_recall(map, part) ? 0 : stackmap_find(map, part);
 }
 
 /*
@@ -226,7 +257,8 @@ static noinline int stackmap_insert(struct ftrace_stackmap *map, struct stackmap
 			drop = stackmap_reserve(map, part->nr, &offset);
 			if (drop)
 				return drop;
-			stackmap_fill(stackmap_record_at(map, offset), part->ips, part->nr);
+			stackmap_fill(stackmap_record_at(map, offset), part->ips, part->nr,
+				      part->user);
 		}
 
 		/* stackmap_insert:A, pairs with stackmap_probe:A and stackmap_record:A */

@@ -84,6 +84,9 @@
  * CPU has used prev since the grace period of the rotation before, so that what
  * refers to it can only vanish. Readers get the current map and all that belongs
  * to it by the same pointer.
+ *
+ * User stacks: they have ids of the same map, and events of their own. They are
+ * never split. A user stack and a kernel stack with equal frames are two stacks.
  */
 
 /* An id: 12 bits of generation above 19 bits of slot index, never negative. */
@@ -123,7 +126,8 @@ enum stackmap_count {
 
 struct stackmap_record {
 	atomic_long_t		ref;	/* references that have left the caches */
-	u32			nr;
+	u16			nr;
+	bool			user;	/* a stack of user space */
 	u32			defined;	/* value of stackmap_define when it was defined */
 	unsigned long		ips[] __counted_by(nr);
 };
@@ -184,15 +188,31 @@ struct ftrace_stackmap {
 };
 
 /**
+ * struct stackmap_stack - a stack to record
+ * @ips: its frames, innermost first
+ * @nr: number of frames
+ * @user: a stack of user space
+ * @tgid: its process, for a user stack
+ */
+struct stackmap_stack {
+	const unsigned long	*ips;
+	unsigned int		nr;
+	bool			user;
+	unsigned int		tgid;
+};
+
+/**
  * struct stackmap_part - the part of a stack that ftrace_stackmap_find() found
  * @ips: its frames
  * @nr: number of frames
+ * @user: a stack of user space
  * @hash: hash of the frames, unless the CPU remembered the stack
  * @idx: index of its slot, negative if it is not in the map
  */
 struct stackmap_part {
 	const unsigned long	*ips;
 	unsigned int		nr;
+	bool			user;
 	u32			hash;
 	int			idx;
 };
@@ -205,7 +225,9 @@ int stackmap_find_parts(struct ftrace_stackmap *map, const unsigned long *ips, u
 
 int ftrace_stackmap_record(struct trace_array *tr, struct ftrace_stackmap *map,
 			   struct trace_buffer *buffer, unsigned int trace_ctx,
-			   const unsigned long *ips, unsigned int nr);
+			   const struct stackmap_stack *stack);
+int ftrace_stackmap_record_user(struct trace_array *tr, struct ftrace_stackmap *map,
+				struct trace_buffer *buffer, unsigned int trace_ctx);
 void ftrace_stackmap_count(struct ftrace_stackmap *map, enum stackmap_count what);
 
 #ifdef CONFIG_FTRACE_STACKMAP
@@ -219,6 +241,8 @@ struct ftrace_stackmap *ftrace_stackmap_alloc(unsigned int bits, u32 gen, bool w
 void ftrace_stackmap_free(struct ftrace_stackmap *map);
 int ftrace_stackmap_find(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr,
 			 struct stackmap_part *part);
+int ftrace_stackmap_find_user(struct ftrace_stackmap *map, const unsigned long *ips,
+			      unsigned int nr, struct stackmap_part *part);
 int ftrace_stackmap_insert(struct ftrace_stackmap *map, struct stackmap_part *parts,
 			   unsigned int nr);
 int ftrace_stackmap_store(struct ftrace_stackmap *map, struct stackmap_part *parts,
@@ -240,8 +264,7 @@ struct stackmap_kept *ftrace_stackmap_keep(const struct ftrace_stackmap *map,
 					   const unsigned long *marks, size_t limit);
 const struct stackmap_record *ftrace_stackmap_lookup(const struct ftrace_stackmap *map, int id);
 
-extern struct trace_event ftrace_stackmap_def_event;
-
+void ftrace_stackmap_init_define(void);
 int ftrace_stackmap_define(struct trace_array *tr, struct ftrace_stackmap *map,
 			   struct trace_buffer *buffer, unsigned int trace_ctx,
 			   struct stackmap_part *parts, unsigned int nr);
@@ -249,6 +272,8 @@ int ftrace_stackmap_define(struct trace_array *tr, struct ftrace_stackmap *map,
 void ftrace_stackmap_init_events(void);
 int ftrace_stackmap_event_ids(const struct trace_entry *ent, int size);
 int ftrace_stackmap_event_id(const struct trace_entry *ent, int i);
+bool ftrace_stackmap_resolves(struct trace_iterator *iter, const struct ftrace_stackmap *map);
+void ftrace_stackmap_init_user(void);
 
 struct ftrace_stackmap *ftrace_stackmap_new(struct trace_array *tr, u32 gen);
 int ftrace_stackmap_rotate(struct ftrace_stackmap *map);
@@ -266,10 +291,12 @@ static inline u32 stackmap_units(unsigned int nr)
 }
 
 /* Make @rec the record of a stack without references. */
-static inline void stackmap_fill(struct stackmap_record *rec, const unsigned long *ips, u32 nr)
+static inline void stackmap_fill(struct stackmap_record *rec, const unsigned long *ips, u32 nr,
+				 bool user)
 {
 	atomic_long_set(&rec->ref, 0);
 	rec->nr = nr;
+	rec->user = user;
 	rec->defined = 0;
 	memcpy(rec->ips, ips, flex_array_size(rec, ips, nr));
 }
@@ -338,7 +365,7 @@ static inline void ftrace_stackmap_undefine(struct trace_array *tr)
  */
 static inline bool ftrace_stackmap_hidden(const struct trace_iterator *iter)
 {
-	return iter->ent->type == TRACE_STACK_DEF &&
+	return (iter->ent->type == TRACE_STACK_DEF || iter->ent->type == TRACE_USER_STACK_DEF) &&
 	       (iter->tr->trace_flags & TRACE_ITER(STACKMAP_FRAMES));
 }
 #else

@@ -2,7 +2,8 @@
 /*
  * Definitions: with options/stackmap-define, the first use of a stack writes a
  * TRACE_STACK_DEF event with its frames, ahead of the event that has the id. So
- * a recording of the raw buffer can be read without the map.
+ * a recording of the raw buffer can be read without the map. The definition of a
+ * user stack is a TRACE_USER_STACK_DEF event, which looks the same.
  *
  * Memory ordering:
  *
@@ -26,7 +27,8 @@ static int stackmap_define_part(struct ftrace_stackmap *map, struct trace_buffer
 	struct stack_def_entry *entry;
 	int drop;
 
-	event = trace_buffer_lock_reserve(buffer, TRACE_STACK_DEF,
+	event = trace_buffer_lock_reserve(buffer,
+					  part->user ? TRACE_USER_STACK_DEF : TRACE_STACK_DEF,
 					  struct_size(entry, caller, part->nr), trace_ctx);
 	/* The next use tries again. */
 	if (!event)
@@ -99,11 +101,46 @@ static enum print_line_t trace_stack_def_print(struct trace_iterator *iter,
 	return trace_handle_return(s);
 }
 
+static enum print_line_t trace_user_stack_def_print(struct trace_iterator *iter,
+						    int flags, struct trace_event *event)
+{
+	int size = iter->ent_size - (int)sizeof(struct stack_def_entry);
+	struct trace_seq *s = &iter->seq;
+	struct stack_def_entry *field;
+
+	trace_assign_type(field, iter->ent);
+
+	trace_seq_printf(s, "<user_stack_def %d>\n", field->stack_id);
+	/* Several processes may have the stack. */
+	trace_print_user_frames(iter, flags, 0, field->caller, max(size, 0) / sizeof(long));
+	return trace_handle_return(s);
+}
+
 static struct trace_event_functions trace_stack_def_funcs = {
 	.trace		= trace_stack_def_print,
 };
 
-struct trace_event ftrace_stackmap_def_event = {
+static struct trace_event_functions trace_user_stack_def_funcs = {
+	.trace		= trace_user_stack_def_print,
+};
+
+static struct trace_event trace_stack_def_event = {
 	.type		= TRACE_STACK_DEF,
 	.funcs		= &trace_stack_def_funcs,
 };
+
+static struct trace_event trace_user_stack_def_event = {
+	.type		= TRACE_USER_STACK_DEF,
+	.funcs		= &trace_user_stack_def_funcs,
+};
+
+/**
+ * ftrace_stackmap_init_define - register the events of definitions
+ *
+ * Context: boot, from init_events().
+ */
+void __init ftrace_stackmap_init_define(void)
+{
+	WARN_ON_ONCE(!register_trace_event(&trace_stack_def_event));
+	WARN_ON_ONCE(!register_trace_event(&trace_user_stack_def_event));
+}

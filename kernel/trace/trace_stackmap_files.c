@@ -22,6 +22,9 @@
 #define STACKMAP_BIN_VERSION	2
 #define STACKMAP_BIN_ALIGN	8
 
+/* Flag in the last word of a record: a stack of user space. */
+#define STACKMAP_BIN_USER	1
+
 enum stackmap_bin_section {
 	STACKMAP_BIN_TEXT	= 1,	/* u64, address of _text */
 	STACKMAP_BIN_BUILD_ID	= 2,	/* build id of the kernel */
@@ -182,11 +185,13 @@ static int stackmap_text_show(struct seq_file *m, void *v)
 		return 0;
 
 	rec = stackmap_iter_get(iter, iter->map, pos, &id);
-	seq_printf(m, "stack_id %d [ref %lu, depth %u]\n", id, stackmap_iter_ref(iter, pos),
-		   rec->nr);
+	seq_printf(m, "%sstack_id %d [ref %lu, depth %u]\n", rec->user ? "user_" : "", id,
+		   stackmap_iter_ref(iter, pos), rec->nr);
 	for (unsigned int i = 0; i < rec->nr; i++) {
 		ip = rec->ips[i];
-		if (ip == FTRACE_TRAMPOLINE_MARKER)
+		if (rec->user)
+			seq_printf(m, "  [%u] 0x%lx\n", i, ip);
+		else if (ip == FTRACE_TRAMPOLINE_MARKER)
 			seq_printf(m, "  [%u] [FTRACE TRAMPOLINE]\n", i);
 		else
 			seq_printf(m, "  [%u] %pS\n", i,
@@ -231,11 +236,12 @@ static void stackmap_bin_stack(struct seq_file *m, const struct stackmap_iter *i
 	hdr[0] = id;
 	hdr[1] = rec->nr;
 	hdr[2] = min(ref, U32_MAX);
+	hdr[3] = rec->user ? STACKMAP_BIN_USER : 0;
 
 	seq_write(m, hdr, sizeof(hdr));
 	for (unsigned int i = 0; i < rec->nr; i++) {
 		ip = rec->ips[i];
-		if (ip != FTRACE_TRAMPOLINE_MARKER)
+		if (!rec->user && ip != FTRACE_TRAMPOLINE_MARKER)
 			ip = trace_adjust_address(iter->tr, ip);
 		seq_write(m, &ip, sizeof(ip));
 	}

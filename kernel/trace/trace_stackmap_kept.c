@@ -158,7 +158,7 @@ static void stackmap_copy(struct stackmap_kept *kept, const struct ftrace_stackm
 		rec = ftrace_stackmap_old(map, pos, &kept->ids[kept->nr].id);
 		kept->ids[kept->nr++].offset = units;
 		copy = (void *)kept + (size_t)units * STACKMAP_UNIT;
-		stackmap_fill(copy, rec->ips, rec->nr);
+		stackmap_fill(copy, rec->ips, rec->nr, rec->user);
 		ref = ftrace_stackmap_old_ref(map, pos);
 		atomic_long_set(&copy->ref, ref);
 		kept->refs += ref;

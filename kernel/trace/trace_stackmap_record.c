@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Recording and printing of stack ids.
+ * Recording of stack ids, and printing of those of kernel stacks.
  *
- * A stack is one TRACE_STACK_ID event, or one TRACE_STACK_SPLIT event where it
+ * A kernel stack is one TRACE_STACK_ID event, or one TRACE_STACK_SPLIT event where it
  * is split. Either is printed as the stack that it stands for, by the function
  * that prints full stacks.
  */
@@ -57,14 +57,60 @@ static void stackmap_fill_split(struct ftrace_stackmap *map, struct stack_split_
 	}
 }
 
+static int stackmap_find_stack(struct ftrace_stackmap *map, const struct stackmap_stack *stack,
+			       struct stackmap_part *parts)
+{
+	int drop;
+
+	if (!stack->user)
+		return stackmap_find_parts(map, stack->ips, stack->nr, parts);
+
+	drop = ftrace_stackmap_find_user(map, stack->ips, stack->nr, parts);
+	return drop ? -drop : 1;
+}
+
+/* The type of the event for a stack. @size is set to the size of the event. */
+static int stackmap_event_type(const struct stackmap_stack *stack, int nr_parts, size_t *size)
+{
+	if (stack->user) {
+		*size = sizeof(struct user_stack_id_entry);
+		return TRACE_USER_STACK_ID;
+	}
+	if (nr_parts > 1) {
+		*size = struct_size_t(struct stack_split_entry, rest, 2 * (nr_parts - 2));
+		return TRACE_STACK_SPLIT;
+	}
+	*size = sizeof(struct stack_id_entry);
+	return TRACE_STACK_ID;
+}
+
+static void stackmap_fill_event(struct ftrace_stackmap *map, void *entry, int type,
+				const struct stackmap_stack *stack,
+				const struct stackmap_part *parts, int nr_parts)
+{
+	int id = stackmap_id(map, parts[0].idx);
+	struct user_stack_id_entry *user = entry;
+	struct stack_split_entry *split = entry;
+
+	if (type == TRACE_USER_STACK_ID) {
+		user->tgid = stack->tgid;
+		user->stack_id = id;
+		return;
+	}
+
+	/* Both kinds of events begin with the id of the first part. */
+	split->stack_id = id;
+	if (type == TRACE_STACK_SPLIT)
+		stackmap_fill_split(map, split, parts, nr_parts);
+}
+
 /**
  * ftrace_stackmap_record - record a stack by its id
  * @tr: the instance
  * @map: its map, from ftrace_stackmap_active()
  * @buffer: the ring buffer
  * @trace_ctx: context of the event
- * @ips: the frames, innermost first
- * @nr: number of frames
+ * @stack: the stack
  *
  * The event, or a definition, is reserved before the map is written, so that no
  * stack is stored if the buffer takes neither. Only the instance's buffer gets
@@ -77,20 +123,18 @@ static void stackmap_fill_split(struct ftrace_stackmap *map, struct stack_split_
  */
 int ftrace_stackmap_record(struct trace_array *tr, struct ftrace_stackmap *map,
 			   struct trace_buffer *buffer, unsigned int trace_ctx,
-			   const unsigned long *ips, unsigned int nr)
+			   const struct stackmap_stack *stack)
 {
 	struct stackmap_part parts[STACKMAP_MAX_PARTS] __uninitialized;
 	struct ring_buffer_event *event;
-	struct stack_split_entry *entry;
-	size_t size = sizeof(struct stack_id_entry);
-	int type = TRACE_STACK_ID;
-	int nr_parts, drop;
+	int nr_parts, type, drop;
+	size_t size;
 
 	/* A snapshot swaps the buffers at any time. */
 	if (buffer != data_race(READ_ONCE(tr->array_buffer.buffer)))
 		return STACKMAP_DROP_BUFFER;
 
-	nr_parts = stackmap_find_parts(map, ips, nr, parts);
+	nr_parts = stackmap_find_stack(map, stack, parts);
 	if (nr_parts < 0)
 		return -nr_parts;
 
@@ -100,10 +144,7 @@ int ftrace_stackmap_record(struct trace_array *tr, struct ftrace_stackmap *map,
 			return drop;
 	}
 
-	if (nr_parts > 1) {
-		type = TRACE_STACK_SPLIT;
-		size = struct_size(entry, rest, 2 * (nr_parts - 2));
-	}
+	type = stackmap_event_type(stack, nr_parts, &size);
 	event = trace_buffer_lock_reserve(buffer, type, size, trace_ctx);
 	if (!event)
 		return 0;
@@ -114,11 +155,7 @@ int ftrace_stackmap_record(struct trace_array *tr, struct ftrace_stackmap *map,
 		return drop;
 	}
 
-	/* Both kinds of events begin with the id of the first part. */
-	entry = ring_buffer_event_data(event);
-	entry->stack_id = stackmap_id(map, parts[0].idx);
-	if (nr_parts > 1)
-		stackmap_fill_split(map, entry, parts, nr_parts);
+	stackmap_fill_event(map, ring_buffer_event_data(event), type, stack, parts, nr_parts);
 	trace_buffer_unlock_commit_nostack(buffer, event);
 	return 0;
 }
@@ -144,11 +181,17 @@ int ftrace_stackmap_event_ids(const struct trace_entry *ent, int size)
 {
 	int rest = size - (int)sizeof(struct stack_split_entry);
 
-	if (ent->type == TRACE_STACK_ID || ent->type == TRACE_STACK_DEF)
+	switch (ent->type) {
+	case TRACE_STACK_ID:
+	case TRACE_STACK_DEF:
+	case TRACE_USER_STACK_ID:
+	case TRACE_USER_STACK_DEF:
 		return 1;
-	if (ent->type != TRACE_STACK_SPLIT)
+	case TRACE_STACK_SPLIT:
+		return 2 + max(rest, 0) / (2 * (int)sizeof(long));
+	default:
 		return 0;
-	return 2 + max(rest, 0) / (2 * (int)sizeof(long));
+	}
 }
 
 /**
@@ -161,7 +204,11 @@ int ftrace_stackmap_event_ids(const struct trace_entry *ent, int size)
  */
 int ftrace_stackmap_event_id(const struct trace_entry *ent, int i)
 {
+	const struct user_stack_id_entry *user = (const void *)ent;
 	const struct stack_split_entry *field = (const void *)ent;
+
+	if (ent->type == TRACE_USER_STACK_ID)
+		return user->stack_id;
 
 	switch (i) {
 	case 0:
@@ -193,8 +240,15 @@ static bool stackmap_reused(struct trace_iterator *iter, const struct ftrace_sta
 	return map->gen > STACKMAP_GEN_MASK && copy && ring_buffer_iter_overrun(copy);
 }
 
-/* Whether all ids of an event have their stacks. */
-static bool stackmap_resolves(struct trace_iterator *iter, const struct ftrace_stackmap *map)
+/**
+ * ftrace_stackmap_resolves - whether all ids of an event have their stacks
+ * @iter: the event
+ * @map: the map of its instance, or NULL
+ *
+ * Context: any, while the map can't be freed.
+ * Return: true if they have.
+ */
+bool ftrace_stackmap_resolves(struct trace_iterator *iter, const struct ftrace_stackmap *map)
 {
 	int nr = ftrace_stackmap_event_ids(iter->ent, iter->ent_size);
 
@@ -216,7 +270,7 @@ static enum print_line_t trace_stack_id_print(struct trace_iterator *iter,
 
 	guard(rcu)();
 	map = rcu_dereference(iter->tr->stackmap);
-	if (!stackmap_resolves(iter, map))
+	if (!ftrace_stackmap_resolves(iter, map))
 		map = NULL;
 
 	trace_seq_printf(s, nr > 1 ? "<stack_split %d" : "<stack_id %d", id);
@@ -259,5 +313,6 @@ void __init ftrace_stackmap_init_events(void)
 {
 	WARN_ON_ONCE(!register_trace_event(&trace_stack_id_event));
 	WARN_ON_ONCE(!register_trace_event(&trace_stack_split_event));
-	WARN_ON_ONCE(!register_trace_event(&ftrace_stackmap_def_event));
+	ftrace_stackmap_init_define();
+	ftrace_stackmap_init_user();
 }
