@@ -193,12 +193,14 @@ struct ftrace_stackmap {
  * @nr: number of frames
  * @user: a stack of user space
  * @tgid: its process, for a user stack
+ * @cookie: of an entry into the kernel, 0 for a user stack that was taken at once
  */
 struct stackmap_stack {
 	const unsigned long	*ips;
 	unsigned int		nr;
 	bool			user;
 	unsigned int		tgid;
+	u64			cookie;
 };
 
 /**

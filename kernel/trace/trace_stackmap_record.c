@@ -72,6 +72,10 @@ static int stackmap_find_stack(struct ftrace_stackmap *map, const struct stackma
 /* The type of the event for a stack. @size is set to the size of the event. */
 static int stackmap_event_type(const struct stackmap_stack *stack, int nr_parts, size_t *size)
 {
+	if (stack->cookie) {
+		*size = sizeof(struct user_unwind_stack_id_entry);
+		return TRACE_USER_UNWIND_STACK_ID;
+	}
 	if (stack->user) {
 		*size = sizeof(struct user_stack_id_entry);
 		return TRACE_USER_STACK_ID;
@@ -89,19 +93,27 @@ static void stackmap_fill_event(struct ftrace_stackmap *map, void *entry, int ty
 				const struct stackmap_part *parts, int nr_parts)
 {
 	int id = stackmap_id(map, parts[0].idx);
+	struct user_unwind_stack_id_entry *unwind = entry;
 	struct user_stack_id_entry *user = entry;
 	struct stack_split_entry *split = entry;
 
-	if (type == TRACE_USER_STACK_ID) {
+	switch (type) {
+	case TRACE_USER_UNWIND_STACK_ID:
+		unwind->cookie = stack->cookie;
+		unwind->tgid = stack->tgid;
+		unwind->stack_id = id;
+		break;
+	case TRACE_USER_STACK_ID:
 		user->tgid = stack->tgid;
 		user->stack_id = id;
-		return;
-	}
-
-	/* Both kinds of events begin with the id of the first part. */
-	split->stack_id = id;
-	if (type == TRACE_STACK_SPLIT)
+		break;
+	case TRACE_STACK_SPLIT:
 		stackmap_fill_split(map, split, parts, nr_parts);
+		fallthrough;
+	default:
+		/* Both kinds of events begin with the id of the first part. */
+		split->stack_id = id;
+	}
 }
 
 /**
@@ -186,6 +198,7 @@ int ftrace_stackmap_event_ids(const struct trace_entry *ent, int size)
 	case TRACE_STACK_DEF:
 	case TRACE_USER_STACK_ID:
 	case TRACE_USER_STACK_DEF:
+	case TRACE_USER_UNWIND_STACK_ID:
 		return 1;
 	case TRACE_STACK_SPLIT:
 		return 2 + max(rest, 0) / (2 * (int)sizeof(long));
@@ -204,11 +217,14 @@ int ftrace_stackmap_event_ids(const struct trace_entry *ent, int size)
  */
 int ftrace_stackmap_event_id(const struct trace_entry *ent, int i)
 {
+	const struct user_unwind_stack_id_entry *unwind = (const void *)ent;
 	const struct user_stack_id_entry *user = (const void *)ent;
 	const struct stack_split_entry *field = (const void *)ent;
 
 	if (ent->type == TRACE_USER_STACK_ID)
 		return user->stack_id;
+	if (ent->type == TRACE_USER_UNWIND_STACK_ID)
+		return unwind->stack_id;
 
 	switch (i) {
 	case 0:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * User stacks: options/userstacktrace records their ids where options/stackmap
- * is on, as TRACE_USER_STACK_ID events. These are printed as TRACE_USER_STACK.
+ * User stacks: where options/stackmap is on, options/userstacktrace records their
+ * ids as TRACE_USER_STACK_ID events, and options/userstacktrace_delay as
+ * TRACE_USER_UNWIND_STACK_ID events. They are printed like TRACE_USER_STACK.
  */
 #include <linux/percpu.h>
 #include <linux/rcupdate.h>
@@ -12,11 +13,8 @@
 #include "trace_output.h"
 #include "trace_stackmap.h"
 
-/* As many frames as perf takes of a user stack. */
-#define STACKMAP_USER_FRAMES	127
-
 struct stackmap_user_frames {
-	unsigned long		ips[STACKMAP_USER_FRAMES];
+	unsigned long		ips[TRACE_USER_STACK_FRAMES];
 };
 
 #ifdef CONFIG_USER_STACKTRACE_SUPPORT
@@ -41,7 +39,7 @@ int ftrace_stackmap_record_user(struct trace_array *tr, struct ftrace_stackmap *
 	unsigned long *ips = this_cpu_ptr(&stackmap_user_frames)->ips;
 	struct stackmap_stack stack = { .ips = ips, .user = true, .tgid = current->tgid };
 
-	stack.nr = stack_trace_save_user(ips, STACKMAP_USER_FRAMES);
+	stack.nr = stack_trace_save_user(ips, TRACE_USER_STACK_FRAMES);
 	return stack.nr ? ftrace_stackmap_record(tr, map, buffer, trace_ctx, &stack) : 0;
 }
 #endif
@@ -59,36 +57,66 @@ static int stackmap_user_copy(struct trace_iterator *iter, struct stackmap_user_
 		return -ENOENT;
 
 	rec = ftrace_stackmap_lookup(map, ftrace_stackmap_event_id(iter->ent, 0));
-	nr = min(rec->nr, STACKMAP_USER_FRAMES);
+	nr = min(rec->nr, TRACE_USER_STACK_FRAMES);
 	memcpy(frames->ips, rec->ips, nr * sizeof(*rec->ips));
 	return nr;
+}
+
+/* Print the end of the line, and the frames. */
+static enum print_line_t stackmap_user_print(struct trace_iterator *iter, int flags,
+					     unsigned int tgid)
+{
+	struct stackmap_user_frames frames;
+	struct trace_seq *s = &iter->seq;
+	int nr;
+
+	/* Copied, because to look up the file of an address may sleep. */
+	nr = stackmap_user_copy(iter, &frames);
+	trace_seq_puts(s, nr < 0 ? " (stale)\n" : "\n");
+	if (nr > 0 && (iter->tr->trace_flags & TRACE_ITER(STACKMAP_FRAMES)))
+		trace_print_user_frames(iter, flags, tgid, frames.ips, nr);
+	return trace_handle_return(s);
 }
 
 static enum print_line_t trace_user_stack_id_print(struct trace_iterator *iter,
 						   int flags, struct trace_event *event)
 {
-	struct stackmap_user_frames frames;
 	struct user_stack_id_entry *field;
-	struct trace_seq *s = &iter->seq;
-	int nr;
 
 	trace_assign_type(field, iter->ent);
 
-	/* To print a file's name may sleep. */
-	nr = stackmap_user_copy(iter, &frames);
-	trace_seq_printf(s, "<user_stack_id %d>%s\n", field->stack_id, nr < 0 ? " (stale)" : "");
-	if (nr > 0 && (iter->tr->trace_flags & TRACE_ITER(STACKMAP_FRAMES)))
-		trace_print_user_frames(iter, flags, field->tgid, frames.ips, nr);
-	return trace_handle_return(s);
+	trace_seq_printf(&iter->seq, "<user_stack_id %d>", field->stack_id);
+	return stackmap_user_print(iter, flags, field->tgid);
+}
+
+static enum print_line_t trace_user_unwind_stack_id_print(struct trace_iterator *iter,
+							  int flags, struct trace_event *event)
+{
+	struct user_unwind_stack_id_entry *field;
+
+	trace_assign_type(field, iter->ent);
+
+	trace_seq_printf(&iter->seq, "<user_unwind_stack_id %llx %d>", field->cookie,
+			 field->stack_id);
+	return stackmap_user_print(iter, flags, field->tgid);
 }
 
 static struct trace_event_functions trace_user_stack_id_funcs = {
 	.trace		= trace_user_stack_id_print,
 };
 
+static struct trace_event_functions trace_user_unwind_stack_id_funcs = {
+	.trace		= trace_user_unwind_stack_id_print,
+};
+
 static struct trace_event trace_user_stack_id_event = {
 	.type		= TRACE_USER_STACK_ID,
 	.funcs		= &trace_user_stack_id_funcs,
+};
+
+static struct trace_event trace_user_unwind_stack_id_event = {
+	.type		= TRACE_USER_UNWIND_STACK_ID,
+	.funcs		= &trace_user_unwind_stack_id_funcs,
 };
 
 /**
@@ -99,4 +127,5 @@ static struct trace_event trace_user_stack_id_event = {
 void __init ftrace_stackmap_init_user(void)
 {
 	WARN_ON_ONCE(!register_trace_event(&trace_user_stack_id_event));
+	WARN_ON_ONCE(!register_trace_event(&trace_user_unwind_stack_id_event));
 }

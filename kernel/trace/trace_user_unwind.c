@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * options/userstacktrace_delay: the user stack is taken once for each entry into
+ * the kernel, on the way back to user space. Each event is followed by a cookie.
+ * The stack has the same one.
+ */
+#include <linux/mutex.h>
+#include <linux/preempt.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/string.h>
+#include <linux/trace_recursion.h>
+#include <linux/unwind_deferred.h>
+
+#include "trace_output.h"
+#include "trace_stackmap.h"
+
+/**
+ * trace_user_unwind_request - have the user stack of the current task taken
+ * @tr: the instance, with options/userstacktrace_delay on
+ * @buffer: the ring buffer for the cookie
+ * @trace_ctx: context of the event
+ *
+ * A task that has no user space, or does not return to it, gets no cookie.
+ *
+ * Context: any, NMI included.
+ */
+void trace_user_unwind_request(struct trace_array *tr, struct trace_buffer *buffer,
+			       unsigned int trace_ctx)
+{
+	struct user_unwind_cookie_entry *entry;
+	struct ring_buffer_event *event;
+	u64 cookie;
+	int bit;
+
+	/* The request may cause events. */
+	bit = trace_test_and_set_recursion(_THIS_IP_, _RET_IP_, TRACE_EVENT_START);
+	if (bit < 0)
+		return;
+
+	if (unwind_deferred_request(&tr->user_unwind, &cookie) < 0)
+		goto out;
+
+	event = trace_buffer_lock_reserve(buffer, TRACE_USER_UNWIND_COOKIE, sizeof(*entry),
+					  trace_ctx);
+	if (!event)
+		goto out;
+	entry = ring_buffer_event_data(event);
+	entry->cookie = cookie;
+	trace_buffer_unlock_commit_nostack(buffer, event);
+ out:
+	trace_clear_recursion(bit);
+}
+
+/* Record a user stack that the map does not take. Returns whether the buffer did. */
+static bool user_unwind_record(struct trace_buffer *buffer, unsigned int trace_ctx,
+			       const struct stackmap_stack *stack)
+{
+	struct user_unwind_stack_entry *entry;
+	struct ring_buffer_event *event;
+
+	event = trace_buffer_lock_reserve(buffer, TRACE_USER_UNWIND_STACK,
+					  struct_size(entry, caller, stack->nr), trace_ctx);
+	if (!event)
+		return false;
+	entry = ring_buffer_event_data(event);
+	entry->cookie = stack->cookie;
+	entry->tgid = stack->tgid;
+	entry->size = stack->nr;
+	memcpy(entry->caller, stack->ips, flex_array_size(entry, caller, stack->nr));
+	trace_buffer_unlock_commit_nostack(buffer, event);
+	return true;
+}
+
+/* On the way back to user space. A stack that could not be taken has no frames. */
+static void user_unwind_callback(struct unwind_work *work, struct unwind_stacktrace *trace,
+				 u64 cookie)
+{
+	struct trace_array *tr = container_of(work, struct trace_array, user_unwind);
+	struct trace_buffer *buffer = data_race(READ_ONCE(tr->array_buffer.buffer));
+	unsigned int trace_ctx = tracing_gen_ctx();
+	struct ftrace_stackmap *map;
+	struct stackmap_stack stack = {
+		.ips	= trace->entries,
+		.nr	= min(trace->nr, TRACE_USER_STACK_FRAMES),
+		.user	= true,
+		.tgid	= current->tgid,
+		.cookie	= cookie,
+	};
+	int drop = 0;
+
+	guard(preempt_notrace)();
+	map = stack.nr ? ftrace_stackmap_active(tr) : NULL;
+	if (map) {
+		drop = ftrace_stackmap_record(tr, map, buffer, trace_ctx, &stack);
+		if (!drop)
+			return;
+	}
+
+	if (user_unwind_record(buffer, trace_ctx, &stack) && map)
+		ftrace_stackmap_count(map, drop);
+}
+
+/**
+ * trace_user_unwind_init - prepare an instance for options/userstacktrace_delay
+ * @tr: the instance
+ *
+ * Context: may sleep, under trace_types_lock.
+ * Return: 0, or -EBUSY if there are too many users of deferred unwinding.
+ */
+int trace_user_unwind_init(struct trace_array *tr)
+{
+	lockdep_assert_held(&trace_types_lock);
+
+	/* It stays registered, for the stacks that are pending when the option is cleared. */
+	if (tr->user_unwind.func)
+		return 0;
+
+	return unwind_deferred_init(&tr->user_unwind, user_unwind_callback);
+}
+
+/**
+ * trace_user_unwind_destroy - give back what trace_user_unwind_init() has taken
+ * @tr: the instance, which has no users and records no events
+ *
+ * Context: may sleep, under trace_types_lock.
+ */
+void trace_user_unwind_destroy(struct trace_array *tr)
+{
+	lockdep_assert_held(&trace_types_lock);
+
+	if (tr->user_unwind.func)
+		unwind_deferred_cancel(&tr->user_unwind);
+}
+
+static enum print_line_t trace_user_unwind_cookie_print(struct trace_iterator *iter,
+							int flags, struct trace_event *event)
+{
+	struct user_unwind_cookie_entry *field;
+
+	trace_assign_type(field, iter->ent);
+
+	trace_seq_printf(&iter->seq, "<user_unwind_cookie %llx>\n", field->cookie);
+	return trace_handle_return(&iter->seq);
+}
+
+static enum print_line_t trace_user_unwind_stack_print(struct trace_iterator *iter,
+						       int flags, struct trace_event *event)
+{
+	int size = iter->ent_size - (int)sizeof(struct user_unwind_stack_entry);
+	struct user_unwind_stack_entry *field;
+
+	trace_assign_type(field, iter->ent);
+
+	trace_seq_printf(&iter->seq, "<user_unwind_stack %llx>\n", field->cookie);
+	trace_print_user_frames(iter, flags, field->tgid, field->caller,
+				max(size, 0) / sizeof(long));
+	return trace_handle_return(&iter->seq);
+}
+
+static struct trace_event_functions trace_user_unwind_cookie_funcs = {
+	.trace		= trace_user_unwind_cookie_print,
+};
+
+static struct trace_event_functions trace_user_unwind_stack_funcs = {
+	.trace		= trace_user_unwind_stack_print,
+};
+
+static struct trace_event trace_user_unwind_cookie_event = {
+	.type		= TRACE_USER_UNWIND_COOKIE,
+	.funcs		= &trace_user_unwind_cookie_funcs,
+};
+
+static struct trace_event trace_user_unwind_stack_event = {
+	.type		= TRACE_USER_UNWIND_STACK,
+	.funcs		= &trace_user_unwind_stack_funcs,
+};
+
+/**
+ * trace_user_unwind_init_events - register the events of deferred user stacks
+ *
+ * Context: boot, from init_events().
+ */
+void __init trace_user_unwind_init_events(void)
+{
+	WARN_ON_ONCE(!register_trace_event(&trace_user_unwind_cookie_event));
+	WARN_ON_ONCE(!register_trace_event(&trace_user_unwind_stack_event));
+}
