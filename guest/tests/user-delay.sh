@@ -1,0 +1,184 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# options/userstacktrace_delay: each cookie has exactly one stack once its task is back in user space. With
+# processes that fork, exec, exit and are killed, kernel threads, NMIs, two instances at once, one through
+# the map and one in full; with the option cleared, and an instance removed, while cookies are pending.
+# timeout: 300
+. /guest/lib.sh
+[ -e options/userstacktrace_delay ] || skip "no deferred unwinding"
+
+begin() { # instance
+	make_instance "$1"
+	echo 0 > "instances/$1/tracing_on"
+	echo 16384 > "instances/$1/buffer_size_kb"
+	echo 1 > "instances/$1/options/userstacktrace_delay"
+}
+
+# Prints "cookies stacks twice pending lost": different cookies, stacks, cookies with two stacks, those
+# without a stack whose task still is there, and those whose task is gone.
+cookies_of() { # trace
+	awk 'match($0, /-[0-9]+ +\[/) {
+		pid = substr($0, RSTART + 1) + 0
+	}
+	match($0, /: <user_unwind_(cookie|stack|stack_id) [0-9a-f]+[ >]/) {
+		split(substr($0, RSTART + 3, RLENGTH - 4), f, " ")
+		if (f[1] == "user_unwind_cookie")
+			cookie[f[2]] = pid
+		else
+			stack[f[2]]++
+	}
+	END {
+		for (c in stack) {
+			stacks += stack[c]
+			twice += stack[c] > 1
+		}
+		for (c in cookie) {
+			n++
+			if (c in stack)
+				continue
+			if (system("[ -d /proc/" cookie[c] " ]") == 0)
+				pending++
+			else
+				lost++
+		}
+		print n + 0, stacks + 0, twice + 0, pending + 0, lost + 0
+	}' "$1"
+}
+
+# In the order of time: events off, then what is pending, then the buffer off.
+finish() { # instance
+	echo 0 > "instances/$1/events/enable"
+	settle
+	echo 0 > "instances/$1/tracing_on"
+	[ "$(lost_events "instances/$1")" -eq 0 ] || fail "$1: the buffer was too small for this test"
+	cat "instances/$1/trace" > "$TMPDIR/$1"
+	cookies_of "$TMPDIR/$1" > "$TMPDIR/$1.n"
+	read -r cookies stacks twice pending lost < "$TMPDIR/$1.n"
+	echo "$1: $cookies cookies, $stacks stacks, $twice twice, $pending pending, $lost lost"
+	[ "$cookies" -ge "$2" ] || fail "$1: too few cookies"
+	[ "$twice" -eq 0 ] || fail "$1: cookies with two stacks"
+	[ "$lost" -eq 0 ] || fail "$1: cookies without a stack"
+	# This shell, init, and what else waits in a system call.
+	[ "$pending" -le 4 ] || fail "$1: too many tasks are not back in user space"
+}
+
+events='sched/sched_switch sched/sched_process_exit syscalls/sys_enter_close syscalls/sys_exit_execve
+	exceptions/page_fault_user irq/softirq_entry nmi/nmi_handler'
+
+echo "== two instances"
+begin ids
+begin full
+echo 1 > instances/ids/options/stackmap
+for i in ids full; do
+	for e in $events; do
+		echo 1 > "instances/$i/events/$e/enable"
+	done
+done
+for i in ids full; do
+	echo 1 > "instances/$i/tracing_on"
+done
+stackmap_work 5
+for _ in 1 2 3 4 5; do
+	userstack -l 5 &
+	sleep .05
+	{ kill -9 $! && wait $! || true; } 2> /dev/null
+done
+finish ids 300
+finish full 300
+! grep -q 'user_unwind_stack ' "$TMPDIR/ids" || fail "a full stack with the map"
+! grep -q 'stack_id' "$TMPDIR/full" || fail "an id without the map"
+check_map instances/ids
+check_counts instances/ids
+[ "$(stat_of drops instances/ids)" -eq 0 ] || fail "drops"
+! grep -E 'kworker.*user_unwind|<idle>-0.*user_unwind' "$TMPDIR/ids" "$TMPDIR/full" || fail "kernel threads have cookies"
+grep -q 'sched_process_exit' "$TMPDIR/ids" || fail "no task ended"
+# The two saw the same entries into the kernel, with the same stacks.
+for i in ids full; do
+	awk '/^ => / { if (c) s[c] = s[c] $0; next }
+		{ c = "" }
+		match($0, /: <user_unwind_stack(_id)? [0-9a-f]+/) {
+			n = split(substr($0, RSTART, RLENGTH), f, " ")
+			c = f[n]
+		}
+		END { for (c in s) print c, s[c] }' "$TMPDIR/$i" | sort > "$TMPDIR/$i.stacks"
+done
+join "$TMPDIR/ids.stacks" "$TMPDIR/full.stacks" > "$TMPDIR/common"
+awk '{ n = (NF - 1) / 2
+	for (i = 2; i <= n + 1; i++)
+		if ($i != $(i + n)) { print; exit 1 } }' "$TMPDIR/common" || fail "the instances have other stacks"
+[ "$(wc -l < "$TMPDIR/common")" -ge 300 ] || fail "too few entries in both instances"
+rmdir instances/ids instances/full
+
+echo "== NMIs in one system call"
+begin nmi
+echo 1 > /proc/sys/kernel/printk
+echo 1 > instances/nmi/options/stackmap
+echo 1 > instances/nmi/events/nmi/nmi_handler/enable
+taskset -c 1 dd if=/dev/zero of=/dev/null bs=500M count=10000 2> /dev/null &
+pid=$!
+sleep 1
+echo 1 > instances/nmi/tracing_on
+taskset -pc 0 $$ > /dev/null
+for ((n = 0; n < 150; n++)); do
+	echo l > /proc/sysrq-trigger
+done
+{ kill $pid && wait $pid || true; } 2> /dev/null
+finish nmi 1
+most=$(awk 'match($0, /<user_unwind_cookie [0-9a-f]+/) { n[substr($0, RSTART, RLENGTH)]++ }
+	END { for (c in n) if (n[c] > most) most = n[c]; print most + 0 }' "$TMPDIR/nmi")
+echo "up to $most events in one system call"
+[ "$most" -ge 100 ] || fail "too few NMIs in one system call"
+rmdir instances/nmi
+
+# A process that waits in a system call, whose cookie was recorded.
+wait_in_read() { # instance
+	mkfifo "$TMPDIR/fifo"
+	echo 1 > "instances/$1/events/syscalls/sys_enter_read/enable"
+	echo 1 > "instances/$1/tracing_on"
+	bash -c 'read -r _ < "$TMPDIR/fifo"' &
+	pid=$!
+	echo $pid > "instances/$1/set_event_pid"
+	exec 3> "$TMPDIR/fifo"
+	settle
+	grep -q -- "-$pid .*user_unwind_cookie" "instances/$1/trace" || fail "$1: nobody waits"
+	last=$(sed -n 's/.*<user_unwind_cookie \([0-9a-f]*\)>/\1/p' "instances/$1/trace" | tail -n 1)
+	! grep -q "<user_unwind_stack[_id]* $last" "instances/$1/trace" || fail "$1: it does not wait"
+}
+
+wake_up() {
+	echo go >&3
+	exec 3>&-
+	wait $pid
+	rm "$TMPDIR/fifo"
+}
+
+echo "== the option is cleared"
+begin cleared
+wait_in_read cleared
+echo 0 > instances/cleared/options/userstacktrace_delay
+wake_up
+[ "$(grep -c "<user_unwind_stack[_id]* $last" instances/cleared/trace)" -eq 1 ] || fail "the pending stack is lost"
+grep "user_unwind" instances/cleared/trace | tail -n 3
+rmdir instances/cleared
+
+echo "== the instance is removed"
+begin removed
+wait_in_read removed
+echo 0 > instances/removed/events/enable
+rmdir instances/removed
+wake_up
+
+echo "== again and again"
+for ((n = 0; n < 20; n++)); do
+	mkdir instances/again
+	echo 1 > instances/again/options/stackmap
+	echo 1 > instances/again/options/userstacktrace_delay
+	echo 1 > instances/again/events/sched/enable
+	stackmap_work 1 &
+	stackmap_work 1
+	echo $((n % 2)) > instances/again/options/userstacktrace_delay
+	rmdir instances/again
+	wait
+done
+STACKMAP_INSTANCES=
+echo "deferred user stacks: passed"

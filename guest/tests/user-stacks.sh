@@ -1,0 +1,106 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# User stacks: what the map prints are the true stacks of a program that knows them (guest/userstack.c),
+# taken at once and on the way back to user space. The first 8 frames, and what sym-userobj prints of them,
+# are those of a full user stack.
+# timeout: 300
+. /guest/lib.sh
+
+both() { # file value
+	for i in ids full; do
+		echo "$2" > "instances/$i/$1"
+	done
+}
+
+# Prints "depth frame frame ..." for each close() in a trace, with the addresses as numbers, or what
+# else is in the line of the frame.
+stacks_of() { # trace
+	awk 'function flush() { if (fd) print line; fd = 0 }
+	function number(hex,   i, v) {
+		for (i = 1; i <= length(hex); i++)
+			v = v * 16 + index("0123456789abcdef", substr(hex, i, 1)) - 1
+		return v
+	}
+	/^ => / {
+		if (!fd || !user)
+			next
+		sub(/^ => +/, "")
+		if (/^<[0-9a-f]+>$/)
+			sub(/^<0+/, "0x")
+		gsub(/[<>]/, "")
+		line = line " " $0
+		next
+	}
+	/: sys_close\(fd: 0x[34][0-9a-f][0-9a-f]\)$/ {
+		flush()
+		fd = number(substr($0, length($0) - 3, 3))
+		line = fd - 1000
+		next
+	}
+	{ user = /: <user_(stack_id [0-9]+|unwind_stack_id [0-9a-f]+ [0-9]+)>$|: <user stack trace>$/ }
+	END { flush() }' "$1"
+}
+
+# The 127 innermost frames are recorded.
+innermost() { # frames, from a file of "depth frame frame ..."
+	cut -d' ' -f "1-$(($1 + 1))" "$2"
+}
+
+make_instance ids
+make_instance full
+both buffer_size_kb 4096
+both events/syscalls/sys_enter_close/filter "fd > 1000"
+both events/syscalls/sys_enter_close/enable 1
+echo 1 > instances/ids/options/stackmap
+
+for option in userstacktrace userstacktrace_delay; do
+	[ -e options/$option ] || continue
+	both options/userstacktrace 0
+	both trace ""
+	echo 1 > "instances/ids/options/$option"
+	echo 1 > instances/full/options/userstacktrace
+	both tracing_on 1
+	userstack 1 2 3 10 100 124 125 126 149 > "$TMPDIR/truth"
+	both tracing_on 0
+	stacks_of instances/ids/trace > "$TMPDIR/ids"
+	stacks_of instances/full/trace > "$TMPDIR/full"
+	innermost 127 "$TMPDIR/truth" > "$TMPDIR/want"
+	diff "$TMPDIR/want" "$TMPDIR/ids" || fail "$option: not the stacks of the program"
+	innermost 8 "$TMPDIR/truth" > "$TMPDIR/want"
+	diff "$TMPDIR/want" "$TMPDIR/full" || fail "full user stacks are not those of the program"
+	[ "$(awk 'NF == 128' "$TMPDIR/ids" | wc -l)" -eq 3 ] || fail "$option: three stacks must have 127 frames"
+	[ "$(stat_of drops instances/ids)" -eq 0 ] || fail "$option: drops"
+	both options/$option 0
+	echo "$option: $(wc -l < "$TMPDIR/ids") stacks are true, up to $(awk '{ print NF - 1 }' "$TMPDIR/ids" | sort -n | tail -n 1) frames"
+done
+
+# As long as the program lives, sym-userobj prints files.
+both trace ""
+both options/sym-userobj 1
+both options/userstacktrace 1
+both tracing_on 1
+userstack -l 100 &
+pid=$!
+sleep .5
+both tracing_on 0
+# The last event may be without its stack.
+stacks_of instances/ids/trace | awk 'NF > 1' | sort -u > "$TMPDIR/ids"
+stacks_of instances/full/trace | awk 'NF > 1' | sort -u > "$TMPDIR/full"
+kill $pid
+cat "$TMPDIR/full"
+[ "$(wc -l < "$TMPDIR/full")" -eq 1 ] && [ "$(wc -l < "$TMPDIR/ids")" -eq 1 ] || fail "more than one stack"
+grep -q '/userstack\[+0x[0-9a-f]*\]' "$TMPDIR/ids" || fail "no file is printed"
+innermost 8 "$TMPDIR/ids" | diff - "$TMPDIR/full" || fail "sym-userobj prints something else"
+both options/sym-userobj 0
+
+# Kernel threads have no user stack.
+both events/syscalls/sys_enter_close/enable 0
+both trace ""
+both events/sched/sched_switch/enable 1
+both tracing_on 1
+sleep .3
+both tracing_on 0
+grep -q '<idle>-0.*: sched_switch' instances/ids/trace
+! grep '<idle>-0.*: <user_stack_id' instances/ids/trace || fail "a kernel thread with a user stack"
+check_map instances/ids
+echo "user stacks: passed"

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A program whose user stacks are known. For each depth it calls down so many levels, each a function
+ * of its own, and calls close(1000 + depth) there. It prints the depth and the addresses that an unwinder
+ * finds, innermost first. It has frame pointers, and a frame pointer of 0 at the outer end.
+ * Usage: userstack depth...
+ *        userstack -l depth        close() again and again, without a word, until it is killed
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define MAX_DEPTH	150
+
+static void *stack[MAX_DEPTH + 3];	/* as it is unwound */
+static int levels;			/* of the stack */
+static long repeats = 1;
+
+/* Calls fn(arg) where the chain of frame pointers ends. */
+int call_at_end(int (*fn)(int arg), int arg);
+asm(".text\n.globl call_at_end\n.type call_at_end, @function\ncall_at_end:\n"
+    "	push	%rbp\n	xor	%ebp, %ebp\n	mov	%rdi, %rax\n	mov	%esi, %edi\n"
+    "	sub	$8, %rsp\n	call	*%rax\n	add	$8, %rsp\n	pop	%rbp\n	ret\n"
+    ".size call_at_end, .-call_at_end\n");
+
+static __attribute__((noinline)) int leaf(int depth)
+{
+	long ret = 0, fd = 1000 + depth;
+
+	stack[levels++] = __builtin_return_address(0);
+	for (long i = 0; i < repeats; i++)
+		asm volatile("lea 1f(%%rip), %1\n\tsyscall\n1:"
+			     : "=&a" (ret), "=&r" (stack[MAX_DEPTH + 2])
+			     : "0" ((long)SYS_close), "D" (fd) : "rcx", "r11", "memory");
+	return ret;
+}
+
+#define LEVEL(n, next)						\
+static __attribute__((noinline)) int level##n(int depth)	\
+{								\
+	int ret;						\
+								\
+	stack[levels++] = __builtin_return_address(0);		\
+	ret = depth > n ? next(depth) : leaf(depth);		\
+	asm volatile("" : "+r" (ret));				\
+	return ret;						\
+}
+#define TEN(t, next)									\
+	LEVEL(t##9, next) LEVEL(t##8, level##t##9) LEVEL(t##7, level##t##8)		\
+	LEVEL(t##6, level##t##7) LEVEL(t##5, level##t##6) LEVEL(t##4, level##t##5)	\
+	LEVEL(t##3, level##t##4) LEVEL(t##2, level##t##3) LEVEL(t##1, level##t##2)	\
+	LEVEL(t##0, level##t##1)
+
+TEN(14, leaf)
+TEN(13, level140)
+TEN(12, level130)
+TEN(11, level120)
+TEN(10, level110)
+TEN(9, level100)
+TEN(8, level90)
+TEN(7, level80)
+TEN(6, level70)
+TEN(5, level60)
+TEN(4, level50)
+TEN(3, level40)
+TEN(2, level30)
+TEN(1, level20)
+LEVEL(9, level10) LEVEL(8, level9) LEVEL(7, level8) LEVEL(6, level7) LEVEL(5, level6) LEVEL(4, level5)
+LEVEL(3, level4) LEVEL(2, level3) LEVEL(1, level2)
+
+int main(int argc, char **argv)
+{
+	int first = 1;
+
+	if (argc > 2 && !strcmp(argv[1], "-l")) {
+		repeats = -1UL >> 1;
+		first = 2;
+	}
+
+	for (int i = first; i < argc; i++) {
+		int depth = atoi(argv[i]);
+
+		if (depth < 1 || depth >= MAX_DEPTH)
+			return 2;
+		levels = 0;
+		call_at_end(level1, depth);
+		printf("%d %p", depth, stack[MAX_DEPTH + 2]);
+		while (levels)
+			printf(" %p", stack[--levels]);
+		putchar('\n');
+	}
+	return 0;
+}
