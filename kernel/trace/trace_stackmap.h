@@ -21,7 +21,7 @@
  * The stack map of a trace instance
  * =================================
  *
- * A map stores each distinct kernel stack once and names it by an id, so that
+ * A map stores each distinct stack once and names it by an id, so that
  * the ring buffer holds 4 bytes in place of the frames.
  *
  *   slots  2^(bits + 1) words, open addressing with linear probing. 0 is an
@@ -191,14 +191,15 @@ struct ftrace_stackmap {
  * struct stackmap_stack - a stack to record
  * @ips: its frames, innermost first
  * @nr: number of frames
- * @user: a stack of user space
- * @tgid: its process, for a user stack
- * @cookie: of an entry into the kernel, 0 for a user stack that was taken at once
+ * @type: the event for it: TRACE_STACK_ID, which becomes TRACE_STACK_SPLIT for a
+ *	stack of several parts, TRACE_USER_STACK_ID or TRACE_USER_UNWIND_STACK_ID
+ * @tgid: the process, for a user stack
+ * @cookie: for TRACE_USER_UNWIND_STACK_ID
  */
 struct stackmap_stack {
 	const unsigned long	*ips;
 	unsigned int		nr;
-	bool			user;
+	int			type;
 	unsigned int		tgid;
 	u64			cookie;
 };

@@ -1910,6 +1910,186 @@ static void stackmap_defines_no_drop(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&map->entries), 1);
 }
 
+static int test_record_user(struct trace_array *tr, const unsigned long *ips, unsigned int nr,
+			    u64 cookie)
+{
+	struct trace_buffer *buffer = tr->array_buffer.buffer;
+	struct stackmap_stack stack = {
+		.ips = ips, .nr = nr, .tgid = 1234, .cookie = cookie,
+		.type = cookie ? TRACE_USER_UNWIND_STACK_ID : TRACE_USER_STACK_ID,
+	};
+	int drop;
+
+	tracer_tracing_on(tr);
+	scoped_guard(preempt_notrace)
+		drop = ftrace_stackmap_record(tr, ftrace_stackmap_active(tr), buffer,
+					      tracing_gen_ctx(), &stack);
+	tracer_tracing_off(tr);
+	return drop;
+}
+
+/* User stack @no has the frames of test stack @no. */
+static int test_record_user_event(struct trace_array *tr, unsigned int no, u64 cookie)
+{
+	unsigned long ips[TEST_DEPTHS];
+
+	test_fill(ips, no, test_depth(no));
+	return test_record_user(tr, ips, test_depth(no), cookie);
+}
+
+static bool test_is_user(struct trace_array *tr, int id)
+{
+	const struct stackmap_record *rec;
+
+	guard(rcu)();
+	rec = ftrace_stackmap_lookup(rcu_dereference(tr->stackmap), id);
+	return rec && rec->user;
+}
+
+/* Equal frames of a process and of the kernel are two stacks, no matter which one came first. */
+static void stackmap_user_and_kernel(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 0);
+	struct ftrace_stackmap *map = rcu_dereference_protected(tr->stackmap, true);
+	struct user_stack_id_entry *entry;
+	struct trace_iterator *iter;
+	int ids[2], kernel;
+	char text[32];
+
+	for (int i = 0; i < 4; i++) {
+		if (i & 1)
+			test_record_event(tr, 8);
+		KUNIT_EXPECT_EQ(test, test_record_user_event(tr, 8 + i / 2, 0), 0);
+		if (i & 2)
+			test_record_event(tr, 9);
+	}
+	KUNIT_EXPECT_EQ(test, atomic_read(&map->entries), 4);
+	KUNIT_EXPECT_EQ(test, test_successes(map), 8);
+	KUNIT_EXPECT_EQ(test, test_refs(map), 8);
+
+	iter = test_expect_event(test, tr, TRACE_USER_STACK_ID);
+	entry = (void *)iter->ent;
+	KUNIT_EXPECT_EQ(test, iter->ent_size, sizeof(*entry));
+	KUNIT_EXPECT_EQ(test, entry->tgid, 1234);
+	KUNIT_EXPECT_TRUE(test, test_is_user(tr, entry->stack_id));
+	KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, entry->stack_id, 8));
+	ids[0] = entry->stack_id;
+	snprintf(text, sizeof(text), "<user_stack_id %d>\n =>  <", ids[0]);
+	KUNIT_EXPECT_NOT_NULL(test, strstr(test_print(iter), text));
+	KUNIT_EXPECT_EQ(test, test_printed_frames(iter), test_depth(8));
+
+	iter = test_expect_event(test, tr, TRACE_STACK_ID);
+	kernel = ftrace_stackmap_event_id(iter->ent, 0);
+	KUNIT_EXPECT_NE(test, kernel, ids[0]);
+	KUNIT_EXPECT_FALSE(test, test_is_user(tr, kernel));
+	KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, kernel, 8));
+	iter = test_expect_event(test, tr, TRACE_USER_STACK_ID);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_event_id(iter->ent, 0), ids[0]);
+
+	iter = test_expect_event(test, tr, TRACE_USER_STACK_ID);
+	ids[1] = ftrace_stackmap_event_id(iter->ent, 0);
+	iter = test_expect_event(test, tr, TRACE_STACK_ID);
+	KUNIT_EXPECT_NE(test, ftrace_stackmap_event_id(iter->ent, 0), ids[1]);
+	KUNIT_EXPECT_FALSE(test, test_is_user(tr, ftrace_stackmap_event_id(iter->ent, 0)));
+}
+
+/* User stacks have no parts, whatever addresses they contain. */
+static void stackmap_user_whole(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 0);
+	struct ftrace_stackmap *map = rcu_dereference_protected(tr->stackmap, true);
+	unsigned long ips[2 * TEST_DEPTHS + 1];
+	struct trace_iterator *iter;
+	unsigned int nr;
+
+	test_set_entry(map);
+	nr = test_fill_irq(ips, ~7UL, 7);
+	test_record_frames(tr, ips, nr);
+	KUNIT_EXPECT_EQ(test, test_record_user(tr, ips, nr, 0), 0);
+	KUNIT_EXPECT_EQ(test, test_record_user(tr, ips, nr, 0), 0);
+	test_expect_event(test, tr, TRACE_STACK_SPLIT);
+	test_expect_event(test, tr, TRACE_USER_STACK_ID);
+	iter = test_expect_event(test, tr, TRACE_USER_STACK_ID);
+	KUNIT_EXPECT_EQ(test, test_printed_frames(iter), nr);
+	KUNIT_EXPECT_EQ(test, atomic_read(&map->entries), 3);
+}
+
+static void stackmap_user_cookie(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 0);
+	struct user_unwind_stack_id_entry *entry;
+	struct trace_iterator *iter;
+	char text[64];
+
+	KUNIT_EXPECT_EQ(test, test_record_user_event(tr, 9, 0x123456789abULL), 0);
+	iter = test_expect_event(test, tr, TRACE_USER_UNWIND_STACK_ID);
+	entry = (void *)iter->ent;
+	KUNIT_EXPECT_EQ(test, iter->ent_size, sizeof(*entry));
+	KUNIT_EXPECT_EQ(test, entry->cookie, 0x123456789abULL);
+	KUNIT_EXPECT_EQ(test, entry->tgid, 1234);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_event_id(iter->ent, 0), entry->stack_id);
+	KUNIT_EXPECT_TRUE(test, test_is_user(tr, entry->stack_id));
+	snprintf(text, sizeof(text), "<user_unwind_stack_id 123456789ab %d>\n", entry->stack_id);
+	KUNIT_EXPECT_NOT_NULL(test, strstr(test_print(iter), text));
+	KUNIT_EXPECT_EQ(test, test_printed_frames(iter), test_depth(9));
+
+	KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
+	KUNIT_EXPECT_NOT_NULL(test, strstr(test_print(iter), "> (stale)\n"));
+}
+
+static void stackmap_user_drop(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 0);
+	struct ftrace_stackmap *map = rcu_dereference_protected(tr->stackmap, true);
+
+	map->max_entries = 0;
+	KUNIT_EXPECT_EQ(test, test_record_user_event(tr, 9, 0), STACKMAP_DROP_ENTRIES);
+	KUNIT_EXPECT_EQ(test, test_record_user(tr, NULL, 0, 0), STACKMAP_DROP_EMPTY);
+	test_expect_no_event(test, tr);
+	KUNIT_EXPECT_EQ(test, test_successes(map), 0);
+}
+
+static void stackmap_keeps_user(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 0);
+	struct trace_iterator *iter;
+
+	test_record_event(tr, 8);
+	KUNIT_EXPECT_EQ(test, test_record_user_event(tr, 8, 0), 0);
+	KUNIT_EXPECT_EQ(test, test_record_user_event(tr, 9, 1), 0);
+	for (int i = 0; i < 3; i++)
+		test_rotate(test, tr);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_nr_kept(rcu_access_pointer(tr->stackmap)), 3);
+	test_expect_event(test, tr, TRACE_STACK_ID);
+	for (int no = 8; no < 10; no++) {
+		iter = test_consume(test, tr);
+		KUNIT_EXPECT_TRUE(test, test_is_user(tr, ftrace_stackmap_event_id(iter->ent, 0)));
+		KUNIT_EXPECT_EQ(test, test_printed_frames(iter), test_depth(no));
+	}
+}
+
+static void stackmap_defines_user(struct kunit *test)
+{
+	struct trace_array *tr = test_defining_instance(test);
+	struct stack_def_entry *def;
+	struct trace_iterator *iter;
+
+	test_expect_defined(test, tr);
+	KUNIT_EXPECT_EQ(test, test_record_user_event(tr, 9, 0), 0);
+	KUNIT_EXPECT_EQ(test, test_record_user_event(tr, 9, 1), 0);
+	iter = test_expect_event(test, tr, TRACE_USER_STACK_DEF);
+	def = (void *)iter->ent;
+	KUNIT_EXPECT_TRUE(test, test_is_user(tr, def->stack_id));
+	KUNIT_EXPECT_EQ(test, def->size, test_depth(9));
+	KUNIT_EXPECT_EQ(test, test_printed_frames(iter), test_depth(9));
+	KUNIT_EXPECT_TRUE(test, ftrace_stackmap_hidden(iter));
+	iter = test_expect_event(test, tr, TRACE_USER_STACK_ID);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_event_id(iter->ent, 0), def->stack_id);
+	iter = test_expect_event(test, tr, TRACE_USER_UNWIND_STACK_ID);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_event_id(iter->ent, 0), def->stack_id);
+	test_expect_no_event(test, tr);
+}
+
 /* The second part fails after the event is reserved: none is counted. */
 static void stackmap_store_fails(struct kunit *test)
 {
@@ -2061,6 +2241,12 @@ static struct kunit_case stackmap_test_cases[] = {
 	KUNIT_CASE(stackmap_defines_anew),
 	KUNIT_CASE(stackmap_defines_later),
 	KUNIT_CASE(stackmap_defines_no_drop),
+	KUNIT_CASE(stackmap_user_and_kernel),
+	KUNIT_CASE(stackmap_user_whole),
+	KUNIT_CASE(stackmap_user_cookie),
+	KUNIT_CASE(stackmap_user_drop),
+	KUNIT_CASE(stackmap_keeps_user),
+	KUNIT_CASE(stackmap_defines_user),
 	KUNIT_CASE(stackmap_reset_under_load),
 	{}
 };

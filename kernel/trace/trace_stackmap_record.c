@@ -62,40 +62,36 @@ static int stackmap_find_stack(struct ftrace_stackmap *map, const struct stackma
 {
 	int drop;
 
-	if (!stack->user)
+	if (stack->type == TRACE_STACK_ID)
 		return stackmap_find_parts(map, stack->ips, stack->nr, parts);
 
 	drop = ftrace_stackmap_find_user(map, stack->ips, stack->nr, parts);
 	return drop ? -drop : 1;
 }
 
-/* The type of the event for a stack. @size is set to the size of the event. */
-static int stackmap_event_type(const struct stackmap_stack *stack, int nr_parts, size_t *size)
+static size_t stackmap_event_size(int type, int nr_parts)
 {
-	if (stack->cookie) {
-		*size = sizeof(struct user_unwind_stack_id_entry);
-		return TRACE_USER_UNWIND_STACK_ID;
+	switch (type) {
+	case TRACE_USER_UNWIND_STACK_ID:
+		return sizeof(struct user_unwind_stack_id_entry);
+	case TRACE_USER_STACK_ID:
+		return sizeof(struct user_stack_id_entry);
+	case TRACE_STACK_SPLIT:
+		return struct_size_t(struct stack_split_entry, rest, 2 * (nr_parts - 2));
+	default:
+		return sizeof(struct stack_id_entry);
 	}
-	if (stack->user) {
-		*size = sizeof(struct user_stack_id_entry);
-		return TRACE_USER_STACK_ID;
-	}
-	if (nr_parts > 1) {
-		*size = struct_size_t(struct stack_split_entry, rest, 2 * (nr_parts - 2));
-		return TRACE_STACK_SPLIT;
-	}
-	*size = sizeof(struct stack_id_entry);
-	return TRACE_STACK_ID;
 }
 
 static void stackmap_fill_event(struct ftrace_stackmap *map, void *entry, int type,
 				const struct stackmap_stack *stack,
 				const struct stackmap_part *parts, int nr_parts)
 {
-	int id = stackmap_id(map, parts[0].idx);
 	struct user_unwind_stack_id_entry *unwind = entry;
+	int id = stackmap_id(map, parts[0].idx);
 	struct user_stack_id_entry *user = entry;
 	struct stack_split_entry *split = entry;
+	struct stack_id_entry *kernel = entry;
 
 	switch (type) {
 	case TRACE_USER_UNWIND_STACK_ID:
@@ -108,11 +104,11 @@ static void stackmap_fill_event(struct ftrace_stackmap *map, void *entry, int ty
 		user->stack_id = id;
 		break;
 	case TRACE_STACK_SPLIT:
-		stackmap_fill_split(map, split, parts, nr_parts);
-		fallthrough;
-	default:
-		/* Both kinds of events begin with the id of the first part. */
 		split->stack_id = id;
+		stackmap_fill_split(map, split, parts, nr_parts);
+		break;
+	default:
+		kernel->stack_id = id;
 	}
 }
 
@@ -139,8 +135,8 @@ int ftrace_stackmap_record(struct trace_array *tr, struct ftrace_stackmap *map,
 {
 	struct stackmap_part parts[STACKMAP_MAX_PARTS] __uninitialized;
 	struct ring_buffer_event *event;
-	int nr_parts, type, drop;
-	size_t size;
+	int type = stack->type;
+	int nr_parts, drop;
 
 	/* A snapshot swaps the buffers at any time. */
 	if (buffer != data_race(READ_ONCE(tr->array_buffer.buffer)))
@@ -156,8 +152,10 @@ int ftrace_stackmap_record(struct trace_array *tr, struct ftrace_stackmap *map,
 			return drop;
 	}
 
-	type = stackmap_event_type(stack, nr_parts, &size);
-	event = trace_buffer_lock_reserve(buffer, type, size, trace_ctx);
+	if (nr_parts > 1)
+		type = TRACE_STACK_SPLIT;
+	event = trace_buffer_lock_reserve(buffer, type, stackmap_event_size(type, nr_parts),
+					  trace_ctx);
 	if (!event)
 		return 0;
 

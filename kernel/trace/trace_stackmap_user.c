@@ -14,7 +14,7 @@
 #include "trace_stackmap.h"
 
 struct stackmap_user_frames {
-	unsigned long		ips[TRACE_USER_STACK_FRAMES];
+	unsigned long		ips[USER_STACK_MAX_DEPTH];
 };
 
 #ifdef CONFIG_USER_STACKTRACE_SUPPORT
@@ -27,7 +27,8 @@ static DEFINE_PER_CPU(struct stackmap_user_frames, stackmap_user_frames);
  * @buffer: the ring buffer
  * @trace_ctx: context of the event
  *
- * A kernel thread has no user stack, and gets no event.
+ * A kernel thread has no user stack, and gets no event. Nor does a worker of
+ * io_uring or vhost, which has the registers of the task that created it.
  *
  * Context: any but NMI, with preemption off since the map was obtained. Not for
  * events that happen meanwhile: there is one buffer for the frames on each CPU.
@@ -37,9 +38,16 @@ int ftrace_stackmap_record_user(struct trace_array *tr, struct ftrace_stackmap *
 				struct trace_buffer *buffer, unsigned int trace_ctx)
 {
 	unsigned long *ips = this_cpu_ptr(&stackmap_user_frames)->ips;
-	struct stackmap_stack stack = { .ips = ips, .user = true, .tgid = current->tgid };
+	struct stackmap_stack stack = {
+		.ips	= ips,
+		.type	= TRACE_USER_STACK_ID,
+		.tgid	= current->tgid,
+	};
 
-	stack.nr = stack_trace_save_user(ips, TRACE_USER_STACK_FRAMES);
+	if (current->flags & PF_USER_WORKER)
+		return 0;
+
+	stack.nr = stack_trace_save_user(ips, USER_STACK_MAX_DEPTH);
 	return stack.nr ? ftrace_stackmap_record(tr, map, buffer, trace_ctx, &stack) : 0;
 }
 #endif
@@ -57,7 +65,7 @@ static int stackmap_user_copy(struct trace_iterator *iter, struct stackmap_user_
 		return -ENOENT;
 
 	rec = ftrace_stackmap_lookup(map, ftrace_stackmap_event_id(iter->ent, 0));
-	nr = min(rec->nr, TRACE_USER_STACK_FRAMES);
+	nr = min(rec->nr, USER_STACK_MAX_DEPTH);
 	memcpy(frames->ips, rec->ips, nr * sizeof(*rec->ips));
 	return nr;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * options/userstacktrace_delay: the user stack is taken once for each entry into
- * the kernel, on the way back to user space. Each event is followed by a cookie.
- * The stack has the same one.
+ * the kernel, on the way back to user space. Each event is followed by the cookie
+ * of the entry. The stack has the same one.
  */
 #include <linux/mutex.h>
 #include <linux/preempt.h>
@@ -21,26 +21,34 @@
  * @buffer: the ring buffer for the cookie
  * @trace_ctx: context of the event
  *
- * A task that has no user space, or does not return to it, gets no cookie.
+ * A task without user space gets no cookie, nor one that exits. All events of an
+ * entry into the kernel get the same one, also those after its stack was taken.
  *
  * Context: any, NMI included.
+ * Return: false if the stack can't be taken later.
  */
-void trace_user_unwind_request(struct trace_array *tr, struct trace_buffer *buffer,
+bool trace_user_unwind_request(struct trace_array *tr, struct trace_buffer *buffer,
 			       unsigned int trace_ctx)
 {
 	struct user_unwind_cookie_entry *entry;
 	struct ring_buffer_event *event;
+	bool requested = false;
 	u64 cookie;
 	int bit;
+
+	/* A worker of io_uring or vhost has the registers of the task that created it. */
+	if (!is_user_task(current))
+		return false;
 
 	/* The request may cause events. */
 	bit = trace_test_and_set_recursion(_THIS_IP_, _RET_IP_, TRACE_EVENT_START);
 	if (bit < 0)
-		return;
+		return true;
 
 	if (unwind_deferred_request(&tr->user_unwind, &cookie) < 0)
 		goto out;
 
+	requested = true;
 	event = trace_buffer_lock_reserve(buffer, TRACE_USER_UNWIND_COOKIE, sizeof(*entry),
 					  trace_ctx);
 	if (!event)
@@ -50,6 +58,7 @@ void trace_user_unwind_request(struct trace_array *tr, struct trace_buffer *buff
 	trace_buffer_unlock_commit_nostack(buffer, event);
  out:
 	trace_clear_recursion(bit);
+	return requested;
 }
 
 /* Record a user stack that the map does not take. Returns whether the buffer did. */
@@ -73,24 +82,30 @@ static bool user_unwind_record(struct trace_buffer *buffer, unsigned int trace_c
 }
 
 /* On the way back to user space. A stack that could not be taken has no frames. */
-static void user_unwind_callback(struct unwind_work *work, struct unwind_stacktrace *trace,
-				 u64 cookie)
+static void trace_user_unwind_callback(struct unwind_work *work, struct unwind_stacktrace *trace,
+				       u64 cookie)
 {
 	struct trace_array *tr = container_of(work, struct trace_array, user_unwind);
-	struct trace_buffer *buffer = data_race(READ_ONCE(tr->array_buffer.buffer));
 	unsigned int trace_ctx = tracing_gen_ctx();
-	struct ftrace_stackmap *map;
 	struct stackmap_stack stack = {
 		.ips	= trace->entries,
-		.nr	= min(trace->nr, TRACE_USER_STACK_FRAMES),
-		.user	= true,
+		.nr	= min(trace->nr, USER_STACK_MAX_DEPTH),
+		.type	= TRACE_USER_UNWIND_STACK_ID,
 		.tgid	= current->tgid,
 		.cookie	= cookie,
 	};
+	struct ftrace_stackmap *map;
+	struct trace_buffer *buffer;
 	int drop = 0;
 
+	/* An NMI has requested it while the cookie was being cleared. */
+	if (!cookie)
+		return;
+
 	guard(preempt_notrace)();
-	map = stack.nr ? ftrace_stackmap_active(tr) : NULL;
+	/* A snapshot swaps the buffers at any time. */
+	buffer = data_race(READ_ONCE(tr->array_buffer.buffer));
+	map = ftrace_stackmap_active(tr);
 	if (map) {
 		drop = ftrace_stackmap_record(tr, map, buffer, trace_ctx, &stack);
 		if (!drop)
@@ -116,7 +131,7 @@ int trace_user_unwind_init(struct trace_array *tr)
 	if (tr->user_unwind.func)
 		return 0;
 
-	return unwind_deferred_init(&tr->user_unwind, user_unwind_callback);
+	return unwind_deferred_init(&tr->user_unwind, trace_user_unwind_callback);
 }
 
 /**
