@@ -102,7 +102,7 @@ static int stackmap_latch(struct stackmap_iter *iter)
 	struct ftrace_stackmap *map;
 	int id;
 
-	/* A read that delivered nothing is followed by another first one. */
+	/* A first read that returned nothing is repeated. */
 	iter->nr_old = 0;
 	iter->nr_slots = 0;
 	iter->nr_stacks = 0;
@@ -406,7 +406,7 @@ static ssize_t stackmap_write(struct file *file, const char __user *ubuf, size_t
 	if (strlen(buf) != cnt || (!sysfs_streq(buf, "0") && !sysfs_streq(buf, "reset")))
 		return -EINVAL;
 
-	/* The position is that of the reader. */
+	/* Leave *ppos alone, it is the position of the reader. */
 	ret = stackmap_locked_reset(file_inode(file)->i_private);
 	return ret ?: cnt;
 }

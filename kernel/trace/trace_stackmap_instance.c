@@ -39,7 +39,7 @@ unsigned int ftrace_stackmap_bits __read_mostly = STACKMAP_BITS_DEFAULT;
 static bool stackmap_split __read_mostly = true;
 static bool stackmap_recycle __read_mostly = true;
 
-/* At boot any number will do, so that a typo does not cost the trace. */
+/* At boot, a number out of range is clamped, so that a typo does not cost the trace. */
 static int stackmap_bits_set(const char *val, const struct kernel_param *kp)
 {
 	long bits, nearest;

@@ -106,7 +106,7 @@ static int stackmap_walk_once(struct stackmap_walk *walk, struct trace_buffer *b
 		event = ring_buffer_iter_peek(iter, NULL);
 		if (event)
 			done = stackmap_mark_event(walk, event);
-		else /* as it is while an event is being written, too */
+		else /* The end, or an event is being written. */
 			done = ring_buffer_iter_empty(iter) || ring_buffer_empty_cpu(buffer, cpu);
 		overrun = ring_buffer_iter_overrun(iter);
 		if (event)
@@ -118,7 +118,7 @@ static int stackmap_walk_once(struct stackmap_walk *walk, struct trace_buffer *b
 	return done && !overrun ? 0 : -EAGAIN;
 }
 
-/* The same, again and again, until the writer has overwritten all that was there at first. */
+/* Try again after -EAGAIN, until the writer has overwritten all that was there at first. */
 static int stackmap_walk_buffer(struct stackmap_walk *walk, struct trace_buffer *buffer, int cpu)
 {
 	unsigned long entries = ring_buffer_entries_cpu(buffer, cpu);
@@ -181,7 +181,7 @@ static int stackmap_walk_cpu(struct stackmap_walk *walk, int cpu)
 	return ret;
 }
 
-/* The first generation from @gen on of which no event has an id. */
+/* Advance @gen to the next generation of which no event has an id. */
 static int stackmap_unused_gen(const struct stackmap_walk *walk, u32 *gen)
 {
 	for (u32 i = 0; i < STACKMAP_GEN_MASK; i++, ++*gen) {
@@ -226,9 +226,9 @@ int ftrace_stackmap_unused_gen(struct trace_array *tr, u32 *gen)
 }
 
 /*
- * Take trace_types_lock while @map is the current one. Who replaces it holds the
- * lock and waits for the work that calls this, so don't wait for the lock. A
- * reference to the instance would make rmdir fail.
+ * Take trace_types_lock, unless @map is not the current one any more. Whoever
+ * replaces it holds the lock and waits for the work that calls this, so to wait
+ * for the lock could deadlock. A reference to the instance would make rmdir fail.
  */
 static bool stackmap_lock(struct ftrace_stackmap *map)
 {
@@ -248,7 +248,7 @@ static bool stackmap_lock(struct ftrace_stackmap *map)
 static size_t stackmap_kept_limit(struct ftrace_stackmap *map)
 {
 	size_t limit = (size_t)map->arena_limit * STACKMAP_UNIT * STACKMAP_KEPT_MAPS, size = 0;
-	/* Either one of the two, when a snapshot swaps them now. */
+	/* A snapshot may swap it now. Either buffer will do. */
 	struct trace_buffer *buffer = data_race(READ_ONCE(map->tr->array_buffer.buffer));
 	int cpu;
 
@@ -278,7 +278,7 @@ static void stackmap_inherit(struct ftrace_stackmap *new, struct ftrace_stackmap
 		new->recycled_refs += map->kept->refs;
 }
 
-/* The map that is to replace the one that was walked with. */
+/* Allocate the map that replaces that of @walk. */
 static struct ftrace_stackmap *stackmap_successor(struct stackmap_walk *walk)
 {
 	u32 gen = READ_ONCE(walk->tr->stackmap_gen) + 1;
