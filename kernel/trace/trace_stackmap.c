@@ -571,6 +571,19 @@ void ftrace_stackmap_set_rotate(struct ftrace_stackmap *map, struct trace_array 
 	stackmap_set_marks(map, atomic_read(&map->tail));
 }
 
+static void stackmap_free_memory(struct ftrace_stackmap *map)
+{
+	struct page *page, *next;
+
+	free_percpu(map->cpu);
+	if (map->area)
+		free_vm_area(map->area);
+	list_for_each_entry_safe(page, next, &map->pages, lru)
+		__free_page(page);
+	vfree(map->slots);
+	kfree(map);
+}
+
 /**
  * ftrace_stackmap_alloc - allocate an empty map
  * @bits: log2 of the number of stacks, STACKMAP_BITS_MIN to STACKMAP_BITS_MAX
@@ -615,7 +628,7 @@ struct ftrace_stackmap *ftrace_stackmap_alloc(unsigned int bits, u32 gen, bool w
 	return map;
 
  fail:
-	ftrace_stackmap_free(map);
+	stackmap_free_memory(map);
 	return NULL;
 }
 
@@ -627,18 +640,10 @@ struct ftrace_stackmap *ftrace_stackmap_alloc(unsigned int bits, u32 gen, bool w
  */
 void ftrace_stackmap_free(struct ftrace_stackmap *map)
 {
-	struct page *page, *next;
-
 	irq_work_sync(&map->low);
 	cancel_delayed_work_sync(&map->work);
 	if (map->prev)
 		ftrace_stackmap_free(map->prev);
 	kvfree(map->kept);
-	free_percpu(map->cpu);
-	if (map->area)
-		free_vm_area(map->area);
-	list_for_each_entry_safe(page, next, &map->pages, lru)
-		__free_page(page);
-	vfree(map->slots);
-	kfree(map);
+	stackmap_free_memory(map);
 }

@@ -128,7 +128,7 @@ struct stackmap_record {
 	atomic_long_t		ref;	/* references that have left the caches */
 	u16			nr;
 	bool			user;	/* a stack of user space */
-	u32			defined;	/* value of stackmap_define when it was defined */
+	u32			defined;	/* value of stackmap_define when it was defined, or odd */
 	unsigned long		ips[] __counted_by(nr);
 };
 
@@ -270,7 +270,7 @@ const struct stackmap_record *ftrace_stackmap_lookup(const struct ftrace_stackma
 void ftrace_stackmap_init_define(void);
 int ftrace_stackmap_define(struct trace_array *tr, struct ftrace_stackmap *map,
 			   struct trace_buffer *buffer, unsigned int trace_ctx,
-			   struct stackmap_part *parts, unsigned int nr);
+			   struct stackmap_part *parts, unsigned int nr, u32 *define);
 
 void ftrace_stackmap_init_events(void);
 int ftrace_stackmap_event_ids(const struct trace_entry *ent, int size);
@@ -300,7 +300,7 @@ static inline void stackmap_fill(struct stackmap_record *rec, const unsigned lon
 	atomic_long_set(&rec->ref, 0);
 	rec->nr = nr;
 	rec->user = user;
-	rec->defined = 0;
+	rec->defined = 1;	/* undefined, as it is odd */
 	memcpy(rec->ips, ips, flex_array_size(rec, ips, nr));
 }
 
@@ -355,7 +355,33 @@ static __always_inline struct ftrace_stackmap *ftrace_stackmap_active(struct tra
  */
 static inline void ftrace_stackmap_undefine(struct trace_array *tr)
 {
-	/* ftrace_stackmap_undefine:A, pairs with ftrace_stackmap_define:B */
+	atomic_add(2, &tr->stackmap_define);
+}
+
+/**
+ * ftrace_stackmap_swap_begin - buffers of an instance are going to be swapped
+ * @tr: the instance
+ *
+ * Until ftrace_stackmap_swap_end(), every use of a stack is defined.
+ *
+ * Context: any, under tr->max_lock.
+ */
+static inline void ftrace_stackmap_swap_begin(struct trace_array *tr)
+{
+	atomic_inc(&tr->stackmap_define);
+	/* ftrace_stackmap_swap_begin:A, pairs with ftrace_stackmap_define:B */
+	smp_mb__after_atomic();
+}
+
+/**
+ * ftrace_stackmap_swap_end - the buffers are swapped
+ * @tr: the instance
+ *
+ * Context: any, under tr->max_lock.
+ */
+static inline void ftrace_stackmap_swap_end(struct trace_array *tr)
+{
+	/* ftrace_stackmap_swap_end:A, pairs with ftrace_stackmap_define:C */
 	atomic_fetch_inc_release(&tr->stackmap_define);
 }
 
@@ -389,6 +415,10 @@ static inline struct ftrace_stackmap *ftrace_stackmap_active(struct trace_array 
 }
 
 static inline void ftrace_stackmap_undefine(struct trace_array *tr) { }
+
+static inline void ftrace_stackmap_swap_begin(struct trace_array *tr) { }
+
+static inline void ftrace_stackmap_swap_end(struct trace_array *tr) { }
 
 static inline bool ftrace_stackmap_hidden(const struct trace_iterator *iter)
 {

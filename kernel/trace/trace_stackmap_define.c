@@ -5,16 +5,24 @@
  * a recording of the raw buffer can be read without the map. The definition of a
  * user stack is a TRACE_USER_STACK_DEF event, which looks the same.
  *
+ * A record is marked with the value of tr->stackmap_define. Where that changes, all
+ * stacks are undefined. It is odd while a snapshot swaps the buffers: nobody knows
+ * then in which of them a definition is.
+ *
  * Memory ordering:
  *
- *   stackmap_define_part:A     commits a definition, then smp_store_release() of
- *                              the mark in the record.
- *   ftrace_stackmap_define:A   reads the mark, then writes an event with the id.
- *                              Pairs with stackmap_define_part:A.
- *   ftrace_stackmap_undefine:A a snapshot has swapped the buffers, then changes
- *                              stackmap_define by a release.
- *   ftrace_stackmap_define:B   acquires stackmap_define, then checks the buffer.
- *                              Pairs with ftrace_stackmap_undefine:A.
+ *   stackmap_define_part:A       commits a definition, then smp_store_release() of
+ *                                the mark in the record.
+ *   ftrace_stackmap_define:A     reads the mark, then writes an event with the id.
+ *                                Pairs with stackmap_define_part:A.
+ *   ftrace_stackmap_swap_begin:A makes stackmap_define odd, then the buffers are
+ *                                swapped.
+ *   ftrace_stackmap_define:B     has the buffer, then reads stackmap_define. Pairs
+ *                                with ftrace_stackmap_swap_begin:A.
+ *   ftrace_stackmap_swap_end:A   the buffers are swapped, then makes stackmap_define
+ *                                even by a release.
+ *   ftrace_stackmap_define:C     acquires stackmap_define, then checks the buffer.
+ *                                Pairs with ftrace_stackmap_swap_end:A.
  */
 #include "trace_output.h"
 #include "trace_stackmap.h"
@@ -46,6 +54,9 @@ static int stackmap_define_part(struct ftrace_stackmap *map, struct trace_buffer
 	memcpy(entry->caller, part->ips, flex_array_size(entry, caller, part->nr));
 	trace_buffer_unlock_commit_nostack(buffer, event);
 
+	if (define & 1)
+		return 0;
+
 	/* stackmap_define_part:A, pairs with ftrace_stackmap_define:A */
 	smp_store_release(&stackmap_record(map, part->idx)->defined, define);
 	return 0;
@@ -59,6 +70,10 @@ static int stackmap_define_part(struct ftrace_stackmap *map, struct trace_buffer
  * @trace_ctx: context of the event
  * @parts: the parts, from ftrace_stackmap_find(); @idx is set in those that are stored
  * @nr: number of parts
+ * @define: set to the value of tr->stackmap_define
+ *
+ * If tr->stackmap_define changes before the event with the ids is reserved, a
+ * snapshot may have taken the definitions away.
  *
  * Context: any, NMI included, with preemption off since the map was obtained.
  * Return: 0, also if the buffer does not take a definition, or the drop to
@@ -66,11 +81,14 @@ static int stackmap_define_part(struct ftrace_stackmap *map, struct trace_buffer
  */
 int ftrace_stackmap_define(struct trace_array *tr, struct ftrace_stackmap *map,
 			   struct trace_buffer *buffer, unsigned int trace_ctx,
-			   struct stackmap_part *parts, unsigned int nr)
+			   struct stackmap_part *parts, unsigned int nr, u32 *define)
 {
-	/* ftrace_stackmap_define:B, pairs with ftrace_stackmap_undefine:A */
-	u32 define = atomic_read_acquire(&tr->stackmap_define);
 	int drop;
+
+	/* ftrace_stackmap_define:B, pairs with ftrace_stackmap_swap_begin:A */
+	smp_rmb();
+	/* ftrace_stackmap_define:C, pairs with ftrace_stackmap_swap_end:A */
+	*define = atomic_read_acquire(&tr->stackmap_define);
 
 	/* What is defined in a buffer that has become the snapshot's is not defined. */
 	if (buffer != data_race(READ_ONCE(tr->array_buffer.buffer)))
@@ -78,10 +96,10 @@ int ftrace_stackmap_define(struct trace_array *tr, struct ftrace_stackmap *map,
 
 	for (unsigned int i = 0; i < nr; i++) {
 		/* ftrace_stackmap_define:A, pairs with stackmap_define_part:A */
-		if (parts[i].idx >= 0 &&
-		    READ_ONCE(stackmap_record(map, parts[i].idx)->defined) == define)
+		if (parts[i].idx >= 0 && !(*define & 1) &&
+		    READ_ONCE(stackmap_record(map, parts[i].idx)->defined) == *define)
 			continue;
-		drop = stackmap_define_part(map, buffer, trace_ctx, &parts[i], define);
+		drop = stackmap_define_part(map, buffer, trace_ctx, &parts[i], *define);
 		if (drop)
 			return drop;
 	}

@@ -133,6 +133,7 @@ static void stackmap_swap(struct trace_array *tr, struct ftrace_stackmap *new)
 int ftrace_stackmap_set(struct trace_array *tr, bool enable)
 {
 	struct ftrace_stackmap *map;
+	u32 gen = tr->stackmap_gen;
 	int ret;
 
 	lockdep_assert_held(&trace_types_lock);
@@ -147,12 +148,13 @@ int ftrace_stackmap_set(struct trace_array *tr, bool enable)
 		return -EOPNOTSUPP;
 
 	if (!stackmap_protected(tr)) {
-		ret = ftrace_stackmap_unused_gen(tr, &tr->stackmap_gen);
+		ret = ftrace_stackmap_unused_gen(tr, &gen);
 		if (ret)
 			return ret;
-		map = ftrace_stackmap_new(tr, tr->stackmap_gen);
+		map = ftrace_stackmap_new(tr, gen);
 		if (!map)
 			return -ENOMEM;
+		WRITE_ONCE(tr->stackmap_gen, gen);
 		stackmap_swap(tr, map);
 	}
 

@@ -1868,6 +1868,15 @@ static void stackmap_defines_anew(struct kunit *test)
 	test_record_event(tr, 9);
 	tracing_reset_cpu(&tr->array_buffer, 0);
 	test_expect_defined(test, tr);
+	/* While the buffers are swapped, each use is defined. */
+	ftrace_stackmap_swap_begin(tr);
+	for (int i = 0; i < 3; i++) {
+		test_record_event(tr, 9);
+		test_expect_def(test, tr, 9);
+		test_expect_id(test, tr, 9);
+	}
+	ftrace_stackmap_swap_end(tr);
+	test_expect_defined(test, tr);
 	if (!IS_ENABLED(CONFIG_TRACER_SNAPSHOT))
 		return;
 	test_take_snapshot(test, tr);

@@ -136,6 +136,7 @@ int ftrace_stackmap_record(struct trace_array *tr, struct ftrace_stackmap *map,
 	struct stackmap_part parts[STACKMAP_MAX_PARTS] __uninitialized;
 	struct ring_buffer_event *event;
 	int type = stack->type;
+	u32 define = 0;
 	int nr_parts, drop;
 
 	/* A snapshot swaps the buffers at any time. */
@@ -147,7 +148,8 @@ int ftrace_stackmap_record(struct trace_array *tr, struct ftrace_stackmap *map,
 		return -nr_parts;
 
 	if (tr->trace_flags & TRACE_ITER(STACKMAP_DEFINE)) {
-		drop = ftrace_stackmap_define(tr, map, buffer, trace_ctx, parts, nr_parts);
+		drop = ftrace_stackmap_define(tr, map, buffer, trace_ctx, parts, nr_parts,
+					      &define);
 		if (drop)
 			return drop;
 	}
@@ -159,7 +161,11 @@ int ftrace_stackmap_record(struct trace_array *tr, struct ftrace_stackmap *map,
 	if (!event)
 		return 0;
 
-	drop = ftrace_stackmap_store(map, parts, nr_parts);
+	/* This event keeps a snapshot from swapping the buffer of the CPU. */
+	if (define && define != atomic_read(&tr->stackmap_define))
+		drop = STACKMAP_DROP_BUFFER;
+	else
+		drop = ftrace_stackmap_store(map, parts, nr_parts);
 	if (drop) {
 		ring_buffer_discard_commit(buffer, event);
 		return drop;

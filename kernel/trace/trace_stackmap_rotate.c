@@ -226,22 +226,22 @@ int ftrace_stackmap_unused_gen(struct trace_array *tr, u32 *gen)
 }
 
 /*
- * Take trace_types_lock, unless @map is not the current one any more. Whoever
+ * Take trace_types_lock, or return -ESTALE if @map is not the current one any more. Whoever
  * replaces it holds the lock and waits for the work that calls this, so to wait
  * for the lock could deadlock. A reference to the instance would make rmdir fail.
  */
-static bool stackmap_lock(struct ftrace_stackmap *map)
+static int stackmap_lock(struct ftrace_stackmap *map)
 {
 	while (!mutex_trylock(&trace_types_lock)) {
 		if (rcu_access_pointer(map->tr->stackmap) != map)
-			return false;
+			return -ESTALE;
 		schedule_timeout_uninterruptible(1);
 	}
 	if (rcu_access_pointer(map->tr->stackmap) == map)
-		return true;
+		return 0;
 
 	mutex_unlock(&trace_types_lock);
-	return false;
+	return -ESTALE;
 }
 
 /* Bytes for kept stacks. */
@@ -310,7 +310,7 @@ static void stackmap_publish(struct ftrace_stackmap *map, struct ftrace_stackmap
 	struct stackmap_kept *kept = map->kept;
 	struct trace_array *tr = map->tr;
 
-	if (!stackmap_lock(map)) {
+	if (stackmap_lock(map)) {
 		new->prev = NULL;
 		ftrace_stackmap_free(new);
 		return;
@@ -335,9 +335,9 @@ static int stackmap_walk_all(struct stackmap_walk *walk)
 	int ret, cpu;
 
 	for_each_tracing_cpu(cpu) {
-		/* Nothing is published then. */
-		if (!stackmap_lock(walk->map))
-			return 0;
+		ret = stackmap_lock(walk->map);
+		if (ret)
+			return ret;
 		ret = stackmap_walk_cpu(walk, cpu);
 		mutex_unlock(&trace_types_lock);
 		if (ret)
@@ -377,5 +377,5 @@ int ftrace_stackmap_rotate(struct ftrace_stackmap *map)
 	kvfree(walk);
 	if (!ret)
 		stackmap_publish(map, new);
-	return ret;
+	return ret == -ESTALE ? 0 : ret;
 }
