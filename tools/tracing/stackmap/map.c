@@ -267,6 +267,8 @@ static int open_map(struct map *m, const char *path, FILE **f)
 		return -errno;
 	}
 	m->live = !fstatfs(fileno(*f), &fs) && fs.f_type == TRACEFS_MAGIC;
+	if (!m->live && !fstat(fileno(*f), &st) && S_ISREG(st.st_mode))
+		m->saved = st.st_mtime;
 	return 0;
 }
 

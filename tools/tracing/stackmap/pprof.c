@@ -74,7 +74,8 @@ static void put_string(struct bytes *b, u32 field, const char *s)
 /* Numbers of fields, by message. */
 enum {
 	PROFILE_SAMPLE_TYPE = 1, PROFILE_SAMPLE = 2, PROFILE_MAPPING = 3, PROFILE_LOCATION = 4,
-	PROFILE_FUNCTION = 5, PROFILE_STRING = 6, PROFILE_PERIOD_TYPE = 11, PROFILE_PERIOD = 12,
+	PROFILE_FUNCTION = 5, PROFILE_STRING = 6, PROFILE_TIME = 9, PROFILE_PERIOD_TYPE = 11,
+	PROFILE_PERIOD = 12,
 	TYPE_TYPE = 1, TYPE_UNIT = 2,
 	SAMPLE_LOCATION = 1, SAMPLE_VALUE = 2, SAMPLE_LABEL = 3,
 	LABEL_KEY = 1, LABEL_STR = 2, LABEL_NUM = 3,
@@ -318,6 +319,8 @@ static void print_pprof(struct map *m)
 
 	string_index(&p, "");
 	put_type(&p, PROFILE_SAMPLE_TYPE);
+	/* Parca shows a profile by its time. */
+	put_number(&p.out, PROFILE_TIME, (m->saved ? m->saved : (u64)time(NULL)) * 1000000000);
 	put_type(&p, PROFILE_PERIOD_TYPE);
 	put_number(&p.out, PROFILE_PERIOD, 1);
 	for (i = 0; i < m->nr_stacks; i++)

@@ -89,6 +89,7 @@ struct map {
 	char		*name;
 	char		*dir;		/* made by "save"; NULL for a plain file */
 	bool		live;
+	u64		saved;		/* seconds since 1970, 0 if not known */
 	bool		no_file;	/* the trace defines the stacks */
 	struct stack	*stacks;
 	size_t		nr_stacks;

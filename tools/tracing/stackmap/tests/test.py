@@ -17,6 +17,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.dont_write_bytecode = True
@@ -1041,7 +1042,7 @@ class Pprof(Case):
         done = subprocess.run([TOOL, "-q", "--pprof", *args], input=data, capture_output=True,
                               check=True)
         prof = self.message(gzip.decompress(done.stdout))
-        self.assertEqual(set(prof) - {1, 2, 3, 4, 5, 6, 11, 12}, set())
+        self.assertEqual(set(prof) - {1, 2, 3, 4, 5, 6, 9, 11, 12}, set())
         texts = [s.decode() for s in prof[6]]
         self.assertEqual((texts[0], len(texts)), ("", len(set(texts))))
         types = [self.message(m) for m in prof[1] + prof[11]]
@@ -1087,6 +1088,18 @@ class Pprof(Case):
         self.assertEqual(self.addr["last_of_mod"], [(0xFFFFFFFFC02014DF, 2)])
         self.assertEqual(self.addr["[FTRACE TRAMPOLINE]"], [(mkmap.MARKER, 0)])
         self.assertEqual(self.addr["0x1234"], [(0x1233, 0)])
+
+    def test_time(self):
+        """That of the file, or now: Parca has a profile without a time in 1970."""
+        path = self.file("map", golden_map("le64"))
+        os.utime(path, (1, 1700000000))
+        self.assertEqual(self.profile(b"", path)[1].get(9), [1700000000 * 10 ** 9])
+        self.assertEqual(self.profile(b"", "-a", "-", path)[1].get(9), [1700000000 * 10 ** 9])
+        trace = b"  bash-7   [000]   1.0: <stack_def 5> {0x1}\n  bash-7   [000]   1.0: <stack_id 5>\n"
+        for data, args in (golden_map("le64"), ["-"]), (trace, ["-a", "-"]):
+            start = int(time.time())
+            now = self.profile(data, *args)[1].get(9, [0])
+            self.assertTrue(start <= now[0] // 10 ** 9 <= time.time())
 
     def test_no_symbols(self):
         samples, _ = self.profile(golden_map("bare"), "-")
