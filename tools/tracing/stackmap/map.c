@@ -106,6 +106,8 @@ static int read_header(struct reader *r, u32 *nr_stacks, u32 *nr_sections)
 	return 0;
 }
 
+#define RECORD_USER	1U
+
 static int read_record(struct reader *r)
 {
 	struct map *m = r->map;
@@ -123,7 +125,7 @@ static int read_record(struct reader *r)
 	if (head[1] > MAX_DEPTH)
 		return damaged(r, start + 4, "stack_id %u has %u frames, ftrace records at most %u",
 			       head[0], head[1], MAX_DEPTH);
-	if (head[3])
+	if (head[3] & ~RECORD_USER)
 		return damaged(r, start + 12, "stack_id %u: %#x where 0 belongs", head[0], head[3]);
 
 	m->ips = grow(m->ips, &m->room_ips, m->nr_ips + head[1], sizeof(*m->ips));
@@ -134,6 +136,7 @@ static int read_record(struct reader *r)
 	m->stacks = grow(m->stacks, &m->room_stacks, m->nr_stacks + 1, sizeof(*m->stacks));
 	m->stacks[m->nr_stacks++] = (struct stack) {
 		.id = head[0], .nr = head[1], .ref = head[2], .first = m->nr_ips,
+		.nr_user = head[3] & RECORD_USER ? head[1] : 0,
 	};
 	m->nr_ips += head[1];
 	return 0;

@@ -35,6 +35,7 @@ typedef unsigned long long u64;
 struct stack {
 	u32		id;
 	u32		nr;
+	u32		nr_user;	/* so many of them, the outermost ones, are of user space */
 	bool		named;		/* has indices of map->named instead of addresses */
 	bool		defined;	/* by the trace */
 	bool		ambiguous;	/* the trace has two definitions of the id */
