@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A plugin of libtraceevent. With it, trace-cmd report and KernelShark print the frames below each
- * stack id, as they print a full stack.
+ * stack id, as they print a full stack. Those of user stacks are addresses.
  *
- * A stack is looked up in the stack_def events that were printed so far, then in a map: a copy of
- * stack_map_bin, named by the option stackmap:map or by STACKMAP in the environment. The option
- * stackmap:save writes such a map from the definitions, for later runs that do not print them all.
+ * A stack is looked up in the stack_def and user_stack_def events that were printed so far, then in
+ * a map: a copy of stack_map_bin, named by the option stackmap:map or by STACKMAP in the
+ * environment. The option stackmap:save writes such a map from the definitions, for later runs that
+ * do not print them all.
  *
  * Two instances in one recording may use an id for two stacks. Then it is printed without frames.
  */
@@ -35,6 +36,7 @@ struct def {
 	u32		id;
 	u32		nr;
 	u32		ref;
+	bool		user;
 	bool		ambiguous;
 	u64		ips[];
 };
@@ -56,6 +58,14 @@ struct parts {
 	u64	ip[MAX_PARTS];		/* ip[i] was hit between parts i - 1 and i */
 };
 
+/* What is in a record. Each kind of event has some of it. */
+struct fields {
+	bool		user;
+	u64		cookie;
+	struct parts	parts;		/* nr is 0 without an id */
+	struct def	*own;		/* the frames, NULL if they are elsewhere */
+};
+
 struct ips {
 	const u64	*ip;
 	u32		nr;
@@ -73,7 +83,7 @@ static struct tep_plugin_option options[] = {
 	{
 		.name = "save",
 		.plugin_alias = "stackmap",
-		.description = "Write the stacks that stack_def events define to this file",
+		.description = "Write the stacks that the trace defines to this file",
 		.value = "",
 	},
 	{
@@ -114,7 +124,8 @@ static void define(struct session *ses, struct def *def)
 		*slot = def;
 		return;
 	}
-	if (old->nr != def->nr || memcmp(old->ips, def->ips, def->nr * sizeof(*def->ips))) {
+	if (old->user != def->user || old->nr != def->nr ||
+	    memcmp(old->ips, def->ips, def->nr * sizeof(*def->ips))) {
 		if (!old->ambiguous)
 			complain("id %u has two stacks, maybe of two instances: no frames for it",
 				 def->id);
@@ -125,12 +136,15 @@ static void define(struct session *ses, struct def *def)
 
 static u64 lowest_ip(const struct map *m)
 {
+	const struct stack *st;
 	u64 lowest = UINT64_MAX;
 	size_t i;
 
-	for (i = 0; i < m->nr_ips; i++) {
-		if (m->ips[i] >= m->text && m->ips[i] < lowest)
-			lowest = m->ips[i];
+	for (st = m->stacks; st < m->stacks + m->nr_stacks; st++) {
+		for (i = st->first; i < st->first + st->nr - st->nr_user; i++) {
+			if (m->ips[i] >= m->text && m->ips[i] < lowest)
+				lowest = m->ips[i];
+		}
 	}
 	return lowest;
 }
@@ -171,7 +185,7 @@ static void read_session_map(struct session *ses)
 	sort_array(ses->map.stacks, ses->map.nr_stacks, sizeof(*ses->map.stacks), compare_ids);
 }
 
-static bool find_in_map(struct session *ses, u32 id, struct ips *ips)
+static bool find_in_map(struct session *ses, u32 id, bool user, struct ips *ips)
 {
 	const struct stack key = { .id = id }, *found = NULL;
 	const struct map *m = &ses->map;
@@ -180,21 +194,24 @@ static bool find_in_map(struct session *ses, u32 id, struct ips *ips)
 		read_session_map(ses);
 	if (m->nr_stacks)
 		found = bsearch(&key, m->stacks, m->nr_stacks, sizeof(key), compare_ids);
-	if (!found)
+	if (!found || !!found->nr_user != user)
 		return false;
 	*ips = (struct ips) { .ip = m->ips + found->first, .nr = found->nr };
 	return true;
 }
 
-static bool find_ips(struct session *ses, u32 id, struct ips *ips)
+/* A user stack is no kernel stack, whatever the id. */
+static bool find_ips(struct session *ses, u32 id, bool user, struct ips *ips)
 {
 	struct def *def = *find_slot(ses, id);
 
 	if (!def)
-		return find_in_map(ses, id, ips);
+		return find_in_map(ses, id, user, ips);
+	if (def->ambiguous || def->user != user)
+		return false;
 	def->ref++;
 	*ips = (struct ips) { .ip = def->ips, .nr = def->nr };
-	return !def->ambiguous;
+	return true;
 }
 
 static void tell_missing(struct session *ses, u32 id)
@@ -208,22 +225,27 @@ static void tell_missing(struct session *ses, u32 id)
 			 id);
 }
 
-static bool find_all(struct session *ses, const struct parts *parts, struct ips *ips)
+/* Returns the number of parts, 0 if there are no frames or not all of them. */
+static u32 find_all(struct session *ses, const struct fields *f, struct ips *ips)
 {
 	u32 i;
 
-	for (i = 0; i < parts->nr; i++) {
-		if (!find_ips(ses, parts->id[i], &ips[i])) {
-			tell_missing(ses, parts->id[i]);
-			return false;
+	if (f->own) {
+		*ips = (struct ips) { .ip = f->own->ips, .nr = f->own->nr };
+		return !!f->own->nr;
+	}
+	for (i = 0; i < f->parts.nr; i++) {
+		if (!find_ips(ses, f->parts.id[i], f->user, &ips[i])) {
+			tell_missing(ses, f->parts.id[i]);
+			return 0;
 		}
 	}
-	return true;
+	return i;
 }
 
-static int long_size(const struct tep_event *ev)
+static int long_size(struct tep_handle *tep)
 {
-	return tep_get_long_size(ev->tep) == 4 ? 4 : 8;
+	return tep_get_long_size(tep) == 4 ? 4 : 8;
 }
 
 /* False if the record ends before that. */
@@ -246,20 +268,9 @@ static bool read_array(struct tep_event *ev, struct tep_record *rec, const char 
 		       u64 *val)
 {
 	struct tep_format_field *field = tep_find_field(ev, name);
-	int size = long_size(ev);
+	int size = long_size(ev->tep);
 
 	return field && read_at(ev, rec, field->offset + i * size, size, val);
-}
-
-static bool read_first(struct tep_event *ev, struct tep_record *rec, struct parts *parts)
-{
-	u64 id;
-
-	if (!read_field(ev, rec, "stack_id", &id) || (u32)id > INT32_MAX)
-		return false;
-	parts->id[0] = id;
-	parts->nr = 1;
-	return true;
 }
 
 static bool read_parts(struct tep_event *ev, struct tep_record *rec, struct parts *parts)
@@ -267,8 +278,13 @@ static bool read_parts(struct tep_event *ev, struct tep_record *rec, struct part
 	u64 ip, id;
 	u32 n;
 
-	if (!read_first(ev, rec, parts) || !read_field(ev, rec, "ip", &ip) ||
-	    !read_field(ev, rec, "outer", &id))
+	if (!read_field(ev, rec, "stack_id", &id) || (u32)id > INT32_MAX)
+		return false;
+	parts->id[0] = id;
+	parts->nr = 1;
+	if (!tep_find_field(ev, "outer"))
+		return true;
+	if (!read_field(ev, rec, "ip", &ip) || !read_field(ev, rec, "outer", &id))
 		return false;
 	for (n = 1; n < MAX_PARTS; n++) {
 		parts->ip[n] = ip;
@@ -283,24 +299,35 @@ static bool read_parts(struct tep_event *ev, struct tep_record *rec, struct part
 	return false;
 }
 
-static struct def *read_def(struct tep_event *ev, struct tep_record *rec, u32 id)
+/* Only a stack that has no id may have no frames. */
+static bool read_own(struct tep_event *ev, struct tep_record *rec, struct fields *f)
 {
 	struct def *def;
 	u64 nr;
 	u32 i;
 
-	if (!read_field(ev, rec, "size", &nr) || !nr || nr > MAX_DEPTH)
-		return NULL;
+	if (!read_field(ev, rec, "size", &nr) || nr > MAX_DEPTH || (!nr && f->parts.nr))
+		return false;
 	def = check_mem(calloc(1, sizeof(*def) + nr * sizeof(*def->ips)));
-	def->id = id;
+	def->id = f->parts.id[0];
 	def->nr = nr;
+	def->user = f->user;
 	for (i = 0; i < nr; i++) {
 		if (read_array(ev, rec, "caller", i, &def->ips[i]))
 			continue;
 		free(def);
-		return NULL;
+		return false;
 	}
-	return def;
+	f->own = def;
+	return true;
+}
+
+static bool read_fields(struct tep_event *ev, struct tep_record *rec, struct fields *f)
+{
+	*f = (struct fields) { .user = !strncmp(ev->name, "user_", 5) };
+	return (!tep_find_field(ev, "cookie") || read_field(ev, rec, "cookie", &f->cookie)) &&
+	       (!tep_find_field(ev, "stack_id") || read_parts(ev, rec, &f->parts)) &&
+	       (!tep_find_field(ev, "caller") || read_own(ev, rec, f));
 }
 
 static void print_ip(struct trace_seq *s, struct tep_handle *tep, u64 ip)
@@ -318,85 +345,70 @@ static void print_ip(struct trace_seq *s, struct tep_handle *tep, u64 ip)
 		trace_seq_printf(s, "=> %s (%llx)\n", name, ip);
 }
 
-static void print_ips(struct trace_seq *s, struct tep_handle *tep, const u64 *ips, u32 nr)
+/* As the kernel prints it, but for the space that trace-cmd does not have before "=>". */
+static void print_user_ip(struct trace_seq *s, struct tep_handle *tep, u64 ip)
+{
+	trace_seq_printf(s, "=>  <%0*llx>\n", 2 * long_size(tep), ip);
+}
+
+static void print_head(struct trace_seq *s, struct tep_event *ev, const struct fields *f)
 {
 	u32 i;
 
-	for (i = 0; i < nr; i++)
-		print_ip(s, tep, ips[i]);
+	trace_seq_printf(s, "<%s", ev->name);
+	if (tep_find_field(ev, "cookie"))
+		trace_seq_printf(s, " %llx", f->cookie);
+	for (i = 0; i < f->parts.nr; i++) {
+		if (i)
+			trace_seq_printf(s, " @%llx", f->parts.ip[i]);
+		trace_seq_printf(s, " %u", f->parts.id[i]);
+	}
+	trace_seq_putc(s, '>');
 }
 
-/* The ids, and the frames if all parts have some. */
-static void print_parts(struct trace_seq *s, struct session *ses, const struct parts *parts,
-			const char *name)
+static void print_frames(struct trace_seq *s, struct session *ses, const struct fields *f)
 {
 	struct ips ips[MAX_PARTS];
-	u32 i;
+	u32 nr = find_all(ses, f, ips), i, j;
 
-	trace_seq_printf(s, "<%s %u", name, parts->id[0]);
-	for (i = 1; i < parts->nr; i++)
-		trace_seq_printf(s, " @%llx %u", parts->ip[i], parts->id[i]);
-	trace_seq_putc(s, '>');
-	if (!find_all(ses, parts, ips))
-		return;
-	trace_seq_putc(s, '\n');
-	for (i = 0; i < parts->nr; i++) {
+	if (nr)
+		trace_seq_putc(s, '\n');
+	for (i = 0; i < nr; i++) {
 		if (i)
-			print_ip(s, ses->tep, parts->ip[i]);
-		print_ips(s, ses->tep, ips[i].ip, ips[i].nr);
+			print_ip(s, ses->tep, f->parts.ip[i]);
+		for (j = 0; j < ips[i].nr; j++) {
+			if (f->user)
+				print_user_ip(s, ses->tep, ips[i].ip[j]);
+			else
+				print_ip(s, ses->tep, ips[i].ip[j]);
+		}
 	}
 }
 
-static void print_damaged(struct trace_seq *s, struct session *ses, const struct tep_event *ev)
+static int print_event(struct trace_seq *s, struct tep_record *rec, struct tep_event *ev,
+		       void *context)
 {
-	if (first_time(&ses->told_damaged))
-		complain("damaged %s event", ev->name);
-	trace_seq_printf(s, "<%s, damaged>", ev->name);
-}
+	struct session *ses = context;
+	struct fields f;
 
-static int print_id(struct trace_seq *s, struct tep_record *rec, struct tep_event *ev, void *ses)
-{
-	struct parts parts;
-
-	if (read_first(ev, rec, &parts))
-		print_parts(s, ses, &parts, "stack_id");
-	else
-		print_damaged(s, ses, ev);
-	return 0;
-}
-
-static int print_split(struct trace_seq *s, struct tep_record *rec, struct tep_event *ev,
-		       void *ses)
-{
-	struct parts parts;
-
-	if (read_parts(ev, rec, &parts))
-		print_parts(s, ses, &parts, "stack_split");
-	else
-		print_damaged(s, ses, ev);
-	return 0;
-}
-
-static int print_def(struct trace_seq *s, struct tep_record *rec, struct tep_event *ev, void *ses)
-{
-	struct parts parts;
-	struct def *def = NULL;
-
-	if (read_first(ev, rec, &parts))
-		def = read_def(ev, rec, parts.id[0]);
-	if (!def) {
-		print_damaged(s, ses, ev);
+	if (!read_fields(ev, rec, &f)) {
+		if (first_time(&ses->told_damaged))
+			complain("damaged %s event", ev->name);
+		trace_seq_printf(s, "<%s, damaged>", ev->name);
 		return 0;
 	}
-	trace_seq_printf(s, "<stack_def %u>\n", def->id);
-	print_ips(s, ev->tep, def->ips, def->nr);
-	define(ses, def);
+	print_head(s, ev, &f);
+	print_frames(s, ses, &f);
+	if (f.own && f.parts.nr)
+		define(ses, f.own);
+	else
+		free(f.own);
 	return 0;
 }
 
 static bool save_def(FILE *f, const struct def *def)
 {
-	const u32 head[] = { def->id, def->nr, def->ref, 0 };
+	const u32 head[] = { def->id, def->nr, def->ref, def->user ? RECORD_USER : 0 };
 
 	return fwrite(head, sizeof(head), 1, f) &&
 	       fwrite(def->ips, sizeof(*def->ips), def->nr, f) == def->nr;
@@ -437,13 +449,9 @@ static void save_session(const struct session *ses)
 		complain("%s: %s", path, strerror(errno));
 }
 
-static const struct {
-	const char		*name;
-	tep_event_handler_func	print;
-} events[] = {
-	{ "stack_id", print_id },
-	{ "stack_split", print_split },
-	{ "stack_def", print_def },
+static char *const events[] = {
+	"stack_id", "stack_split", "stack_def", "user_stack_id", "user_stack_def",
+	"user_unwind_cookie", "user_unwind_stack_id", "user_unwind_stack",
 };
 
 int TEP_PLUGIN_LOADER(struct tep_handle *tep)
@@ -455,8 +463,7 @@ int TEP_PLUGIN_LOADER(struct tep_handle *tep)
 	ses->next = sessions;
 	sessions = ses;
 	for (i = 0; i < ARRAY_SIZE(events); i++)
-		tep_register_event_handler(tep, -1, "ftrace", (char *)events[i].name,
-					   events[i].print, ses);
+		tep_register_event_handler(tep, -1, "ftrace", events[i], print_event, ses);
 	tep_plugin_add_options("stackmap", options);
 	return 0;
 }
@@ -489,8 +496,7 @@ void TEP_PLUGIN_UNLOADER(struct tep_handle *tep)
 	if (!ses)
 		return;
 	for (i = 0; i < ARRAY_SIZE(events); i++)
-		tep_unregister_event_handler(tep, -1, "ftrace", (char *)events[i].name,
-					     events[i].print, ses);
+		tep_unregister_event_handler(tep, -1, "ftrace", events[i], print_event, ses);
 	save_session(ses);
 	tep_plugin_remove_options(options);
 	*last = ses->next;
