@@ -24,8 +24,20 @@
 #define MORE		0x80000000U
 #define SCHEDULE	0x81000100U
 #define KTHREAD		0x81000200U
+#define COOKIE		0x300000001ULL
 
-enum { STACK = 4, ID = 21, SPLIT = 22, DEF = 23 };
+enum {
+	STACK = 4,
+	ID = 21,
+	SPLIT,
+	DEF,
+	USER_ID,
+	USER_DEF,
+	UNWIND_COOKIE,
+	UNWIND_ID,
+	UNWIND_STACK,
+	NR_EVENTS = UNWIND_STACK + 1 - ID,
+};
 
 typedef uint32_t u32;
 typedef uint64_t u64;
@@ -77,6 +89,16 @@ static void begin(struct trace *t, int type)
 	put(t, 1, 4);
 }
 
+/* Writes a number of the record anew. */
+static void overwrite(struct trace *t, int at, u32 n, int size)
+{
+	int len = t->len;
+
+	t->len = at;
+	put(t, n, size);
+	t->len = len;
+}
+
 /* A copy of its own, so that the sanitizer sees what is read behind the end. */
 static char *print_bytes(struct trace *t, int len)
 {
@@ -125,6 +147,68 @@ static void build_def(struct trace *t, u32 id, int nr, ...)
 	for (i = 0; i < nr; i++)
 		put(t, va_arg(ap, u32), t->on.word);
 	va_end(ap);
+}
+
+/* No symbol may be used for one of these, nor may the last one be taken for a kernel address. */
+static const u64 user_ips[] = { 0x7f12a4b3c4d5, SCHEDULE + 0x40, MARKER, 0x80fff800 };
+
+#define USER_FRAMES_64							\
+	"=>  <00007f12a4b3c4d5>\n=>  <0000000081000140>\n"		\
+	"=>  <000000007fffffff>\n=>  <0000000080fff800>\n"
+#define USER_FRAMES_32							\
+	"=>  <a4b3c4d5>\n=>  <81000140>\n=>  <7fffffff>\n=>  <80fff800>\n"
+
+static void put_user_frames(struct trace *t, u32 nr)
+{
+	u32 i;
+
+	put(t, nr, 4);
+	for (i = 0; i < nr; i++)
+		put(t, user_ips[i], t->on.word);
+}
+
+static void build_user_id(struct trace *t, u32 id)
+{
+	begin(t, USER_ID);
+	put(t, 99, 4);
+	put(t, id, 4);
+}
+
+static void build_user_def(struct trace *t, u32 id)
+{
+	begin(t, USER_DEF);
+	put(t, id, 4);
+	put_user_frames(t, ARRAY_SIZE(user_ips));
+}
+
+static void build_cookie(struct trace *t, u64 cookie)
+{
+	begin(t, UNWIND_COOKIE);
+	put(t, cookie, 8);
+}
+
+static void build_unwind_id(struct trace *t, u32 id)
+{
+	begin(t, UNWIND_ID);
+	put(t, COOKIE, 8);
+	put(t, 99, 4);
+	put(t, id, 4);
+}
+
+static void build_unwind_stack(struct trace *t, u32 nr)
+{
+	begin(t, UNWIND_STACK);
+	put(t, COOKIE, 8);
+	put(t, 99, 4);
+	put_user_frames(t, nr);
+}
+
+static void prints_user(struct trace *t, const char *what, const char *head)
+{
+	char want[256];
+
+	sprintf(want, "%s\n%s", head, t->on.word == 8 ? USER_FRAMES_64 : USER_FRAMES_32);
+	prints(t, what, want);
 }
 
 /* Parts first, first + 1, ..., with SCHEDULE + 1, + 2, ... between them. */
@@ -194,6 +278,39 @@ static void add_events(struct trace *t)
 	end_format(t, text);
 }
 
+static void add_user_events(struct trace *t)
+{
+	char text[2048];
+
+	begin_format(text, "user_stack_id", USER_ID);
+	add_field(text, "unsigned int tgid", 8, 4);
+	add_field(text, "int stack_id", 12, 4);
+	end_format(t, text);
+
+	begin_format(text, "user_stack_def", USER_DEF);
+	add_field(text, "int stack_id", 8, 4);
+	add_field(text, "int size", 12, 4);
+	add_field(text, "unsigned long caller[8]", 16, 8 * t->on.word);
+	end_format(t, text);
+
+	begin_format(text, "user_unwind_cookie", UNWIND_COOKIE);
+	add_field(text, "u64 cookie", 8, 8);
+	end_format(t, text);
+
+	begin_format(text, "user_unwind_stack_id", UNWIND_ID);
+	add_field(text, "u64 cookie", 8, 8);
+	add_field(text, "unsigned int tgid", 16, 4);
+	add_field(text, "int stack_id", 20, 4);
+	end_format(t, text);
+
+	begin_format(text, "user_unwind_stack", UNWIND_STACK);
+	add_field(text, "u64 cookie", 8, 8);
+	add_field(text, "unsigned int tgid", 16, 4);
+	add_field(text, "int size", 20, 4);
+	add_field(text, "unsigned long caller[8]", 24, 8 * t->on.word);
+	end_format(t, text);
+}
+
 static void open_trace(struct trace *t, const struct machine *on)
 {
 	t->on = *on;
@@ -207,6 +324,7 @@ static void open_trace(struct trace *t, const struct machine *on)
 	tep_register_function(t->tep, (char *)"kthread", KTHREAD, NULL);
 	tep_register_function(t->tep, (char *)"_end", KTHREAD + 0x100, NULL);
 	add_events(t);
+	add_user_events(t);
 }
 
 static void close_trace(struct trace *t)
@@ -326,6 +444,82 @@ static void test_split(const struct machine *on)
 	said();
 }
 
+static void test_user(const struct machine *on)
+{
+	struct trace t;
+
+	open_trace(&t, on);
+	build_user_id(&t, 9);
+	prints(&t, "a user id that nothing has defined", "<user_stack_id 9>");
+	expect_said("the first such user id is told", "no frames for id 9");
+	build_user_def(&t, 9);
+	prints_user(&t, "a definition of a user stack", "<user_stack_def 9>");
+	build_user_id(&t, 9);
+	prints_user(&t, "a user id", "<user_stack_id 9>");
+	build_unwind_id(&t, 9);
+	prints_user(&t, "a user id with a cookie", "<user_unwind_stack_id 300000001 9>");
+	build_unwind_id(&t, 8);
+	prints(&t, "no frames for a user id with a cookie", "<user_unwind_stack_id 300000001 8>");
+	expect_said("nothing more is told of user ids", "");
+	close_trace(&t);
+}
+
+static void test_cookie(const struct machine *on)
+{
+	struct trace t;
+
+	open_trace(&t, on);
+	build_cookie(&t, COOKIE);
+	prints(&t, "a cookie", "<user_unwind_cookie 300000001>");
+	build_cookie(&t, 0x8000000000000001);
+	prints(&t, "a cookie of 64 bits", "<user_unwind_cookie 8000000000000001>");
+	build_unwind_stack(&t, ARRAY_SIZE(user_ips));
+	prints_user(&t, "a full user stack", "<user_unwind_stack 300000001>");
+	build_user_id(&t, 0);
+	prints(&t, "a full user stack defines nothing", "<user_stack_id 0>");
+	expect_said("that is told", "no frames for id 0");
+	build_unwind_stack(&t, 0);
+	prints(&t, "a full user stack without frames", "<user_unwind_stack 300000001>");
+	expect_said("nothing is told of cookies", "");
+	close_trace(&t);
+	said();
+}
+
+/* 7 and 8 are kernel stacks, 9 is a user stack. */
+static void test_kinds(const struct machine *on)
+{
+	struct trace t;
+
+	open_trace(&t, on);
+	define_some(&t);
+	build_user_def(&t, 9);
+	discard(&t);
+	build_id(&t, 9);
+	prints(&t, "the id of a user stack, as that of a kernel stack", "<stack_id 9>");
+	expect_said("the other kind is told", "no frames for id 9");
+	build_split(&t, 8, 2);
+	prints(&t, "a user stack as a part", "<stack_split 8 @81000101 9>");
+	build_user_id(&t, 7);
+	prints(&t, "the id of a kernel stack, as that of a user stack", "<user_stack_id 7>");
+	build_unwind_id(&t, 7);
+	prints(&t, "the same with a cookie", "<user_unwind_stack_id 300000001 7>");
+	build_user_id(&t, 9);
+	prints_user(&t, "the user stack is still there", "<user_stack_id 9>");
+	build_id(&t, 7);
+	prints(&t, "the kernel stack is still there", "<stack_id 7>\n" FRAMES_7);
+
+	/* The other instance has the same frames. */
+	build_user_def(&t, 9);
+	overwrite(&t, 0, DEF, 2);
+	discard(&t);
+	expect_said("an id of both kinds is told", "id 9 has two stacks");
+	build_user_id(&t, 9);
+	prints(&t, "an id of both kinds, as that of a user stack", "<user_stack_id 9>");
+	build_id(&t, 9);
+	prints(&t, "an id of both kinds, as that of a kernel stack", "<stack_id 9>");
+	close_trace(&t);
+}
+
 static void test_traces(void)
 {
 	struct trace t, other;
@@ -401,24 +595,69 @@ static void test_deep(void)
 	free(want);
 }
 
+static const u32 bad_sizes[] = { 5, 1025, 0x40000000, 0x7fffffff, 0x80000000, 0xffffffff };
+
+static void test_damaged_user(const struct machine *on)
+{
+	struct trace t;
+	size_t i;
+
+	open_trace(&t, on);
+	for (i = 0; i < ARRAY_SIZE(bad_sizes); i++) {
+		build_user_def(&t, 9);
+		overwrite(&t, 12, bad_sizes[i], 4);
+		prints(&t, "a wrong number of user frames", "<user_stack_def, damaged>");
+		build_unwind_stack(&t, ARRAY_SIZE(user_ips));
+		overwrite(&t, 20, bad_sizes[i], 4);
+		prints(&t, "a wrong number of frames of a full user stack",
+		       "<user_unwind_stack, damaged>");
+	}
+	expect_said("a damaged user stack is told", "damaged user_stack_def event");
+	build_user_def(&t, 9);
+	overwrite(&t, 12, 0, 4);
+	prints(&t, "a definition without user frames", "<user_stack_def, damaged>");
+	build_user_def(&t, 9);
+	while (--t.len >= 8)
+		prints(&t, "a user definition that is cut off", "<user_stack_def, damaged>");
+	build_unwind_stack(&t, ARRAY_SIZE(user_ips));
+	while (--t.len >= 8)
+		prints(&t, "a full user stack that is cut off", "<user_unwind_stack, damaged>");
+	build_cookie(&t, COOKIE);
+	while (--t.len >= 8)
+		prints(&t, "a cookie that is cut off", "<user_unwind_cookie, damaged>");
+	build_user_id(&t, 9);
+	prints(&t, "nothing of this has defined a user stack", "<user_stack_id 9>");
+	while (--t.len >= 8)
+		prints(&t, "a user id that is cut off", "<user_stack_id, damaged>");
+	build_unwind_id(&t, 9);
+	while (--t.len >= 8)
+		prints(&t, "a user id with a cookie, cut off", "<user_unwind_stack_id, damaged>");
+	build_user_id(&t, 0x80000009);
+	prints(&t, "a negative user id", "<user_stack_id, damaged>");
+	build_unwind_id(&t, 0x80000009);
+	prints(&t, "a negative user id with a cookie", "<user_unwind_stack_id, damaged>");
+	build_user_def(&t, 0x80000009);
+	prints(&t, "a definition of a negative user id", "<user_stack_def, damaged>");
+	close_trace(&t);
+	said();
+}
+
 static void test_damaged(const struct machine *on)
 {
-	static const u32 sizes[] = { 0, 3, 1025, 0x40000000, 0x7fffffff, 0x80000000, 0xffffffff };
 	struct trace t;
 	char *text;
 	size_t i;
 	int len;
 
 	open_trace(&t, on);
-	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+	for (i = 0; i < ARRAY_SIZE(bad_sizes); i++) {
 		build_def(&t, 7, 2, SCHEDULE, KTHREAD);
-		len = t.len;
-		t.len = 12;
-		put(&t, sizes[i], 4);
-		t.len = len;
+		overwrite(&t, 12, bad_sizes[i], 4);
 		prints(&t, "a wrong number of frames", "<stack_def, damaged>");
 	}
 	expect_said("it is told", "damaged stack_def event");
+	build_def(&t, 7, 0);
+	prints(&t, "a definition without frames", "<stack_def, damaged>");
 	build_def(&t, 7, 2, SCHEDULE, KTHREAD);
 	while (--t.len >= 8)
 		prints(&t, "a definition that is cut off", "<stack_def, damaged>");
@@ -434,13 +673,13 @@ static void test_damaged(const struct machine *on)
 
 	srand(1);
 	for (i = 0; i < 100000; i++) {
-		begin(&t, ID + i % 3);
+		begin(&t, ID + i % NR_EVENTS);
 		len = rand() % 64;
 		while (t.len < 8 + len)
 			put(&t, rand() % 4 ? rand() % 9 : rand(), 1);
 		text = print_bytes(&t, t.len);
-		if (strncmp(text, "<stack_", 7))
-			expect("random bytes", text, "<stack_...");
+		if (strncmp(text, "<stack_", 7) && strncmp(text, "<user_", 6))
+			expect("random bytes", text, "<stack_... or <user_...");
 		free(text);
 	}
 	close_trace(&t);
@@ -471,21 +710,32 @@ static void write_long(FILE *f, bool swap, u64 n)
 	fwrite(&n, 8, 1, f);
 }
 
-/* Ids 8 and 5; @text: the address of _text, 0 for version 1. */
-static void write_map(u32 text, bool swap)
+#define MAP_SIZE	(16 + 24 + 24 + 48 + 16)
+
+/* Ids 8 and 5, and the user stack 3; @text: the address of _text, 0 for version 1. */
+static void write_flagged(u32 text, bool swap, int word, u32 flags)
 {
 	FILE *f = fopen("map", "w");
+	size_t i;
 
-	write_words(f, swap, 4, text ? 0x464D5342 : 0x46534D42, text ? 2 : 1, 2, !!text);
+	write_words(f, swap, 4, text ? 0x464D5342 : 0x46534D42, text ? 2 : 1, 3, !!text);
 	write_words(f, swap, 4, 8, 1, 100, 0);
 	write_long(f, swap, KTHREAD + 0x20);
 	write_words(f, swap, 4, 5, 1, 1, 0);
 	write_long(f, swap, SCHEDULE + 8);
+	write_words(f, swap, 4, 3, (u32)ARRAY_SIZE(user_ips), 1, flags);
+	for (i = 0; i < ARRAY_SIZE(user_ips); i++)
+		write_long(f, swap, word == 8 ? user_ips[i] : (u32)user_ips[i]);
 	if (text) {
 		write_words(f, swap, 2, 1, 8);
 		write_long(f, swap, text);
 	}
 	fclose(f);
+}
+
+static void write_map(u32 text, bool swap)
+{
+	write_flagged(text, swap, 8, 1);
 }
 
 #define FRAMES_5 "=> schedule (81000108)\n"
@@ -494,7 +744,7 @@ static void test_map(const struct machine *on, u32 text, bool swap)
 {
 	struct trace t;
 
-	write_map(text, swap);
+	write_flagged(text, swap, on->word, 1);
 	open_trace(&t, on);
 	build_id(&t, 5);
 	prints(&t, "an id of the map", "<stack_id 5>\n" FRAMES_5);
@@ -507,6 +757,14 @@ static void test_map(const struct machine *on, u32 text, bool swap)
 	discard(&t);
 	build_id(&t, 8);
 	prints(&t, "a definition goes before the map", "<stack_id 8>\n=> kthread (81000200)\n");
+	build_user_id(&t, 3);
+	prints_user(&t, "a user id of the map", "<user_stack_id 3>");
+	build_unwind_id(&t, 3);
+	prints_user(&t, "with a cookie", "<user_unwind_stack_id 300000001 3>");
+	build_id(&t, 3);
+	prints(&t, "a user stack of the map is no kernel stack", "<stack_id 3>");
+	build_user_id(&t, 5);
+	prints(&t, "a kernel stack of the map is no user stack", "<user_stack_id 5>");
 	expect_said("nothing is told", "");
 	close_trace(&t);
 }
@@ -552,7 +810,7 @@ static void spoil_map(void)
 {
 	FILE *f = fopen("map", "r+");
 
-	fseek(f, 4 + rand() % 92, SEEK_SET);
+	fseek(f, 4 + rand() % (MAP_SIZE - 4), SEEK_SET);
 	putc(rand(), f);
 	fclose(f);
 }
@@ -572,11 +830,13 @@ static void test_bad_maps(void)
 	write_map(0x81000050, false);
 	test_bad_map("a map of another boot, with _text in a function", "another boot", false);
 	write_map(0x81000000, false);
-	for (len = 16 + 24 + 24 + 16; len--;) {
+	for (len = MAP_SIZE; len--;) {
 		truncate("map", len);
 		test_bad_map("the map is cut off", "truncated in", len >= 16 + 24);
 	}
-	for (i = 0; i < 300; i++) {
+	write_flagged(0x81000000, false, 8, 3);
+	test_bad_map("a flag that nothing has", "stack_id 3: ", true);
+	for (i = 0; i < 400; i++) {
 		write_map(0x81000000, false);
 		spoil_map();
 		open_trace(&t, machines);
@@ -602,6 +862,8 @@ static void test_save(void)
 	discard(&t);
 	build_def(&t, 9, 1, KTHREAD);
 	discard(&t);
+	build_user_def(&t, 10);
+	discard(&t);
 	close_trace(&t);
 	set_option("stackmap:save", "");
 	said();
@@ -613,6 +875,10 @@ static void test_save(void)
 	expect_said("the saved map is good", "");
 	build_id(&t, 9);
 	prints(&t, "an id of two meanings is not saved", "<stack_id 9>");
+	build_user_id(&t, 10);
+	prints_user(&t, "a user stack from the saved map", "<user_stack_id 10>");
+	build_id(&t, 10);
+	prints(&t, "the saved map has the kind", "<stack_id 10>");
 	said();
 	set_option("stackmap:save", "/nowhere/saved");
 	define_some(&t);
@@ -636,6 +902,10 @@ int main(int argc, char **argv)
 		test_form(&machines[i]);
 		test_split(&machines[i]);
 		test_damaged(&machines[i]);
+		test_user(&machines[i]);
+		test_cookie(&machines[i]);
+		test_kinds(&machines[i]);
+		test_damaged_user(&machines[i]);
 	}
 	test_traces();
 	test_instances();
