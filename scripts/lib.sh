@@ -46,14 +46,16 @@ base_cpio() {
 	[ "$1" = amd64 ] && printf '%s' "$BUILD/guest/base.cpio" || printf '%s' "$BUILD/guest/base-$1.cpio"
 }
 
-# Prints the files of this repository that belong into a kernel tree, terminated by zero bytes.
+# Prints the files of this repository that belong into a kernel tree, terminated by zero bytes. Those in
+# patches/<base>/without have no use in that version.
 overlay_files() {
-	local d dirs=()
+	local d dirs=() without=$ROOT/patches/$(base)/without
 	for d in kernel Documentation tools arch include lib; do
 		[ ! -d "$ROOT/$d" ] || dirs+=("$d")
 	done
 	[ ${#dirs[@]} -eq 0 ] || (cd "$ROOT" && find "${dirs[@]}" -type f ! -name '*~' ! -name '.*.sw?' \
-		! -name '*.orig' ! -name '*.rej' ! -name '*.o' -print0)
+		! -name '*.orig' ! -name '*.rej' ! -name '*.o' -print0 |
+		if [ -f "$without" ]; then grep -zvxFf "$without"; else cat; fi)
 }
 
 # One builder at a time in a build directory; the lock ends with the script.
