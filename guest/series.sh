@@ -157,6 +157,41 @@ if has define && [ -e options/stackmap-define ]; then
 	echo 0 > options/stackmap-define
 fi
 
+if has user; then
+	echo "user stacks"
+	echo > trace
+	echo 1 > options/userstacktrace
+	echo 1 > events/syscalls/sys_enter_close/enable
+	echo 1 > tracing_on
+	userstack 1 20 > /tmp/truth
+	echo 0 > tracing_on
+	echo 0 > options/userstacktrace
+	grep -q 'user_stack_id' trace || fail "no user stack"
+	for frame in $(sed 's/^[0-9]* //' /tmp/truth); do
+		grep -q "^ =>  <0*${frame#0x}>\$" trace || fail "the frame $frame is not printed"
+	done
+fi
+
+if has delay && [ -e options/userstacktrace_delay ]; then
+	echo "deferred user stacks"
+	echo > trace
+	echo 1 > options/userstacktrace_delay
+	echo 1 > tracing_on
+	userstack 1 20 > /tmp/truth
+	echo 0 > events/enable
+	echo 0 > tracing_on
+	echo 0 > options/userstacktrace_delay
+	grep -o 'user_unwind_cookie [0-9a-f]*' trace | cut -d' ' -f2 | sort -u > /tmp/cookies
+	grep -o 'user_unwind_stack_id [0-9a-f]*' trace | cut -d' ' -f2 | sort > /tmp/stacks
+	[ "$(wc -l < /tmp/cookies)" -ge 2 ] || fail "no cookies"
+	# That of the write that has stopped the recording may be without a stack.
+	[ "$(comm -23 /tmp/cookies /tmp/stacks | wc -l)" -le 2 ] || fail "cookies without a stack"
+	for frame in $(sed 's/^[0-9]* //' /tmp/truth); do
+		grep -q "^ =>  <0*${frame#0x}>\$" trace || fail "the frame $frame is not printed"
+	done
+fi
+echo 0 > events/enable
+
 echo 0 > options/stacktrace
 [ ! -e options/stackmap ] || echo 0 > options/stackmap
 [ ! -e stack_map ] || echo reset > stack_map

@@ -128,7 +128,7 @@ struct stackmap_record {
 	atomic_long_t		ref;	/* references that have left the caches */
 	u16			nr;
 	bool			user;	/* a stack of user space */
-	u32			defined;	/* value of stackmap_define when it was defined, or odd */
+	u32			defined;	/* stackmap_define at its definition, or odd */
 	unsigned long		ips[] __counted_by(nr);
 };
 
