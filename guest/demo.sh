@@ -54,10 +54,11 @@ show_frames() { # 0|1 dir
 	[ ! -e "$2/options/stackmap-frames" ] || echo "$1" >"$2/options/stackmap-frames"
 }
 
-# One recording; leaves "events bytes-per-event entries successes drops" in $tmp/NAME.MODE.
+# One recording; leaves "events bytes-per-event entries successes drops" in $tmp/NAME.MODE. A name that
+# ends with "+user" is that of an event with user stacks as well.
 record() { # name full|map
 	local name=$1 mode=$2 dir=instances/demo.$1.$2 cpu pids=() began=$SECONDS
-	local events stacks bytes written
+	local events stacks user bytes written
 	printf '  %-18s %-4s ' "$name" "$mode"
 	mkdir "$dir" || return 1
 	echo 0 >"$dir/tracing_on"
@@ -72,7 +73,8 @@ record() { # name full|map
 		echo function >"$dir/current_tracer" || return 1
 	else
 		echo 1 >"$dir/options/stacktrace"
-		echo 1 >"$(echo "$dir"/events/*/"$name")/enable" || return 1
+		[ "$name" = "${name%+user}" ] || echo 1 >"$dir/options/userstacktrace" || return 1
+		echo 1 >"$(echo "$dir"/events/*/"${name%+user}")/enable" || return 1
 	fi
 
 	for ((cpu = 0; cpu < cpus; cpu++)); do
@@ -89,11 +91,12 @@ record() { # name full|map
 
 	cat "$dir/trace" >"$tmp/trace"
 	stacks=$(grep -cE ': <(stack_id [0-9]+|stack_split [0-9]+( @[0-9a-f]+ [0-9]+)+|stack trace)>' "$tmp/trace")
+	user=$(grep -cE ': <user(_stack_id [0-9]+| stack trace)>$' "$tmp/trace")
 	events=$(grep -cE '^ .*-[0-9]+ +\[[0-9]+\]' "$tmp/trace")
-	events=$((events - stacks))
+	events=$((events - stacks - user))
 	bytes=$(sum bytes "$dir")
 	written=$(($(sum entries "$dir") + $(sum overrun "$dir")))
-	printf '%7d events of %d kept, %d s\n' $events $((written / 2)) $((SECONDS - began))
+	printf '%7d events kept of %d entries, %d s\n' $events $written $((SECONDS - began))
 
 	[ $events -gt 100 ] || wrong "$name $mode: too few events"
 	for ((cpu = 0; cpu < cpus; cpu++)); do
@@ -124,9 +127,11 @@ check_counts() { # name dir entries-ever-written
 	successes=$(stat_of successes "$2")
 	drops=$(stat_of drops "$2")
 	parts=$(stat_of parts "$2")
-	refs=$(sed -n 's/^stack_id .*\[ref \([0-9]*\),.*/\1/p' "$2/stack_map" | awk '{ n += $1 } END { printf "%d", n }')
+	refs=$(sed -n 's/^\(user_\)\{0,1\}stack_id .*\[ref \([0-9]*\),.*/\2/p' "$2/stack_map" | awk '{ n += $1 } END { printf "%d", n }')
 	[ "$successes" -gt 0 ] || wrong "$1: no stack went through the map"
 	[ "$refs" = "$parts" ] || wrong "$1: $refs references, $parts parts"
+	# Not every task has a user stack.
+	[ "$1" = "${1%+user}" ] || return
 	[ $((2 * (successes + drops))) = "$3" ] ||
 		wrong "$1: $successes successes and $drops drops for $3 entries of events and their stacks"
 }
@@ -137,7 +142,8 @@ if [ -n "$only" ]; then
 fi
 
 echo "Linux $(uname -r), $cpus CPUs, $kib KiB of buffer for each of them. Recording the same workload:"
-for name in sched_switch kmem_cache_alloc function; do
+names='sched_switch kmem_cache_alloc function sched_switch+user sys_enter+user'
+for name in $names; do
 	for mode in full map; do
 		record $name $mode || { wrong "$name $mode: could not record"; exit 1; }
 	done
@@ -148,7 +154,7 @@ printf '%-18s %-6s %9s %10s %9s %9s %10s %7s\n' "" "" events bytes reaches disti
 printf '%-18s %-6s %9s %10s %9s %9s %10s %7s\n' traced stacks retained "an event" back stacks successes drops
 printf -- '-%.0s' {1..87}
 echo
-for name in sched_switch kmem_cache_alloc function; do
+for name in $names; do
 	read -r full_events full_bytes _ <"$tmp/$name.full"
 	read -r events bytes entries successes drops <"$tmp/$name.map"
 	factor=$(awk "BEGIN { printf \"%.1f\", $events / $full_events }")
@@ -163,7 +169,8 @@ events retained  traced events that are in the buffer at the end of the workload
 bytes an event   bytes in the buffer for each of them: the event, its stack or id, time stamps
 reaches back     events retained, compared with full stacks
 function         func_stack_trace is on: $traced_functions
-The last map takes $(($(cat "$tmp/function.memory") / 1000)) KB beside the buffer. It grows when more stacks come.
++user            user stacks as well: 8 frames in full, up to 127 with the map
+The map of function takes $(($(cat "$tmp/function.memory") / 1000)) KB beside the buffer. It grows when more stacks come.
 
 The three most frequent stacks at sched_switch:
 
