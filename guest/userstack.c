@@ -5,11 +5,13 @@
  * finds, innermost first. It has frame pointers, and a frame pointer of 0 at the outer end.
  * Usage: userstack depth...
  *        userstack -l depth        close() again and again, without a word, until it is killed
+ *        userstack -n N depth...   N times; prints depth and nanoseconds for each close()
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MAX_DEPTH	150
@@ -17,6 +19,7 @@
 static void *stack[MAX_DEPTH + 3];	/* as it is unwound */
 static int levels;			/* of the stack */
 static long repeats = 1;
+static double took;			/* nanoseconds for each close() */
 
 /* Calls fn(arg) where the chain of frame pointers ends. */
 int call_at_end(int (*fn)(int arg), int arg);
@@ -28,12 +31,16 @@ asm(".text\n.globl call_at_end\n.type call_at_end, @function\ncall_at_end:\n"
 static __attribute__((noinline)) int leaf(int depth)
 {
 	long ret = 0, fd = 1000 + depth;
+	struct timespec from, to;
 
 	stack[levels++] = __builtin_return_address(0);
+	clock_gettime(CLOCK_MONOTONIC, &from);
 	for (long i = 0; i < repeats; i++)
 		asm volatile("lea 1f(%%rip), %1\n\tsyscall\n1:"
 			     : "=&a" (ret), "=&r" (stack[MAX_DEPTH + 2])
 			     : "0" ((long)SYS_close), "D" (fd) : "rcx", "r11", "memory");
+	clock_gettime(CLOCK_MONOTONIC, &to);
+	took = ((to.tv_sec - from.tv_sec) * 1e9 + to.tv_nsec - from.tv_nsec) / repeats;
 	return ret;
 }
 
@@ -77,7 +84,12 @@ int main(int argc, char **argv)
 	if (argc > 2 && !strcmp(argv[1], "-l")) {
 		repeats = -1UL >> 1;
 		first = 2;
+	} else if (argc > 3 && !strcmp(argv[1], "-n")) {
+		repeats = atol(argv[2]);
+		first = 3;
 	}
+	if (repeats < 1)
+		return 2;
 
 	for (int i = first; i < argc; i++) {
 		int depth = atoi(argv[i]);
@@ -86,6 +98,10 @@ int main(int argc, char **argv)
 			return 2;
 		levels = 0;
 		call_at_end(level1, depth);
+		if (first == 3) {
+			printf("%d %.0f\n", depth, took);
+			continue;
+		}
 		printf("%d %p", depth, stack[MAX_DEPTH + 2]);
 		while (levels)
 			printf(" %p", stack[--levels]);
