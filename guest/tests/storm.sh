@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# Everything at once: kmem and sched events and the function tracer use maps, while options are toggled,
-# maps reset and replaced, files read, tracers changed, instances made and removed. At the end, the kernel has not
-# complained, no process is stuck, and the counts add up.
+# Everything at once: kmem and sched events and the function tracer use maps, with definitions, and with user
+# stacks taken at once and on the way out, while options are toggled, maps reset and replaced, files read,
+# tracers changed, instances made and removed. At the end, the kernel has not complained, no process is
+# stuck, and the counts add up.
 # Usage: storm.sh [seconds]
 # flavour: debug
 # thread: multi
@@ -64,7 +65,7 @@ pause() {
 
 toggle() {
 	for dir in . instances/storm*; do
-		for option in stackmap stackmap-frames; do
+		for option in stackmap stackmap-frames stackmap-define userstacktrace userstacktrace_delay; do
 			[ -e "$dir/options/$option" ] || continue
 			echo 0 > "$dir/options/$option"
 			pause 1
@@ -120,6 +121,9 @@ instance() { # name
 	mkdir "$dir"
 	echo 1 > "$dir/options/stackmap"
 	echo 1 > "$dir/options/stacktrace"
+	for option in userstacktrace userstacktrace_delay stackmap-define; do
+		[ ! -e "$dir/options/$option" ] || echo $(((n / 2 + ${#option}) % 2)) > "$dir/options/$option"
+	done
 	echo 1 > "$dir/events/sched/enable"
 	echo 1 > "$dir/events/kmem/enable"
 	if [ $((n % 3)) -eq 0 ]; then
@@ -145,6 +149,7 @@ churn() { # makes an instance and removes it at once, with or without a reader
 	mkdir instances/"$1"
 	echo 1 > instances/"$1"/options/stackmap
 	echo 1 > instances/"$1"/options/stacktrace
+	[ ! -e instances/"$1"/options/userstacktrace_delay ] || echo 1 > instances/"$1"/options/userstacktrace_delay
 	echo 1 > instances/"$1"/events/sched/enable
 	cat instances/"$1"/stack_map
 	rmdir instances/"$1"
@@ -177,6 +182,7 @@ echo 1 > events/sched/enable
 echo 1 > tracing_on
 
 start load stackmap_work
+start calls userstack 1 9 99
 start toggle toggle
 start reset reset
 start free free
