@@ -49,7 +49,8 @@ base_cpio() {
 # Prints the files of this repository that belong into a kernel tree, terminated by zero bytes. Those in
 # patches/<base>/without have no use in that version.
 overlay_files() {
-	local d dirs=() without=$ROOT/patches/$(base)/without
+	local d dirs=() without
+	without=$ROOT/patches/$(base)/without
 	for d in kernel Documentation tools arch include lib; do
 		[ ! -d "$ROOT/$d" ] || dirs+=("$d")
 	done

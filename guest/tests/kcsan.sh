@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Under KCSAN, both CPUs insert, hit, reset, read and toggle, and maps are replaced. The KUnit tests have run
+# Under KCSAN, both CPUs insert, hit, reset, read and toggle, and maps are replaced; with user stacks. The KUnit tests have run
 # at boot, with threads and interrupts that race for slots. No report may name a function of the stack map.
 # Reports about the ring buffer and a task's recursion bits are ignored: they come without a stack map, too.
 # flavour: kcsan
@@ -25,6 +25,11 @@ echo 1 > events/sched/enable
 echo 1 > tracing_on
 # Nobody resets this one: its map fills up.
 make_small_instance recycled
+# With user stacks and definitions, one way in each instance.
+set_opt options/userstacktrace 1
+for o in userstacktrace_delay stackmap-define; do
+	[ ! -e instances/recycled/options/$o ] || echo 1 > instances/recycled/options/$o
+done
 for e in kmem sched irq timer; do
 	echo 1 > instances/recycled/events/$e/enable
 done

@@ -180,5 +180,4 @@ for ((n = 0; n < 20; n++)); do
 	rmdir instances/again
 	wait
 done
-STACKMAP_INSTANCES=
 echo "deferred user stacks: passed"
