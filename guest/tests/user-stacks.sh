@@ -74,6 +74,48 @@ for option in userstacktrace userstacktrace_delay; do
 	echo "$option: $(wc -l < "$TMPDIR/ids") stacks are true, up to $(awk '{ print NF - 1 }' "$TMPDIR/ids" | sort -n | tail -n 1) frames"
 done
 
+# Programs of all kinds: each of their events has the same stack in both instances, up to 8 frames.
+stacks_of_tasks() { # trace
+	awk '/^ => / { if (at && ++n[at] <= 8) frames[at] = frames[at] $0; next }
+		match($0, /-[0-9]+ +\[/) { pid = substr($0, RSTART + 1) + 0 }
+		/: <user/ { at = last[pid]; next }
+		/: sys_/ { at = last[pid] = ++events; task[events] = pid; at = 0 }
+		END { for (i = 1; i <= events; i++) print task[i], frames[i] }' "$1" | sort -s -n -k1,1
+}
+both options/userstacktrace 0
+both events/syscalls/sys_enter_close/filter 0
+both options/event-fork 1
+for e in openat close mmap execve wait4 clone; do
+	both "events/syscalls/sys_enter_$e/enable" 1
+done
+mkfifo "$TMPDIR/go"
+(
+	trap - EXIT
+	read -r _ < "$TMPDIR/go"
+	stackmap_work 10
+	userstack 7 77 > /dev/null
+	trace-cmd --help > /dev/null || true
+) &
+pid=$!
+both set_event_pid $pid
+both options/userstacktrace 1
+both trace ""
+both tracing_on 1
+echo > "$TMPDIR/go"
+wait $pid
+both tracing_on 0
+for i in ids full; do
+	[ "$(lost_events instances/$i)" -eq 0 ] || fail "the buffer was too small for this test"
+	stacks_of_tasks instances/$i/trace > "$TMPDIR/$i"
+done
+diff "$TMPDIR/full" "$TMPDIR/ids" || fail "the map has other stacks"
+awk 'NF > 1 { n++; tasks[$1] } END { for (t in tasks) nt++; print n " stacks of " nt " tasks are equal"
+	exit n < 300 || nt < 10 }' "$TMPDIR/ids" || fail "too few"
+both set_event_pid ""
+both events/enable 0
+both events/syscalls/sys_enter_close/filter "fd > 1000"
+both events/syscalls/sys_enter_close/enable 1
+
 # As long as the program lives, sym-userobj prints files.
 both trace ""
 both options/sym-userobj 1
