@@ -15,17 +15,21 @@
 #include <byteswap.h>
 #include <ctype.h>
 #include <dirent.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <linux/magic.h>
+#include <linux/perf_event.h>
 #include <mntent.h>
 #include <search.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -37,6 +41,8 @@
 #include "stackmap/build_id.c"
 #include "stackmap/symtab.c"
 #include "stackmap/vmlinux.c"
+#include "stackmap/object.c"
+#include "stackmap/user.c"
 #include "stackmap/frame.c"
 #include "stackmap/source.c"
 #include "stackmap/select.c"
@@ -47,9 +53,12 @@
 #include "stackmap/context.c"
 #include "stackmap/define.c"
 #include "stackmap/annotate.c"
+#include "stackmap/sample.c"
 #include "stackmap/count.c"
 #include "stackmap/perf.c"
 #include "stackmap/pprof.c"
+#include "stackmap/proc.c"
+#include "stackmap/watch.c"
 #include "stackmap/save.c"
 #include "stackmap/record.c"
 
@@ -86,6 +95,7 @@ static const char help_text[] =
 "  -l, --lines            print source lines and inlined callers, from the vmlinux\n"
 "  -b, --text-base ADDR   address of _text on the target, if the map does not have it\n"
 "  -f, --force            accept symbols of another kernel or another boot\n"
+"      --symfs DIR        look for programs and libraries below DIR\n"
 "Output (default: the text of stack_map):\n"
 "  -F, --folded           root;...;leaf count, for flame graphs\n"
 "  -j, --json             an array with one object for each stack\n"
@@ -111,6 +121,7 @@ static const char help_text[] =
 "Examples:\n"
 "  stackmap_dump --top 3                          the most frequent stacks of this kernel\n"
 "  stackmap_dump record -e kmem_cache_alloc -- ls the stacks of a command, in stackmap.data\n"
+"  stackmap_dump record -u -- make                the same, and the callers in user space\n"
 "  stackmap_dump save /tmp/map                    copy all that another machine needs\n"
 "  stackmap_dump --grep 'mutex|rwsem' /tmp/map    stacks that wait for a lock\n"
 "  stackmap_dump --annotate /tmp/map/trace /tmp/map\n"
@@ -121,7 +132,7 @@ static const char help_text[] =
 "Exit status: 0 on success, 1 on bad input or failure, 2 on wrong usage.\n";
 
 /* Options without a letter. */
-enum { OPT_PERF_SCRIPT = 0x101, OPT_PPROF };
+enum { OPT_PERF_SCRIPT = 0x101, OPT_PPROF, OPT_SYMFS };
 
 #define VERSION	"1.0"
 
@@ -189,6 +200,9 @@ static void set_option(int opt, struct config *cfg, enum mode *mode)
 		break;
 	case 'b':
 		cfg->text_base = parse_number(optarg, UINT64_MAX, 16);
+		break;
+	case OPT_SYMFS:
+		cfg->symfs = optarg;
 		break;
 	case 'f':
 		cfg->force = true;
@@ -310,6 +324,7 @@ static enum mode parse_options(int argc, char **argv, struct config *cfg)
 		{ "vmlinux",	required_argument, NULL, 'v' },
 		{ "lines",	no_argument,	   NULL, 'l' },
 		{ "text-base",	required_argument, NULL, 'b' },
+		{ "symfs",	required_argument, NULL, OPT_SYMFS },
 		{ "force",	no_argument,	   NULL, 'f' },
 		{ "folded",	no_argument,	   NULL, 'F' },
 		{ "json",	no_argument,	   NULL, 'j' },
@@ -440,6 +455,7 @@ static int dump(const char *path, enum mode mode, const struct config *cfg)
 			note("symbols: %s", m.source);
 		setvbuf(stdout, NULL, _IOFBF, 1 << 20);
 		ret |= show(&m, &old, mode, cfg);
+		note_missing_objects(&m.users);
 	}
 	map_free(&old);
 	map_free(&m);

@@ -29,16 +29,20 @@ static void note_more(size_t nr, const struct config *cfg)
 		     cfg->trace, nr, PRINTED_PARTS);
 }
 
-static const struct stack *find_stack(const struct map *m, u32 id)
+/* NULL if the map does not have it, or as a stack of the other kind. */
+static const struct stack *find_stack(const struct map *m, u32 id, bool user)
 {
-	return m->nr_stacks ? bsearch(&id, m->stacks, m->nr_stacks, sizeof(*m->stacks),
-				      compare_id) : NULL;
+	const struct stack *s = NULL;
+
+	if (m->nr_stacks)
+		s = bsearch(&id, m->stacks, m->nr_stacks, sizeof(*m->stacks), compare_id);
+	return s && !s->ambiguous && is_user_stack(s) == user ? s : NULL;
 }
 
 static void append_ip(struct map *m, struct stack *whole, u64 ip)
 {
 	if (whole->named)
-		ip = name_index(m, frame_text(frame_fill(m, ip, true)));
+		ip = name_index(m, frame_text(frame_fill(m, NULL, ip, true)), false);
 	m->ips[whole->first + whole->nr++] = ip;
 }
 
@@ -51,7 +55,7 @@ static void append_part(struct map *m, struct stack *whole, const struct stack *
 	for (i = 0; i < part->nr; i++) {
 		word = m->ips[part->first + i];
 		if (whole->named && !part->named)
-			word = name_index(m, frame_text(frame_get(m, part, i)));
+			word = name_index(m, frame_text(frame_get(m, part, i)), false);
 		m->ips[whole->first + whole->nr++] = word;
 	}
 }
@@ -65,8 +69,8 @@ static bool join_parts(struct map *m, const struct stack_ids *ids, struct stack 
 	u32 i;
 
 	for (i = 0; i < ids->nr; i++) {
-		part[i] = find_stack(m, ids->id[i]);
-		if (!part[i] || part[i]->ambiguous)
+		part[i] = find_stack(m, ids->id[i], false);
+		if (!part[i])
 			return false;
 		need += part[i]->nr + 1;
 		named |= part[i]->named;
@@ -81,56 +85,186 @@ static bool join_parts(struct map *m, const struct stack_ids *ids, struct stack 
 	return true;
 }
 
-static bool annotate_ids(struct map *m, const struct stack_ids *ids, const struct config *cfg)
+/* Behind the frames that the stack has already; false if the map lacks them. */
+static bool append_user_id(struct map *m, struct stack *whole, u32 id)
 {
-	struct stack whole;
-	u32 i;
+	const struct stack *s = find_stack(m, id, true);
 
-	if (!join_parts(m, ids, &whole))
+	if (!s)
 		return false;
-	for (i = 0; i < whole.nr; i++)
-		print_frame(m, &whole, i, " => ", cfg);
+	m->ips = grow(m->ips, &m->room_ips, whole->first + whole->nr + s->nr, sizeof(*m->ips));
+	memcpy(m->ips + whole->first + whole->nr, m->ips + s->first, s->nr * sizeof(*m->ips));
+	whole->nr += s->nr;
+	whole->user_named = s->user_named;
 	return true;
 }
 
-/* Frames that the kernel printed below an id are dropped if the map has the stack. */
-static void annotate_lines(struct map *m, const struct config *cfg)
+static void add_kernel_half(struct map *m, struct stack *whole, const struct half *h)
 {
-	size_t nr_missing = 0, nr_more = 0;
-	bool drop = false, missing = false;
-	struct trace t = { .f = cfg->trace_file };
-	enum line_kind kind;
+	if (h->kind == LINE_IDS)
+		join_parts(m, &h->ids, whole);
+	else if (h->kind == LINE_FULL)
+		take_frame_lines(m, whole, h->text);
+}
 
-	while (read_line(&t, &kind)) {
-		if (kind == LINE_FRAME && drop)
-			continue;
-		if (kind != LINE_FRAME && missing)
-			puts(" => [not in this map]");
-		drop &= kind == LINE_FRAME;
-		missing = false;
-		fwrite(t.line, 1, t.len, stdout);
-		if (kind != LINE_IDS)
-			continue;
-		nr_more += t.ids.more;
-		if (t.ids.more)
-			continue;
-		if (t.line[t.len - 1] != '\n')
-			putchar('\n');
-		drop = annotate_ids(m, &t.ids, cfg);
-		missing = !drop;
-		nr_missing += missing;
-	}
-	if (missing)
+/* Behind the frames of the kernel. */
+static void add_user_half(struct map *m, struct stack *whole, const struct half *h,
+			  const struct process *p)
+{
+	u32 nr = whole->nr;
+
+	whole->process = p;
+	if (h->kind == LINE_IDS)
+		append_user_id(m, whole, h->ids.id[0]);
+	else if (h->words)
+		take_words(m, whole, h->text);
+	else if (h->kind == LINE_FULL)
+		take_user_lines(m, whole, h->text, p);
+	whole->nr_user = whole->nr - nr;
+}
+
+static void print_joined(struct map *m, const struct stack *s, const struct config *cfg)
+{
+	u32 i;
+
+	for (i = 0; i < s->nr; i++)
+		print_frame(m, s, i, " => ", cfg);
+}
+
+struct annotation {
+	struct map		*map;
+	const struct config	*cfg;
+	struct trace		t;
+	enum line_kind		kind;
+	struct frame_lines	lines;
+	bool			drop;		/* the frames that follow */
+	bool			missing;	/* the map lacks the stack */
+	size_t			nr_missing;
+	size_t			nr_more;
+	size_t			nr_lost;
+};
+
+/* The process of the line's task. */
+static const struct process *line_process(const struct annotation *a)
+{
+	struct context c;
+
+	return parse_context(&a->t, &c) ? find_process(&a->map->users, &c.task) : NULL;
+}
+
+static bool annotate_ids(struct annotation *a)
+{
+	struct stack whole;
+
+	if (!join_parts(a->map, &a->t.ids, &whole))
+		return false;
+	print_joined(a->map, &whole, a->cfg);
+	return true;
+}
+
+static bool annotate_user(struct annotation *a, const struct half *h, const struct process *p)
+{
+	struct stack s = { .first = a->map->nr_ips };
+
+	add_user_half(a->map, &s, h, p);
+	print_joined(a->map, &s, a->cfg);
+	return s.nr;
+}
+
+static bool annotate_user_id(struct annotation *a)
+{
+	struct half h = { .kind = LINE_IDS, .ids = a->t.ids };
+
+	return annotate_user(a, &h, line_process(a));
+}
+
+static bool annotate_cookie(struct annotation *a)
+{
+	const struct half *h = find_cookie_stack(a->map, a->t.cookie);
+
+	return h && annotate_user(a, h, line_process(a));
+}
+
+static void print_line(struct annotation *a)
+{
+	if (a->kind != LINE_FRAME && a->missing)
 		puts(" => [not in this map]");
-	note_missing(nr_missing, m, cfg);
-	note_more(nr_more, cfg);
-	free(t.line);
+	a->drop &= a->kind == LINE_FRAME;
+	a->missing = false;
+	if (!a->drop)
+		fwrite(a->t.line, 1, a->t.len, stdout);
+}
+
+static void end_line(const struct annotation *a)
+{
+	if (a->t.line[a->t.len - 1] != '\n')
+		putchar('\n');
+}
+
+/* Frames that the kernel printed below an id are dropped if the map has the stack. */
+static void annotate_id_line(struct annotation *a)
+{
+	a->nr_more += a->t.ids.more;
+	if (a->t.ids.more)
+		return;
+	end_line(a);
+	a->drop = a->t.user ? annotate_user_id(a) : annotate_ids(a);
+	a->missing = !a->drop;
+	a->nr_missing += a->missing;
+}
+
+static void annotate_cookie_line(struct annotation *a)
+{
+	end_line(a);
+	a->drop = annotate_cookie(a);
+	a->nr_lost += !a->drop;
+}
+
+/* The kernel prints the addresses of a full stack. Returns false at the end of the trace. */
+static bool annotate_full(struct annotation *a)
+{
+	const struct process *p = line_process(a);
+	struct half h = {};
+	bool more;
+
+	if (!p && !a->t.words)
+		return read_line(&a->t, &a->kind);
+	more = read_full(&h, &a->t, &a->kind, &a->lines);
+	if (h.kind == LINE_FULL)
+		annotate_user(a, &h, p);
+	else
+		fwrite(a->lines.text, 1, a->lines.len, stdout);
+	free(h.text);
+	return more;
+}
+
+/* Returns false at the end of the trace. */
+static bool annotate_line(struct annotation *a)
+{
+	print_line(a);
+	if (a->kind == LINE_FULL && a->t.user)
+		return annotate_full(a);
+	if (a->kind == LINE_IDS)
+		annotate_id_line(a);
+	else if (a->kind == LINE_COOKIE)
+		annotate_cookie_line(a);
+	return read_line(&a->t, &a->kind);
 }
 
 static int annotate(struct map *m, const struct config *cfg)
 {
+	struct annotation a = { .map = m, .cfg = cfg, .t.f = cfg->trace_file };
 	int ret = read_definitions(m, cfg);
+	bool more;
 
-	annotate_lines(m, cfg);
+	for (more = read_line(&a.t, &a.kind); more; )
+		more = annotate_line(&a);
+	if (a.missing)
+		puts(" => [not in this map]");
+	note_missing(a.nr_missing, m, cfg);
+	note_more(a.nr_more, cfg);
+	note_lost(a.nr_lost, cfg);
+	free(a.lines.text);
+	free(a.t.line);
 	return ret;
 }

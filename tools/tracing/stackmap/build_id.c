@@ -6,6 +6,16 @@ static bool same_id(const struct build_id *a, const struct build_id *b)
 	return a->len && a->len == b->len && !memcmp(a->bytes, b->bytes, a->len);
 }
 
+static char *build_id_text(const struct build_id *id)
+{
+	char *text = check_mem(calloc(MAX_BUILD_ID, 2 + 1));
+	size_t i;
+
+	for (i = 0; i < id->len; i++)
+		sprintf(text + 2 * i, "%02x", id->bytes[i]);
+	return text;
+}
+
 /* Reads the file that "save" wrote. */
 static void read_build_id(FILE *f, struct build_id *id)
 {

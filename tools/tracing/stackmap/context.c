@@ -50,11 +50,13 @@ static bool parse_task(const char *line, const char *p, struct task *task)
 {
 	const char *pid;
 
+	task->tgid = 0;
 	p = back_over(line, p, " ");
 	if (p > line && p[-1] == ')') {
 		p = memrchr(line, '(', p - line);
 		if (!p)
 			return false;
+		task->tgid = strtoul(p + 1, NULL, 10);
 		p = back_over(line, p, " ");
 	}
 	pid = back_over(line, p, "0123456789");
@@ -73,7 +75,16 @@ struct context {
 	struct task	task;
 	u32		cpu;
 	u64		usec;
+	char		flags[16];	/* "d..2.": the same in all lines of an event */
 };
+
+/* From behind the CPU up to the time. */
+static void parse_flags(const char *p, const char *time, char *flags, size_t size)
+{
+	p += strcspn(p, " ");
+	p += strspn(p, " ");
+	snprintf(flags, size, "%.*s", p < time ? (int)strcspn(p, " ") : 0, p);
+}
 
 static bool parse_context(const struct trace *t, struct context *c)
 {
@@ -84,6 +95,9 @@ static bool parse_context(const struct trace *t, struct context *c)
 	end = t->event - strlen(": ");
 	time = back_over(t->line, end, "0123456789.");
 	cpu = memrchr(t->line, '[', time - t->line);
-	return parse_time(time, end, &c->usec) && parse_cpu(cpu, &c->cpu) &&
-	       parse_task(t->line, cpu, &c->task);
+	if (!parse_time(time, end, &c->usec) || !parse_cpu(cpu, &c->cpu) ||
+	    !parse_task(t->line, cpu, &c->task))
+		return false;
+	parse_flags(cpu, time, c->flags, sizeof(c->flags));
+	return true;
 }

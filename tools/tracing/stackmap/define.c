@@ -2,7 +2,8 @@
 /*
  * The stacks whose frames are in a trace: full stacks, and definitions. With
  * options/stackmap-define, the event stack_def has the frames of an id, ahead of its first use. On
- * another CPU, a use may come a little earlier, so definitions are read in a pass of their own.
+ * another CPU, a use may come a little earlier, so definitions are read in a pass of their own. So
+ * are the stacks of user space that are taken after their events, on the way back from the kernel.
  */
 
 /* The lines of a stack's frames. */
@@ -36,10 +37,10 @@ static bool is_whole(const struct frame_lines *l)
 	return l->len && !l->cut;
 }
 
-static size_t frame_index(struct map *m, const struct printed_frame *f)
+static size_t frame_index(struct map *m, const struct printed_frame *f, bool user)
 {
 	char *name = f->text ? copy_string(f->text) : format("0x%llx", f->ip);
-	size_t i = name_index(m, name);
+	size_t i = name_index(m, name, user);
 
 	free(name);
 	return i;
@@ -64,7 +65,7 @@ static bool add_frame(struct map *m, struct stack *s, char *line)
 	parse_frame(line, &f);
 	if (!s->named && !is_known(m, &f, !s->nr))
 		return false;
-	add_word(m, s, s->named ? frame_index(m, &f) : f.ip);
+	add_word(m, s, s->named ? frame_index(m, &f, false) : f.ip);
 	return true;
 }
 
@@ -93,13 +94,50 @@ static void take_frame_lines(struct map *m, struct stack *s, const char *lines)
 	add_frames(m, s, lines);
 }
 
+/* Behind the frames that the stack has already. */
 static void take_words(struct map *m, struct stack *s, const char *p)
 {
 	u64 word;
 
-	s->first = m->nr_ips;
 	for (p += *p == '{'; parse_word(&p, &word); p = skip_separator(p))
 		add_word(m, s, word);
+}
+
+static bool add_user_frame(struct map *m, struct stack *s, char *line, bool mapped)
+{
+	struct printed_frame f;
+
+	parse_user_frame(line, &f);
+	if (!s->user_named && (!f.has_ip || (f.text && !mapped)))
+		return false;
+	add_word(m, s, s->user_named ? frame_index(m, &f, true) : f.ip);
+	return true;
+}
+
+static bool add_user_frames(struct map *m, struct stack *s, const char *lines, bool mapped)
+{
+	char *copy = copy_string(lines), *next = copy, *line;
+	bool ok = true;
+
+	while (ok && (line = strsep(&next, "\n")) && *line)
+		ok = add_user_frame(m, s, line, mapped);
+	free(copy);
+	return ok;
+}
+
+/*
+ * Uses the addresses if the trace has them, and either it has no more or @mapped tells that more
+ * can be found. Otherwise uses the names in the trace.
+ */
+static void take_user_lines(struct map *m, struct stack *s, const char *lines, bool mapped)
+{
+	u32 nr = s->nr;
+
+	if (add_user_frames(m, s, lines, mapped))
+		return;
+	s->user_named = true;
+	s->nr = nr;
+	add_user_frames(m, s, lines, mapped);
 }
 
 static void add_stack(struct map *m, const struct stack *s)
@@ -109,25 +147,153 @@ static void add_stack(struct map *m, const struct stack *s)
 	m->nr_ips += s->nr;
 }
 
+static void define_stack(struct map *m, const struct trace *t, u32 id, bool user,
+			 const char *lines)
+{
+	struct stack s = { .id = id, .first = m->nr_ips, .defined = true };
+
+	if (!lines)
+		take_words(m, &s, t->words);
+	else if (user)
+		take_user_lines(m, &s, lines, m->users.processes);
+	else
+		take_frame_lines(m, &s, lines);
+	s.nr_user = user ? s.nr : 0;
+	add_stack(m, &s);
+}
+
 /* Sets the kind of the line after the definition. Returns false at the end of the trace. */
 static bool read_definition(struct map *m, struct trace *t, enum line_kind *kind,
 			    struct frame_lines *l)
 {
-	struct stack s = { .id = t->def, .defined = true };
-	bool more;
+	bool more, user = t->user;
+	u32 id = t->def;
 
 	if (t->words) {
-		take_words(m, &s, t->words);
-		add_stack(m, &s);
+		define_stack(m, t, id, user, NULL);
 		return read_line(t, kind);
 	}
 	more = read_frame_lines(l, t, kind);
 	/* The use of the id is behind. If nothing is, frames may be cut off. */
-	if (more && is_whole(l)) {
-		take_frame_lines(m, &s, l->text);
-		add_stack(m, &s);
-	}
+	if (more && is_whole(l))
+		define_stack(m, t, id, user, l->text);
 	return more;
+}
+
+/* One of the two stacks of an event: that of the kernel or that of user space. */
+struct half {
+	enum line_kind		kind;	/* LINE_IDS, LINE_FULL, or LINE_OTHER if there is none */
+	struct stack_ids	ids;
+	bool			words;	/* the text has addresses, not the lines of frames */
+	char			*text;	/* two halves with the same text are equal */
+};
+
+static void half_of_ids(struct half *h, const struct trace *t)
+{
+	h->kind = LINE_IDS;
+	h->ids = t->ids;
+	h->text = t->user ? format("<user %u", t->ids.id[0]) :
+			    format("%.*s", (int)strcspn(t->text, ">"), t->text);
+}
+
+/* Sets the kind of the line after the stack. Returns false at the end of the trace. */
+static bool read_full(struct half *h, struct trace *t, enum line_kind *kind,
+		      struct frame_lines *l)
+{
+	bool more;
+
+	if (t->words) {
+		*h = (struct half) { LINE_FULL, .words = true, .text = copy_string(t->words) };
+		return read_line(t, kind);
+	}
+	more = read_frame_lines(l, t, kind);
+	if (is_whole(l))
+		*h = (struct half) { LINE_FULL, .text = copy_string(l->text) };
+	return more;
+}
+
+/* A stack that was taken on the way back to user space. */
+struct cookie {
+	u64		cookie;
+	struct half	user;
+};
+
+static struct cookie *add_cookie(struct map *m, u64 cookie)
+{
+	m->cookies = grow(m->cookies, &m->room_cookies, m->nr_cookies + 1, sizeof(*m->cookies));
+	m->cookies[m->nr_cookies] = (struct cookie) { .cookie = cookie };
+	return &m->cookies[m->nr_cookies++];
+}
+
+static bool read_any_definition(struct map *m, struct trace *t, enum line_kind *kind,
+				struct frame_lines *l)
+{
+	m->has_user |= t->user;
+	if (*kind == LINE_DEF)
+		return read_definition(m, t, kind, l);
+	if (*kind == LINE_FULL && t->has_cookie)
+		return read_full(&add_cookie(m, t->cookie)->user, t, kind, l);
+	if (*kind == LINE_IDS && t->has_cookie)
+		half_of_ids(&add_cookie(m, t->cookie)->user, t);
+	return read_line(t, kind);
+}
+
+static int compare_cookies(const void *a, const void *b)
+{
+	const struct cookie *ca = a, *cb = b;
+
+	return compare_u64(ca->cookie, cb->cookie);
+}
+
+static int compare_cookie(const void *key, const void *elem)
+{
+	const struct cookie *c = elem;
+
+	return compare_u64(*(const u64 *)key, c->cookie);
+}
+
+/* NULL if the trace has no stack for it. */
+static const struct half *find_cookie_stack(const struct map *m, u64 cookie)
+{
+	const struct cookie *c = NULL;
+
+	if (m->nr_cookies)
+		c = bsearch(&cookie, m->cookies, m->nr_cookies, sizeof(*m->cookies),
+			    compare_cookie);
+	return c && c->user.kind != LINE_OTHER ? &c->user : NULL;
+}
+
+static void note_lost(size_t nr, const struct config *cfg)
+{
+	if (nr)
+		note("%s: %zu stacks of user space were overwritten or not yet taken", cfg->trace,
+		     nr);
+}
+
+static void cookies_free(struct map *m)
+{
+	size_t i;
+
+	for (i = 0; i < m->nr_cookies; i++)
+		free(m->cookies[i].user.text);
+	free(m->cookies);
+}
+
+static void map_free(struct map *m)
+{
+	frames_free(m);
+	named_free(m);
+	symtab_free(&m->kallsyms);
+	symtab_free(&m->elfsyms);
+	vmlinux_free(m->vmlinux);
+	users_free(&m->users);
+	cookies_free(m);
+	free(m->stacks);
+	free(m->ips);
+	free(m->name);
+	free(m->dir);
+	free(m->source);
+	free(m->tasks);
 }
 
 static void read_all_definitions(struct map *m, FILE *f)
@@ -138,7 +304,8 @@ static void read_all_definitions(struct map *m, FILE *f)
 	bool more = read_line(&t, &kind);
 
 	while (more)
-		more = kind == LINE_DEF ? read_definition(m, &t, &kind, &l) : read_line(&t, &kind);
+		more = read_any_definition(m, &t, &kind, &l);
+	sort_array(m->cookies, m->nr_cookies, sizeof(*m->cookies), compare_cookies);
 	free(l.text);
 	free(t.line);
 }
@@ -146,9 +313,9 @@ static void read_all_definitions(struct map *m, FILE *f)
 /* Names cannot be compared with addresses. The definition then counts more than the map. */
 static bool same_stack(const struct map *m, const struct stack *a, const struct stack *b)
 {
-	if (a->nr != b->nr)
+	if (a->nr != b->nr || a->nr_user != b->nr_user)
 		return false;
-	return a->named != b->named ||
+	return a->named != b->named || a->user_named != b->user_named ||
 	       !memcmp(m->ips + a->first, m->ips + b->first, a->nr * sizeof(*m->ips));
 }
 

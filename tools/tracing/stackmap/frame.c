@@ -12,13 +12,18 @@
 
 struct frame {
 	u64			ip;
+	u64			addr;		/* the same in the file that has the symbols */
 	const struct symbol	*sym;		/* NULL: no symbol */
+	const struct process	*process;	/* of a frame of user space, or NULL */
+	struct object		*object;	/* what the process has mapped there, or NULL */
+	u64			offset;		/* in the object */
 	char			*text;		/* schedule+0x48/0xc0 [mod], made on first use */
 	char			*lines;		/* for --lines, made on first use */
 	u32			len;		/* of text */
 	u32			uid;		/* number in an intern table, plus 1 */
 	bool			used;
 	bool			exact;		/* not a return address */
+	bool			named;		/* the trace has its name only */
 	signed char		matches;	/* --grep, -1: not tried yet */
 	char			buf[80];	/* holds text if it fits */
 };
@@ -30,6 +35,16 @@ struct frame {
 static u64 lookup_addr(u64 ip, bool exact)
 {
 	return exact || !ip ? ip : ip - 1;
+}
+
+static bool is_user_stack(const struct stack *s)
+{
+	return s->nr && s->nr == s->nr_user;
+}
+
+static bool is_user_frame(const struct stack *s, u32 i)
+{
+	return i >= s->nr - s->nr_user;
 }
 
 /* kallsyms goes first: it is from the kernel that ran, vmlinux is from one that should match. */
@@ -63,8 +78,8 @@ static void set_text(struct frame *f, const struct symbol *s)
 		p = stpcpy(stpcpy(stpcpy(f->text, "["), s->mod), "]");
 	else
 		p = stpcpy(f->text, s->name);
-	p = put_hex(stpcpy(p, "+0x"), f->ip - s->addr);
-	if (s->type != MODULE_BASE && !is_bpf(s)) {
+	p = put_hex(stpcpy(p, "+0x"), f->addr - s->addr);
+	if (s->type != MODULE_BASE && !is_bpf(s) && !f->process) {
 		p = put_hex(stpcpy(p, "/0x"), s->end - s->addr);
 		if (s->mod)
 			p = stpcpy(stpcpy(stpcpy(p, " ["), s->mod), "]");
@@ -73,7 +88,13 @@ static void set_text(struct frame *f, const struct symbol *s)
 	f->len = p - f->text;
 }
 
-/* As %pS prints it. */
+static void set_object_text(struct frame *f)
+{
+	f->text = format("%s+0x%llx", f->object->path, f->offset);
+	f->len = strlen(f->text);
+}
+
+/* As %pS prints it, and for user space without the size. */
 static const char *frame_text(struct frame *f)
 {
 	if (f->text)
@@ -82,19 +103,34 @@ static const char *frame_text(struct frame *f)
 		set_text(f, f->sym);
 		return f->text;
 	}
+	if (f->object) {
+		set_object_text(f);
+		return f->text;
+	}
 	f->text = f->buf;
-	if (is_trampoline(f->ip))
+	if (!f->process && is_trampoline(f->ip))
 		f->len = sprintf(f->buf, "[FTRACE TRAMPOLINE]");
 	else
 		f->len = sprintf(f->buf, "0x%llx", f->ip);
 	return f->text;
 }
 
-/* The function without offset, and its module. */
+/* So that it is told from a frame of the kernel, even if nothing is mapped there. */
+static const char *user_frame_name(struct frame *f, const char **mod)
+{
+	*mod = f->object ? f->object->name : "user";
+	if (f->sym)
+		return f->sym->name;
+	return f->object ? "" : frame_text(f);
+}
+
+/* The function without offset, and its module or object. */
 static const char *frame_name(struct frame *f, const char **mod)
 {
 	const struct symbol *s = f->sym;
 
+	if (f->process)
+		return user_frame_name(f, mod);
 	*mod = NULL;
 	if (!s)
 		return frame_text(f);
@@ -110,7 +146,7 @@ static const char *frame_name(struct frame *f, const char **mod)
 static const char *frame_lines(const struct map *m, struct frame *f)
 {
 	if (!f->lines)
-		f->lines = m->vmlinux && !is_trampoline(f->ip) ?
+		f->lines = m->vmlinux && !f->process && !is_trampoline(f->ip) ?
 			   vmlinux_lines(m->vmlinux, lookup_addr(f->ip, f->exact)) :
 			   copy_string("");
 	return f->lines;
@@ -125,11 +161,27 @@ static void frame_clear(struct frame *f)
 	f->lines = NULL;
 }
 
-static struct frame *frame_slot(struct map *m, u64 ip, bool exact)
+static struct frame *frame_slot(struct map *m, const struct process *p, u64 ip, bool exact)
 {
+	u64 key = (ip + exact) ^ (uintptr_t)p;
+
 	if (!m->frames)
 		m->frames = check_mem(calloc(FRAME_SLOTS, sizeof(*m->frames)));
-	return &m->frames[(((ip + exact) * 0x9E3779B97F4A7C15ULL) >> 32) % FRAME_SLOTS];
+	return &m->frames[((key * 0x9E3779B97F4A7C15ULL) >> 32) % FRAME_SLOTS];
+}
+
+/* NULL: a frame of the kernel. */
+static const struct process *process_of(const struct stack *s, u32 i)
+{
+	if (!is_user_frame(s, i))
+		return NULL;
+	return s->process ? s->process : &unknown_process;
+}
+
+/* The innermost frame of the kernel, and that of user space, is no return address. */
+static bool is_exact(const struct stack *s, u32 i)
+{
+	return !i || i == s->nr - s->nr_user;
 }
 
 /* Slots are scattered in memory. Prefetching those of a stack halves the time of a dump. */
@@ -139,17 +191,39 @@ static void frames_prefetch(struct map *m, const struct stack *s)
 	u32 i;
 
 	for (i = 0; i < s->nr; i++) {
-		f = frame_slot(m, m->ips[s->first + i], !i);
+		f = frame_slot(m, process_of(s, i), m->ips[s->first + i], is_exact(s, i));
 		__builtin_prefetch(f);
 		__builtin_prefetch(f->buf + 16);
 	}
 }
 
-static struct frame *frame_fill(struct map *m, u64 ip, bool exact)
+static void find_user_symbol(struct map *m, struct frame *f)
 {
-	struct frame *f = frame_slot(m, ip, exact);
+	u64 back = f->ip - lookup_addr(f->ip, f->exact);
+	struct place place;
 
-	if (f->used && f->ip == ip && f->exact == exact)
+	f->sym = NULL;
+	f->object = NULL;
+	if (!find_place(f->process, f->ip - back, &place))
+		return;
+	f->object = place.object;
+	f->offset = place.offset + back;
+	f->sym = find_in_object(&m->users, &place);
+	f->addr = place.addr + back;
+}
+
+static void find_kernel_symbol(struct map *m, struct frame *f)
+{
+	f->sym = is_trampoline(f->ip) ? NULL : find_symbol(m, f->ip, f->exact);
+	f->object = NULL;
+	f->addr = f->ip;
+}
+
+static struct frame *frame_fill(struct map *m, const struct process *p, u64 ip, bool exact)
+{
+	struct frame *f = frame_slot(m, p, ip, exact);
+
+	if (f->used && f->ip == ip && f->exact == exact && f->process == p)
 		return f;
 
 	frame_clear(f);
@@ -158,7 +232,11 @@ static struct frame *frame_fill(struct map *m, u64 ip, bool exact)
 	f->exact = exact;
 	f->uid = 0;
 	f->matches = -1;
-	f->sym = is_trampoline(ip) ? NULL : find_symbol(m, ip, exact);
+	f->process = p;
+	if (p)
+		find_user_symbol(m, f);
+	else
+		find_kernel_symbol(m, f);
 	return f;
 }
 
@@ -206,26 +284,51 @@ static void split_name(struct symbol *sym, char *text)
 		sym->name = "?";
 }
 
-static struct named *make_named(const char *text)
+/* "/usr/bin/cat[+0x123]" is a place in a mapping, "main+0x12" is what --annotate prints. */
+static void split_user_name(struct map *m, struct named *n)
+{
+	char *offset = strrstr(n->name, "[+0x");
+
+	n->frame.process = &unknown_process;
+	if (offset) {
+		*offset = '\0';
+		n->frame.object = get_object(&m->users, n->name, &(struct build_id) {});
+		return;
+	}
+	offset = strrstr(n->name, "+0x");
+	if (offset)
+		*offset = '\0';
+	n->sym.name = n->name;
+	n->frame.sym = &n->sym;
+}
+
+static struct named *make_named(struct map *m, const char *text, bool user)
 {
 	struct named *n = check_mem(calloc(1, sizeof(*n)));
 
 	n->name = copy_string(text);
-	split_name(&n->sym, n->name);
 	n->frame = (struct frame) {
-		.sym = &n->sym, .text = copy_string(text), .len = strlen(text), .matches = -1,
+		.text = copy_string(text), .len = strlen(text), .named = true, .matches = -1,
 	};
+	if (user) {
+		split_user_name(m, n);
+		return n;
+	}
+	split_name(&n->sym, n->name);
+	n->frame.sym = &n->sym;
 	return n;
 }
 
 /* Returns an index of map->named. */
-static size_t name_index(struct map *m, const char *text)
+static size_t name_index(struct map *m, const char *text, bool user)
 {
-	size_t known = m->names.nr, i = intern(&m->names, text);
+	char *key = format("%s%s", user ? "\n" : "", text);
+	size_t known = m->names.nr, i = intern(&m->names, key);
 
+	free(key);
 	if (i == known) {
 		m->named = grow(m->named, &m->room_named, i + 1, sizeof(*m->named));
-		m->named[i] = make_named(text);
+		m->named[i] = make_named(m, text, user);
 	}
 	return i;
 }
@@ -236,11 +339,11 @@ static struct frame *frame_get(struct map *m, const struct stack *s, u32 i)
 	u64 ip = m->ips[s->first + i];
 	struct frame *f;
 
-	if (s->named)
+	if (is_user_frame(s, i) ? s->user_named : s->named)
 		return &m->named[ip]->frame;
-	f = frame_fill(m, ip, !i);
-	if (i && f->sym && f->sym->end == ip && was_interrupted(m, s, i))
-		f = frame_fill(m, ip, true);
+	f = frame_fill(m, process_of(s, i), ip, is_exact(s, i));
+	if (i && !f->process && f->sym && f->sym->end == ip && was_interrupted(m, s, i))
+		f = frame_fill(m, NULL, ip, true);
 	return f;
 }
 
@@ -264,19 +367,4 @@ static void named_free(struct map *m)
 	}
 	free(m->named);
 	intern_free(&m->names);
-}
-
-static void map_free(struct map *m)
-{
-	frames_free(m);
-	named_free(m);
-	symtab_free(&m->kallsyms);
-	symtab_free(&m->elfsyms);
-	vmlinux_free(m->vmlinux);
-	free(m->stacks);
-	free(m->ips);
-	free(m->name);
-	free(m->dir);
-	free(m->source);
-	free(m->tasks);
 }

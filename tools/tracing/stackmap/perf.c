@@ -1,75 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * --perf-script: the stacks of a trace as "perf script" prints its samples. A stack follows its
- * event on the same CPU. An interrupt between them may have events and stacks of its own.
- */
-
-#define MAX_WAITING	8	/* more are dropped: they have no stack */
-
-struct event {
-	struct context	context;
-	char		*text;		/* "sched_switch: prev_comm=bash ..." */
-};
-
-struct cpu_events {
-	struct event	waiting[MAX_WAITING];
-	u32		nr;
-	u64		last;		/* time of the last sample */
-};
-
-struct samples {
-	struct walk		walk;
-	struct cpu_events	*cpus;
-	size_t			nr_cpus;
-	size_t			room_cpus;
-	size_t			nr_lost;	/* stacks without a context */
-};
-
-static struct cpu_events *events_of(struct samples *s, u32 cpu)
-{
-	s->cpus = grow(s->cpus, &s->room_cpus, cpu + 1, sizeof(*s->cpus));
-	if (cpu >= s->nr_cpus) {
-		memset(s->cpus + s->nr_cpus, 0, (cpu + 1 - s->nr_cpus) * sizeof(*s->cpus));
-		s->nr_cpus = cpu + 1;
-	}
-	return &s->cpus[cpu];
-}
-
-/* "<user stack trace>" belongs to an event, and is none. */
-static void queue_event(struct samples *s, const struct trace *t)
-{
-	struct event e = {};
-	struct cpu_events *c;
-
-	if (!parse_context(t, &e.context))
-		return;
-	e.text = skip_diff(t->event);
-	if (*e.text == '<')
-		return;
-	e.text = copy_string(e.text);
-	c = events_of(s, e.context.cpu);
-	if (c->nr == MAX_WAITING) {
-		free(c->waiting[0].text);
-		memmove(c->waiting, c->waiting + 1, --c->nr * sizeof(*c->waiting));
-	}
-	c->waiting[c->nr++] = e;
-}
-
-/* The event of a stack. Samples of a CPU never go back in time: some readers refuse that. */
-static struct event take_event(struct samples *s, const struct context *of)
-{
-	struct cpu_events *c = events_of(s, of->cpu);
-	struct event e = { .context = *of };
-
-	if (c->nr && c->waiting[c->nr - 1].context.task.pid == of->task.pid)
-		e = c->waiting[--c->nr];
-	else
-		e.text = copy_string("unknown:");
-	if (e.context.usec < c->last)
-		e.context.usec = of->usec;
-	c->last = e.context.usec;
-	return e;
-}
+/* --perf-script: the stacks of a trace as "perf script" prints its samples. */
 
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 #define SPACES " \t\n\v\f\r"
@@ -142,63 +72,40 @@ static void print_perf_frame(struct map *m, const struct stack *s, u32 i)
 	const char *mod, *name = frame_name(f, &mod);
 	char *safe = folded_name(copy_string(*name ? name : "[unknown]"));
 
-	printf("\t%16llx %s", s->named ? 0 : f->ip, safe);
-	if (f->sym && !s->named)
-		printf("+0x%llx", f->ip - f->sym->addr);
-	printf(mod ? " ([%s])\n" : " ([kernel.kallsyms])\n", mod);
+	printf("\t%16llx %s", f->ip, safe);
+	if (f->sym && !f->named)
+		printf("+0x%llx", f->addr - f->sym->addr);
+	if (f->process)
+		printf(" (%s)\n", f->object ? f->object->path : "[unknown]");
+	else
+		printf(mod ? " ([%s])\n" : " ([kernel.kallsyms])\n", mod);
 	free(safe);
 }
 
-static void print_sample(struct samples *p, const struct config *cfg)
+static void print_perf_sample(struct walk *w, struct sample *sample)
 {
-	struct walk *w = &p->walk;
 	const struct stack *s;
-	struct event e;
 	u32 i;
 
-	if (!w->has_context) {
-		p->nr_lost++;
+	if (!sample->has_context) {
+		w->nr_unplaced++;
 		return;
 	}
-	e = take_event(p, &w->context);
-	s = walk_frames(w);
-	if (stack_matches(w->map, s, cfg)) {
-		print_context(&e.context);
-		print_event(e.text);
-		for (i = 0; i < s->nr; i++)
-			print_perf_frame(w->map, s, i);
-		putchar('\n');
-	}
-	free(e.text);
-}
-
-static void free_events(struct samples *s)
-{
-	size_t i;
-	u32 n;
-
-	for (i = 0; i < s->nr_cpus; i++) {
-		for (n = 0; n < s->cpus[i].nr; n++)
-			free(s->cpus[i].waiting[n].text);
-	}
-	free(s->cpus);
+	s = sample_frames(w, sample);
+	if (!stack_matches(w->map, s, w->cfg))
+		return;
+	print_context(&sample->event.context);
+	print_event(sample->event.text);
+	for (i = 0; i < s->nr; i++)
+		print_perf_frame(w->map, s, i);
+	putchar('\n');
 }
 
 static int print_perf_script(struct map *m, const struct config *cfg)
 {
 	int ret = read_definitions(m, cfg);
-	struct samples s = {};
+	struct walk w = { .map = m, .cfg = cfg, .by_event = true, .take = print_perf_sample };
 
-	walk_start(&s.walk, m, cfg);
-	while (next_line(&s.walk)) {
-		if (s.walk.found)
-			print_sample(&s, cfg);
-		else if (s.walk.other)
-			queue_event(&s, &s.walk.t);
-	}
-	walk_end(&s.walk);
-	if (s.nr_lost)
-		note("%s: left out %zu stacks without a task, CPU and time", cfg->trace, s.nr_lost);
-	free_events(&s);
+	walk_trace(&w);
 	return ret;
 }

@@ -94,7 +94,9 @@ struct pprof {
 	struct intern	strings;
 	struct intern	functions;	/* their ids are indices plus 1 */
 	struct intern	locations;	/* here, too */
-	struct intern	modules;	/* their mappings follow that of the kernel */
+	struct intern	modules;	/* their mappings follow that of the kernel; also objects */
+	struct object	**objects;	/* as many; NULL: a module */
+	size_t		room_objects;
 	bool		has_functions;
 };
 
@@ -124,13 +126,31 @@ static u64 kernel_limit(const struct map *m)
 	return UINT64_MAX;
 }
 
+/* Modules and objects in one table. */
+static u32 add_module(struct pprof *p, const char *mod, struct object *o)
+{
+	char *id = o ? build_id_text(&o->id) : NULL;
+	char *key = o ? format("%s\n%s", o->path, id) : copy_string(mod);
+	size_t known = p->modules.nr, i = intern(&p->modules, key);
+
+	free(key);
+	free(id);
+	if (i == known) {
+		p->objects = grow(p->objects, &p->room_objects, i + 1, sizeof(*p->objects));
+		p->objects[i] = o;
+	}
+	return KERNEL_MAPPING + 1 + i;
+}
+
 /* 0: in no mapping. */
-static u32 mapping_of(struct pprof *p, u64 addr, const char *mod)
+static u32 mapping_of(struct pprof *p, const struct frame *f, u64 addr, const char *mod)
 {
 	const struct map *m = p->map;
 
+	if (f->process)
+		return f->object ? add_module(p, NULL, f->object) : 0;
 	if (mod)
-		return KERNEL_MAPPING + 1 + intern(&p->modules, mod);
+		return add_module(p, mod, NULL);
 	return addr >= kernel_start(m) && addr < kernel_limit(m) ? KERNEL_MAPPING : 0;
 }
 
@@ -148,32 +168,51 @@ static void put_function(struct pprof *p, const char *name)
 	put_message(&p->out, PROFILE_FUNCTION, &p->part);
 }
 
-static void put_location(struct pprof *p, struct frame *f, u64 addr, bool named, u32 id)
+static void put_location(struct pprof *p, struct frame *f, u64 addr, u32 id)
 {
 	const char *mod, *name = frame_name(f, &mod);
 
 	put_number(&p->message, LOCATION_ID, id);
-	put_number(&p->message, LOCATION_MAPPING, mapping_of(p, addr, mod));
+	put_number(&p->message, LOCATION_MAPPING, mapping_of(p, f, addr, mod));
 	put_number(&p->message, LOCATION_ADDRESS, addr);
 	put_function(p, *name ? name : mod);
-	p->has_functions |= f->sym && !named;
+	p->has_functions |= f->sym && !f->named && !f->process;
 	put_message(&p->out, PROFILE_LOCATION, &p->message);
 }
 
-/* As pprof expects, the address of a call is inside of it, not behind it. */
-static u32 location_id(struct pprof *p, struct frame *f, bool named)
+/* In user space, processes have an object at different addresses, so take the offset in it. */
+static u64 location_addr(const struct frame *f)
 {
-	u64 addr = named || is_trampoline(f->ip) ? f->ip : lookup_addr(f->ip, f->exact);
+	if (f->named || (!f->process && is_trampoline(f->ip)))
+		return f->ip;
+	return lookup_addr(f->object ? f->offset : f->ip, f->exact);
+}
+
+static char *location_key(struct frame *f, u64 addr)
+{
+	const char *user = f->process ? "user " : "";
+
+	if (f->named)
+		return format("%snamed %s", user, frame_text(f));
+	if (f->object)
+		return format("%llx of %p", addr, f->object);
+	return format("%s%llx", user, addr);
+}
+
+/* As pprof expects, the address of a call is inside of it, not behind it. */
+static u32 location_id(struct pprof *p, struct frame *f)
+{
+	u64 addr = location_addr(f);
 	size_t known = p->locations.nr;
 	char *key;
 
 	if (f->uid)
 		return f->uid;
-	key = named ? format("named %s", frame_text(f)) : format("%llx", addr);
+	key = location_key(f, addr);
 	f->uid = intern(&p->locations, key) + 1;
 	free(key);
 	if (f->uid > known)
-		put_location(p, f, addr, named, f->uid);
+		put_location(p, f, addr, f->uid);
 	return f->uid;
 }
 
@@ -195,7 +234,7 @@ static void put_sample(struct pprof *p, const struct stack *s)
 
 	frames_prefetch(p->map, s);
 	for (i = 0; i < s->nr; i++)
-		put_varint(&ids, location_id(p, frame_get(p->map, s, i), s->named));
+		put_varint(&ids, location_id(p, frame_get(p->map, s, i)));
 	put_bytes(&p->message, SAMPLE_LOCATION, ids.data, ids.len);
 	ids.len = 0;
 	put_varint(&ids, s->ref);
@@ -206,16 +245,6 @@ static void put_sample(struct pprof *p, const struct stack *s)
 		put_label(p, "pid", NULL, task->pid);
 	}
 	put_message(&p->out, PROFILE_SAMPLE, &p->message);
-}
-
-static char *build_id_text(const struct build_id *id)
-{
-	char *text = check_mem(calloc(MAX_BUILD_ID, 2 + 1));
-	size_t i;
-
-	for (i = 0; i < id->len; i++)
-		sprintf(text + 2 * i, "%02x", id->bytes[i]);
-	return text;
 }
 
 static void put_mapping(struct pprof *p, u32 id, u64 start, u64 limit, const char *file)
@@ -301,12 +330,38 @@ static void write_gzip(const char *data, size_t len)
 	write_little_endian(len, 4);
 }
 
+/* Addresses in an object are offsets. */
+static void put_object(struct pprof *p, const struct object *o, u32 id)
+{
+	char *build_id = build_id_text(&o->id);
+
+	put_mapping(p, id, 0, o->limit, o->path);
+	put_number(&p->message, MAPPING_BUILD_ID, string_index(p, build_id));
+	put_number(&p->message, MAPPING_HAS_FUNCTIONS, !!o->symtab.nr);
+	put_message(&p->out, PROFILE_MAPPING, &p->message);
+	free(build_id);
+}
+
+static void put_modules(struct pprof *p)
+{
+	u32 id = KERNEL_MAPPING + 1;
+	size_t i;
+
+	for (i = 0; i < p->modules.nr; i++, id++) {
+		if (p->objects[i])
+			put_object(p, p->objects[i], id);
+		else
+			put_module(p, p->modules.list[i]->s, id);
+	}
+}
+
 static void pprof_free(struct pprof *p)
 {
 	intern_free(&p->strings);
 	intern_free(&p->functions);
 	intern_free(&p->locations);
 	intern_free(&p->modules);
+	free(p->objects);
 	free(p->out.data);
 	free(p->message.data);
 	free(p->part.data);
@@ -326,8 +381,7 @@ static void print_pprof(struct map *m)
 	for (i = 0; i < m->nr_stacks; i++)
 		put_sample(&p, &m->stacks[i]);
 	put_kernel(&p);
-	for (i = 0; i < p.modules.nr; i++)
-		put_module(&p, p.modules.list[i]->s, KERNEL_MAPPING + 1 + i);
+	put_modules(&p);
 	for (i = 0; i < p.strings.nr; i++)
 		put_string(&p.out, PROFILE_STRING, p.strings.list[i]->s);
 	write_gzip(p.out.data, p.out.len);

@@ -60,7 +60,8 @@ static void print_stack(struct map *m, const struct stack *s, const struct confi
 	u32 i;
 
 	frames_prefetch(m, s);
-	printf("stack_id %u [ref %llu, depth %u]\n", s->id, s->ref, s->nr);
+	printf("%sstack_id %u [ref %llu, depth %u]\n", is_user_stack(s) ? "user_" : "",
+	       s->id, s->ref, s->nr);
 	for (i = 0; i < s->nr; i++)
 		print_frame(m, s, i, frame_number(i), cfg);
 	putchar('\n');
@@ -155,8 +156,8 @@ static void print_json_stack(struct map *m, const struct stack *s, const struct 
 	u32 i;
 
 	frames_prefetch(m, s);
-	printf("{\"id\": %u, \"ref_count\": %llu, \"depth\": %u,\n  \"ips\": [\"0x", s->id, s->ref,
-	       s->nr);
+	printf("{\"id\": %u,%s \"ref_count\": %llu, \"depth\": %u,\n  \"ips\": [\"0x", s->id,
+	       is_user_stack(s) ? " \"user\": true," : "", s->ref, s->nr);
 	for (i = 0; i < s->nr; i++) {
 		fputs_unlocked(i ? "\", \"0x" : "", stdout);
 		print_hex(m->ips[s->first + i]);

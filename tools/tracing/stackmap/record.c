@@ -15,6 +15,8 @@ static const char record_help[] =
 "                         (sched); repeatable\n"
 "  -a, --all              record all processes while COMMAND runs\n"
 "  -o, --output DIR       save into DIR (stackmap.data); an earlier recording becomes DIR.old\n"
+"  -u, --user[=delay]     record the stacks of user space, too; with \"delay\", once for each entry\n"
+"                         into the kernel, on the way back\n"
 "  -b, --buffer-size KB   size of the ring buffer of each CPU\n"
 "  -i, --instance NAME    name of the trace instance (stackmap_record_PID)\n"
 "  -q, --quiet            print only errors\n"
@@ -27,6 +29,7 @@ static const char default_event[] = "sched:sched_switch";
 /* All that a recording can consist of. Only these files are ever removed. */
 static const char * const saved_files[] = {
 	"trace", "stack_map_bin", "stack_map_stat", "kallsyms", "modules", "build_id",
+	"user_maps",
 };
 
 struct recording {
@@ -35,6 +38,8 @@ struct recording {
 	size_t		nr_events;
 	const char	*buffer_kb;
 	bool		all;
+	const char	*user_option;	/* of the instance; NULL: no stacks of user space */
+	struct watch	watch;
 	char		**command;	/* NULL: until a signal comes */
 	char		*output;
 	char		*old;		/* the earlier recording */
@@ -46,6 +51,8 @@ struct recording {
 	int		go;		/* pipe to the process that is going to be the command */
 	int		failure;	/* pipe from it */
 	int		status;		/* of the command */
+	time_t		start;
+	unsigned int	shown;		/* seconds from the start to the last progress */
 	bool		complete;	/* all files are there */
 };
 
@@ -73,6 +80,13 @@ static void set_output(struct recording *r, const char *dir)
 	r->output = format("%.*s", (int)len, dir);
 }
 
+static void set_user(struct recording *r, const char *how)
+{
+	if (how && strcmp(how, "delay"))
+		usage("--user knows delay, not", how);
+	r->user_option = how ? "options/userstacktrace_delay" : "options/userstacktrace";
+}
+
 static void set_record_option(int opt, struct recording *r)
 {
 	switch (opt) {
@@ -84,6 +98,9 @@ static void set_record_option(int opt, struct recording *r)
 		break;
 	case 'o':
 		set_output(r, optarg);
+		break;
+	case 'u':
+		set_user(r, optarg);
 		break;
 	case 'b':
 		if (!parse_number(optarg, INT32_MAX, 10))
@@ -109,6 +126,7 @@ static void parse_record_options(int argc, char **argv, struct recording *r)
 	static const struct option options[] = {
 		{ "event",	 required_argument, NULL, 'e' },
 		{ "all",	 no_argument,	    NULL, 'a' },
+		{ "user",	 optional_argument, NULL, 'u' },
 		{ "output",	 required_argument, NULL, 'o' },
 		{ "buffer-size", required_argument, NULL, 'b' },
 		{ "instance",	 required_argument, NULL, 'i' },
@@ -120,7 +138,7 @@ static void parse_record_options(int argc, char **argv, struct recording *r)
 
 	optind = 2;
 	/* "+": the first word that is no option begins the command. */
-	while ((opt = getopt_long(argc, argv, "+e:ao:b:i:qh", options, NULL)) != -1)
+	while ((opt = getopt_long(argc, argv, "+e:auo:b:i:qh", options, NULL)) != -1)
 		set_record_option(opt, r);
 	if (optind < argc)
 		r->command = argv + optind;
@@ -137,6 +155,7 @@ static void free_recording(struct recording *r)
 	free(r->old);
 	free(r->new);
 	free(r->dir);
+	watch_free(&r->watch);
 }
 
 /* The output directory. */
@@ -397,6 +416,17 @@ static int enable_events(const struct recording *r, const char *events)
 	return ret;
 }
 
+static int set_user_option(const struct recording *r)
+{
+	int ret = write_file(r, r->user_option, "1");
+
+	if (ret == -ENOENT)
+		complain("this kernel has no %s", r->user_option);
+	else if (ret)
+		trace_error(r->dir, r->user_option, ret);
+	return ret;
+}
+
 static int set_up(const struct recording *r)
 {
 	size_t i;
@@ -409,6 +439,8 @@ static int set_up(const struct recording *r)
 		ret = set(r, "options/stackmap", "1");
 	if (!ret)
 		ret = set(r, "options/stacktrace", "1");
+	if (!ret && r->user_option)
+		ret = set_user_option(r);
 	if (!ret && !r->nr_events)
 		ret = enable_events(r, default_event);
 	for (i = 0; !ret && i < r->nr_events; i++)
@@ -545,14 +577,15 @@ static int start_command(const struct recording *r)
 }
 
 /* A line each second, later every ten seconds. */
-static void show_progress(const char *dir, time_t start)
+static void show_progress(struct recording *r)
 {
-	unsigned int s = time(NULL) - start;
+	unsigned int s = time(NULL) - r->start;
 	struct record_stat stat;
 
-	if (quiet || !isatty(STDERR_FILENO) || (s > 10 && s % 10))
+	if (quiet || !isatty(STDERR_FILENO) || s == r->shown || (s > 10 && s % 10))
 		return;
-	read_stat(dir, &stat);
+	r->shown = s;
+	read_stat(r->dir, &stat);
 	note("%u s, %llu events, %llu different stacks", s, stat.successes + stat.drops,
 	     stat.entries);
 }
@@ -562,17 +595,21 @@ static bool command_ended(struct recording *r)
 	return waitpid(r->pid, &r->status, WNOHANG) == r->pid;
 }
 
+/* The events of mappings have little room. */
 static void wait_for_end(struct recording *r)
 {
-	const struct timespec second = { .tv_sec = 1 };
-	time_t start = time(NULL);
+	const struct timespec tick = {
+		.tv_sec = !r->user_option, .tv_nsec = r->user_option ? 100000000 : 0,
+	};
 	siginfo_t info;
 	int sig;
 
+	r->start = time(NULL);
 	for (;;) {
-		sig = sigtimedwait(&r->signals, &info, &second);
+		sig = sigtimedwait(&r->signals, &info, &tick);
+		watch_drain(&r->watch);
 		if (sig < 0)
-			show_progress(r->dir, start);
+			show_progress(r);
 		else if (sig == SIGCHLD && r->command && command_ended(r))
 			return;
 		else if (sig != SIGCHLD && !r->command)
@@ -634,13 +671,25 @@ static int save_recording(struct recording *r)
 	size_t nr_stacks;
 	int ret;
 
-	ret = save_files(r->dir, r->new, &nr_stacks);
+	ret = save_files(r->dir, r->new, r->watch.text, &nr_stacks);
 	if (ret)
 		return ret;
 	r->complete = true;
 	ret = commit_output(r);
 	if (!ret)
 		tell_result(r, nr_stacks);
+	return ret;
+}
+
+static int watch_and_run(struct recording *r)
+{
+	int ret;
+
+	if (r->user_option)
+		watch_start(&r->watch);
+	ret = r->command ? run_command(r) : run_recorded(r);
+	if (r->user_option)
+		watch_stop(&r->watch);
 	return ret;
 }
 
@@ -653,7 +702,7 @@ static int record_in_instance(struct recording *r)
 		return ret;
 	ret = set_up(r);
 	if (!ret)
-		ret = r->command ? run_command(r) : run_recorded(r);
+		ret = watch_and_run(r);
 	if (!ret)
 		ret = save_recording(r);
 	if (remove_instance(r) && !ret)

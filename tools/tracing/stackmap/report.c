@@ -14,6 +14,8 @@ static int compare_in_generation(const void *a, const void *b)
 	int ret;
 
 	ret = compare_u64(sa->id >> GENERATION_SHIFT, sb->id >> GENERATION_SHIFT);
+	if (!ret)
+		ret = compare_u64(is_user_stack(sa), is_user_stack(sb));
 	if (ret)
 		return ret;
 	if (sa->nr != sb->nr)
@@ -109,6 +111,16 @@ static void print_kernel(const struct map *m)
 	putchar('\n');
 }
 
+static void print_users(const struct map *m)
+{
+	size_t i, nr = 0;
+
+	for (i = 0; i < m->nr_stacks; i++)
+		nr += is_user_stack(&m->stacks[i]);
+	if (nr)
+		printf("stacks of user space: %zu\n", nr);
+}
+
 /* Returns 1 if there are duplicates, which the kernel never makes. */
 static int print_summary(struct map *m)
 {
@@ -117,6 +129,7 @@ static int print_summary(struct map *m)
 	print_kernel(m);
 	printf("symbols: %s\n", m->source);
 	printf("stacks: %zu\nframes: %zu\n", m->nr_stacks, m->nr_ips);
+	print_users(m);
 	print_shares(m);
 	puts("depth:");
 	print_depths(m);
@@ -168,8 +181,11 @@ static struct change *list_stacks(struct map *m, struct intern *texts, u32 **uid
 static int compare_changes(const void *a, const void *b)
 {
 	const struct change *ca = a, *cb = b;
+	int ret = compare_u64(is_user_stack(ca->stack), is_user_stack(cb->stack));
 	u32 i;
 
+	if (ret)
+		return ret;
 	if (ca->stack->nr != cb->stack->nr)
 		return ca->stack->nr < cb->stack->nr ? -1 : 1;
 	for (i = 0; i < ca->stack->nr; i++) {

@@ -122,6 +122,47 @@ static int copy_file(const char *from_dir, const char *from, const char *dir, co
 	return ret;
 }
 
+static bool has_user_stacks(const char *dir)
+{
+	char *path = format("%s/trace", dir);
+	struct trace t = { .f = fopen(path, "re") };
+	enum line_kind kind;
+	bool found = false;
+
+	while (t.f && !found && read_line(&t, &kind))
+		found = t.user;
+	if (t.f)
+		fclose(t.f);
+	free(t.line);
+	free(path);
+	return found;
+}
+
+static void write_users(FILE *f)
+{
+	struct scan s = { .out = f };
+
+	scan_processes(&s);
+	scan_free(&s);
+}
+
+/* @text: what record has seen; NULL: what is running now. */
+static int save_users(const char *dir, const char *text)
+{
+	FILE *f;
+
+	if (!has_user_stacks(dir))
+		return 0;
+	f = create(dir, "user_maps");
+	if (!f)
+		return -EIO;
+	if (text)
+		fputs(text, f);
+	else
+		write_users(f);
+	return finish(f, dir, "user_maps");
+}
+
 static int save_build_id(const struct map *m, const char *dir)
 {
 	FILE *f;
@@ -159,11 +200,14 @@ static int check_saved(const char *dir, size_t *nr_stacks)
  * on, the stack of an event that leaves the buffer meanwhile may be missing. A kernel without
  * modules has no /proc/modules.
  */
-static int save_files(const char *from, const char *dir, size_t *nr_stacks)
+static int save_files(const char *from, const char *dir, const char *user_maps,
+		      size_t *nr_stacks)
 {
 	int ret;
 
 	ret = copy_file(from, "trace", dir, "trace");
+	if (!ret)
+		ret = save_users(dir, user_maps);
 	if (!ret)
 		ret = copy_file(from, "stack_map_bin", dir, "stack_map_bin");
 	if (!ret)
@@ -188,7 +232,7 @@ static int save(const char *dir, const char *instance)
 		complain("%s: %s", dir, strerror(errno));
 	}
 	if (!ret)
-		ret = save_files(from, dir, &nr_stacks);
+		ret = save_files(from, dir, NULL, &nr_stacks);
 	if (!ret)
 		note("%s: saved %zu stacks", dir, nr_stacks);
 	free(from);

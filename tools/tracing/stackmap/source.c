@@ -120,6 +120,20 @@ static const char no_symbols[] =
 static const char names_only[] =
 	"the names in the trace; for addresses, give the kallsyms (-k) or the vmlinux (-v)";
 
+/* Not named by the user, so a failure is no error: addresses are printed. */
+static void load_own_users(struct map *m, const struct config *cfg)
+{
+	char *path;
+
+	m->users.symfs = cfg->symfs;
+	if (!m->dir)
+		return;
+	path = format("%s/user_maps", m->dir);
+	if (!access(path, R_OK) && load_users(&m->users, path))
+		users_free(&m->users);
+	free(path);
+}
+
 /* @sibling: with --diff, the new map; the old one may use its symbols. */
 static int load_symbols(struct map *m, const struct map *sibling, const struct config *cfg)
 {
@@ -137,6 +151,7 @@ static int load_symbols(struct map *m, const struct map *sibling, const struct c
 	if (ret)
 		return ret;
 
+	load_own_users(m, cfg);
 	symtab_finish(&m->kallsyms);
 	ret = fit_kallsyms(m, sibling, cfg);
 	if (!ret && cfg->vmlinux) {

@@ -37,10 +37,12 @@ struct stack {
 	u32		nr;
 	u32		nr_user;	/* so many of them, the outermost ones, are of user space */
 	bool		named;		/* has indices of map->named instead of addresses */
+	bool		user_named;	/* the frames of user space have */
 	bool		defined;	/* by the trace */
 	bool		ambiguous;	/* the trace has two definitions of the id */
 	size_t		first;		/* index of the leaf in map->ips */
 	u64		ref;
+	const struct process *process;	/* of the frames of user space; NULL: unknown */
 };
 
 struct symbol {
@@ -80,8 +82,41 @@ struct intern {
 struct task {
 	char	comm[COMM_LEN + 1];
 	u32	pid;
+	u32	tgid;		/* 0: the trace does not have it */
 };
 
+struct process;
+
+/* A file that a process has mapped, or "[vdso]". */
+struct object {
+	char		*path;
+	char		*name;		/* without directories or brackets */
+	struct build_id	id;
+	u64		limit;		/* the end of what was mapped of it */
+	bool		tried;		/* to load its symbols */
+	struct symtab	symtab;
+	struct elf_file	*elf;		/* NULL: not here */
+};
+
+/* An address of a process, found in an object. */
+struct place {
+	struct object	*object;
+	u64		offset;
+	u64		addr;		/* in its symbols */
+};
+
+/* What user space has mapped (user.c). */
+struct users {
+	void		*processes;	/* a tree, by tgid */
+	void		*tasks;		/* a tree of threads, by tid */
+	struct intern	names;		/* keys of the objects */
+	struct object	**objects;
+	size_t		room_objects;
+	const char	*symfs;
+	size_t		nr_missing;	/* objects that are not here */
+};
+
+struct cookie;
 struct vmlinux;
 struct frame;
 struct named;
@@ -109,6 +144,11 @@ struct map {
 	struct intern	names;		/* frames of a trace that are text only */
 	struct named	**named;	/* as many as names */
 	size_t		room_named;
+	struct users	users;
+	bool		has_user;	/* the trace has stacks of user space */
+	struct cookie	*cookies;	/* of the trace, sorted */
+	size_t		nr_cookies;
+	size_t		room_cookies;
 	struct task	*tasks;		/* of stacks counted by task, at their ids */
 	char		*source;	/* description of where the symbols came from */
 };
@@ -119,6 +159,7 @@ struct config {
 	const char	**kallsyms;
 	size_t		nr_kallsyms;
 	const char	*vmlinux;
+	const char	*symfs;
 	const char	*instance;
 	const char	*old;
 	const char	*trace;

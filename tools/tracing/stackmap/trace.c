@@ -19,8 +19,9 @@ enum line_kind {
 	LINE_OTHER,
 	LINE_FRAME,
 	LINE_IDS,
-	LINE_FULL,		/* frames follow */
-	LINE_DEF,		/* the frames of an id, in this line or in those that follow */
+	LINE_FULL,		/* a stack's frames, in this line or in those that follow */
+	LINE_DEF,		/* the frames of an id, likewise */
+	LINE_COOKIE,		/* tells which stack of user space belongs to the event */
 };
 
 struct trace {
@@ -31,8 +32,11 @@ struct trace {
 	bool			has_context;	/* task, CPU and time before the event */
 	char			*event;		/* what follows the context; NULL if nothing does */
 	char			*text;		/* LINE_IDS: "<stack_id 42>" */
+	bool			user;		/* a stack of user space */
+	bool			has_cookie;
+	u64			cookie;
 	u32			def;		/* LINE_DEF: the id */
-	const char		*words;		/* LINE_DEF: its addresses; NULL: frames follow */
+	const char		*words;		/* the addresses; NULL: frames follow */
 	struct stack_ids	ids;
 };
 
@@ -207,23 +211,77 @@ static bool are_words(const char *p, const char *end)
 	return nr && nr <= MAX_DEPTH && *p == '\n' && p + 1 == end;
 }
 
-/* "<stack_def 42>", or from trace-cmd "stack_def:            <stack_def 42> 1 2" */
-static bool find_def(struct trace *t, char *text)
+/* The text behind "<name ", which may follow the name of the event. */
+static const char *skip_name(char *text, const char *event, const char *name)
 {
-	static const char name[] = "<stack_def ";
-	const char *p = skip_event(text, "stack_def:");
+	char *behind = skip_event(text, event);
+
+	text = behind ? behind : text;
+	return strncmp(text, name, strlen(name)) ? NULL : text + strlen(name);
+}
+
+/* Behind ">": the addresses, or the end of the line. */
+static bool find_words(struct trace *t, const char *p)
+{
 	const char *end = t->line + t->len;
+
+	t->words = *p == ' ' && p[1] != '(' ? p + 1 : NULL;
+	return t->words ? are_words(t->words, end) : is_end(p, end);
+}
+
+/* "<stack_def 42>", or from trace-cmd "stack_def:            <stack_def 42> 1 2" */
+static bool find_def(struct trace *t, char *text, const char *event, const char *name)
+{
+	const char *p = skip_name(text, event, name);
 	long long id;
 
-	p = p ? p : text;
-	if (strncmp(p, name, strlen(name)))
-		return false;
-	p += strlen(name);
-	if (!parse_id(&p, &id) || id < 0 || id > INT32_MAX || *p++ != '>')
+	if (!p || !parse_id(&p, &id) || id < 0 || id > INT32_MAX || *p++ != '>')
 		return false;
 	t->def = id;
-	t->words = *p == ' ' ? p + 1 : NULL;
-	return t->words ? are_words(t->words, end) : *p == '\n' && p + 1 == end;
+	return find_words(t, p) && (t->words || *p == '\n');
+}
+
+/* "300000001>" or "300000001 " */
+static bool parse_cookie(struct trace *t, const char **p, char sep)
+{
+	char *end;
+
+	if (!*p || !isxdigit((unsigned char)**p))
+		return false;
+	errno = 0;
+	t->cookie = strtoull(*p, &end, 16);
+	*p = end + 1;
+	return !errno && *end == sep;
+}
+
+static bool find_cookie(struct trace *t, char *text)
+{
+	const char *p = skip_name(text, "user_unwind_cookie:", "<user_unwind_cookie ");
+
+	return parse_cookie(t, &p, '>') && is_end(p, t->line + t->len);
+}
+
+/* "<user_unwind_stack_id 300000001 42>" */
+static bool find_unwound_id(struct trace *t, char *text)
+{
+	const char *p = skip_name(text, "user_unwind_stack_id:", "<user_unwind_stack_id ");
+
+	return parse_cookie(t, &p, ' ') && parse_parts(&p, &t->ids) && t->ids.nr == 1 &&
+	       is_end(p, t->line + t->len);
+}
+
+static bool find_unwound(struct trace *t, char *text)
+{
+	const char *p = skip_name(text, "user_unwind_stack:", "<user_unwind_stack ");
+
+	return parse_cookie(t, &p, '>') && find_words(t, p);
+}
+
+static bool find_user_full(struct trace *t, char *text)
+{
+	const char *p = skip_name(text, "user_stack:", "<user stack trace>");
+
+	return p && is_end(p, t->line + t->len);
 }
 
 /* trace-cmd prints "kernel_stack:         <stack trace >". */
@@ -246,6 +304,27 @@ static bool is_frame_line(const struct trace *t)
 	       !strncmp(t->line, arrow + 1, len < 3 ? len : 3);
 }
 
+static enum line_kind classify_user(struct trace *t, char *text)
+{
+	t->user = true;
+	if (find_ids(t, text, "user_stack_id:", "<user_stack_id ", false))
+		return LINE_IDS;
+	if (find_def(t, text, "user_stack_def:", "<user_stack_def "))
+		return LINE_DEF;
+	if (find_user_full(t, text))
+		return LINE_FULL;
+	t->has_cookie = true;
+	if (find_cookie(t, text))
+		return LINE_COOKIE;
+	if (find_unwound_id(t, text))
+		return LINE_IDS;
+	if (find_unwound(t, text))
+		return LINE_FULL;
+	t->user = false;
+	t->has_cookie = false;
+	return LINE_OTHER;
+}
+
 /* Without options/context-info, a line has only the text of the event. */
 static enum line_kind classify_line(struct trace *t)
 {
@@ -255,14 +334,21 @@ static enum line_kind classify_line(struct trace *t)
 	if (!text && !t->has_context)
 		text = t->line;
 	t->event = text;
+	t->user = false;
+	t->has_cookie = false;
+	t->words = NULL;
 	if (is_frame_line(t))
 		return LINE_FRAME;
-	if (text && (find_ids(t, text, "stack_id:", "<stack_id ", false) ||
-		     find_ids(t, text, "stack_split:", "<stack_split ", true)))
+	if (!text)
+		return LINE_OTHER;
+	if (find_ids(t, text, "stack_id:", "<stack_id ", false) ||
+	    find_ids(t, text, "stack_split:", "<stack_split ", true))
 		return LINE_IDS;
-	if (text && find_def(t, text))
+	if (find_def(t, text, "stack_def:", "<stack_def "))
 		return LINE_DEF;
-	return text && is_full(t, text) ? LINE_FULL : LINE_OTHER;
+	if (is_full(t, text))
+		return LINE_FULL;
+	return classify_user(t, text);
 }
 
 /* False at the end of the trace. */
@@ -282,6 +368,25 @@ struct printed_frame {
 	u64	ip;
 	bool	has_ip;
 };
+
+/* " => /usr/bin/cat[+0x123] <00005581c0a0d123>", where one of both may be missing. */
+static void parse_user_frame(char *line, struct printed_frame *f)
+{
+	char *text = line + (*line == ' ' ? 4 : 3);
+	char *addr = strrstr(text, " <");
+	char *end;
+
+	*f = (struct printed_frame) { .text = text };
+	if (!addr || !isxdigit((unsigned char)addr[2]))
+		return;
+	f->ip = strtoull(addr + 2, &end, 16);
+	if (strcmp(end, ">"))
+		return;
+	f->has_ip = true;
+	*addr = '\0';
+	if (addr == text)
+		f->text = NULL;
+}
 
 /*
  * " => schedule+0x48/0xc0 [mod] <ffffffff81000148>", where offset and address depend on trace

@@ -95,6 +95,15 @@ static char *put_hex(char *p, u64 n)
 	return p;
 }
 
+static char *strrstr(char *s, const char *what)
+{
+	char *last = NULL;
+
+	for (; (s = strstr(s, what)); s++)
+		last = s;
+	return last;
+}
+
 static char *copy_string(const char *s)
 {
 	return check_mem(strdup(s));

@@ -119,12 +119,11 @@ static int compare_elf_symbols(const void *a, const void *b)
 	return ret ? ret : strcmp(sa->name, sb->name);
 }
 
-static void add_elf_symbol(struct symtab *t, Elf *elf, size_t strtab, const GElf_Sym *sym)
+static void add_kernel_symbol(struct symtab *t, Elf *elf, const char *name, const GElf_Sym *sym)
 {
-	const char *name = elf_strptr(elf, strtab, sym->st_name);
 	struct symbol s = { .addr = sym->st_value, .name = name };
 
-	if (!name || !is_named_address(sym) || not_in_kallsyms(name))
+	if (!is_named_address(sym) || not_in_kallsyms(name))
 		return;
 	s.type = symbol_type(elf, sym);
 	symtab_mark(t, &s);
@@ -132,20 +131,27 @@ static void add_elf_symbol(struct symtab *t, Elf *elf, size_t strtab, const GElf
 		*symtab_add(t) = s;
 }
 
-static int add_elf_symbols(struct symtab *t, Elf *elf)
+typedef void add_symbol_fn(struct symtab *t, Elf *elf, const char *name, const GElf_Sym *sym);
+
+/* @type: SHT_SYMTAB or SHT_DYNSYM */
+static int add_elf_symbols(struct symtab *t, Elf *elf, GElf_Word type, add_symbol_fn *add)
 {
 	Elf_Scn *scn = NULL;
+	const char *name;
 	Elf_Data *data;
 	GElf_Shdr shdr;
 	GElf_Sym sym;
 	size_t i;
 
 	while ((scn = elf_nextscn(elf, scn))) {
-		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != SHT_SYMTAB)
+		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != type)
 			continue;
 		data = elf_getdata(scn, NULL);
-		for (i = 0; data && gelf_getsym(data, i, &sym); i++)
-			add_elf_symbol(t, elf, shdr.sh_link, &sym);
+		for (i = 0; data && gelf_getsym(data, i, &sym); i++) {
+			name = elf_strptr(elf, shdr.sh_link, sym.st_name);
+			if (name)
+				add(t, elf, name, &sym);
+		}
 	}
 	sort_array(t->syms, t->nr, sizeof(*t->syms), compare_elf_symbols);
 	for (i = 0; i < t->nr; i++)
@@ -153,18 +159,24 @@ static int add_elf_symbols(struct symtab *t, Elf *elf)
 	return t->nr ? 0 : -ENOENT;
 }
 
+static void elf_build_id(Elf *elf, struct build_id *id)
+{
+	const void *bytes;
+	ssize_t len;
+
+	len = dwelf_elf_gnu_build_id(elf, &bytes);
+	if (len <= 0 || len > MAX_BUILD_ID)
+		return;
+	id->len = len;
+	memcpy(id->bytes, bytes, len);
+}
+
 static int check_vmlinux(const struct vmlinux *v, const struct map *m, const struct config *cfg)
 {
 	const char *path = cfg->vmlinux;
 	struct build_id id = {};
-	const void *bytes;
-	ssize_t len;
 
-	len = dwelf_elf_gnu_build_id(v->elf, &bytes);
-	if (len > 0 && len <= MAX_BUILD_ID) {
-		id.len = len;
-		memcpy(id.bytes, bytes, len);
-	}
+	elf_build_id(v->elf, &id);
 	if (!id.len || !m->build_id.len)
 		note("%s: no build id in the %s, cannot check that it fits", path,
 		     id.len ? "map" : "file");
@@ -357,7 +369,7 @@ static int vmlinux_open_dwarf(struct vmlinux *v, const char *path)
 static int vmlinux_load_symbols(struct vmlinux *v, struct map *m, const char *path,
 				u64 text)
 {
-	if (add_elf_symbols(&m->elfsyms, v->elf)) {
+	if (add_elf_symbols(&m->elfsyms, v->elf, SHT_SYMTAB, add_kernel_symbol)) {
 		complain("%s: no symbols, is it stripped?", path);
 		return -ENOENT;
 	}

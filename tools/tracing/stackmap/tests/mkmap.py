@@ -18,9 +18,9 @@ MARKER = 0x7FFFFFFF
 TEXT, BUILD_ID, RELEASE, SPLIT = 1, 2, 3, 4
 
 
-def record(stack_id, ref, ips, order="<"):
-    """One stack; order is struct's < or >."""
-    return struct.pack(f"{order}4I{len(ips)}Q", stack_id, len(ips), ref, 0, *ips)
+def record(stack_id, ref, ips, user=0, order="<"):
+    """One stack, of the kernel or of user space; order is struct's < or >."""
+    return struct.pack(f"{order}4I{len(ips)}Q", stack_id, len(ips), ref, user, *ips)
 
 
 def section(kind, payload, order="<"):
@@ -30,7 +30,7 @@ def section(kind, payload, order="<"):
 
 
 def make(stacks, sections=(), order="<", version=2, magic=MAGIC):
-    """A whole map: stacks are (id, ref, ips), sections (type, bytes)."""
+    """A whole map: stacks are (id, ref, ips) or (id, ref, ips, 1), sections (type, bytes)."""
     out = [struct.pack(f"{order}4I", magic, version, len(stacks), len(sections))]
     out += [record(*s, order=order) for s in stacks]
     out += [section(*s, order=order) for s in sections]

@@ -801,7 +801,7 @@ class Output(Case):
                 head + "<stack trace>\n => a <ffffffff81000148>\n => b <ffffffff81000030>\n")
         out, err = self.folded(text, "-k", KALLSYMS)
         self.assertEqual(out, "0xffffffffc0400010;f[mod];[FTRACE_TRAMPOLINE];schedule 1\n"
-                         "weak_one 1\nf[mod];schedule 1\ndo_exit;schedule 1\n")
+                         "0x7f00[user];weak_one 1\nf[mod];schedule 1\ndo_exit;schedule 1\n")
         self.assertNotIn("left out", err)
         out = self.folded(text, "-g", "schedule.0x48")[0]
         self.assertEqual(out, "f[mod];schedule 1\n")
@@ -1315,6 +1315,413 @@ class Definitions(Case):
             with open(fifo, "w", encoding="ascii") as f:
                 f.write(text)
             self.assertEqual(tool.stdout.read(), b"do_exit;schedule 2\n")
+
+
+PROGRAM = """\
+#include <stdio.h>
+#include <unistd.h>
+
+__attribute__((noinline)) static int inner_static(int n)
+{
+	asm volatile(".globl mark_inner\\nmark_inner: nop");
+	return n + getpid();
+}
+
+__attribute__((noinline)) int outer_global(int n)
+{
+	return inner_static(n) + 1;
+}
+
+int main(void)
+{
+	printf("%p\\n", (void *)outer_global);
+	fflush(stdout);
+	getchar();
+	return outer_global(1) == 0;
+}
+"""
+
+
+class User(Case):
+    """Stacks of user space, in a map and in a trace."""
+
+    # The address of a function of the kernel: some machines use the same ones in user space.
+    USER = [TEXT + 0x148, 0x5500, 0x5600]
+    HEAD = "            bash-123     [000] d..2.  1000.000001: "
+    KERNEL = "schedule;do_exit;schedule"
+    FULL = f"0x5600[user];0x5500[user];{TEXT + 0x148:#x}[user]"
+
+    def map(self, order="<"):
+        """The golden map with a stack of user space."""
+        return mkmap.make([*mkmap.golden_stacks(TEXT, 0xFFFFFFFFC0201000),
+                           (9, 6, self.USER, 1)], order=order)
+
+    def trace(self, text, *args, rc=0):
+        """Runs the tool on a trace and this map."""
+        path = self.file("map", self.map())
+        return self.run_tool("-k", KALLSYMS, *args, "-a", "-", path, stdin=text.encode(), rc=rc)
+
+    def folded(self, text, *args):
+        """The folded stacks of a trace, sorted by their numbers."""
+        return self.trace(text, "-F", *args)[0]
+
+    def line(self, text, task="bash-123", cpu=0, flags="d..2.", usec=1):
+        """A line of trace."""
+        return f"{task:>20}   [{cpu:03}] {flags}  1000.{usec:06}: {text}\n"
+
+    def test_map(self):
+        for order in "<>":
+            data = self.map(order)
+            out = self.dump(data, "-k", KALLSYMS)
+            raw = "".join(f"  [{i}] {ip:#x}\n" for i, ip in enumerate(self.USER))
+            self.assertIn(f"user_stack_id 9 [ref 6, depth 3]\n{raw}\n", out)
+            self.assertEqual(out.replace(f"user_stack_id 9 [ref 6, depth 3]\n{raw}\n", ""),
+                             golden_text("text64.txt"))
+            stacks = {s["id"]: s for s in json.loads(self.dump(data, "-k", KALLSYMS, "-j"))}
+            self.assertEqual([i for i, s in stacks.items() if "user" in s], [9])
+            self.assertIs(stacks[9]["user"], True)
+            self.assertEqual(stacks[9]["ips"], [f"{ip:#x}" for ip in self.USER])
+            self.assertEqual(stacks[9]["symbols"], stacks[9]["ips"])
+            self.assertIn(self.FULL + " 6\n", self.dump(data, "-k", KALLSYMS, "-F"))
+            self.assertNotIn("user", self.dump(data, "-k", KALLSYMS, "-g", "schedule"))
+        self.assertEqual(self.dump(data, "-k", KALLSYMS, "-t", "1", "-m", "6", "-g", "0x55"),
+                         f"user_stack_id 9 [ref 6, depth 3]\n{raw}\n")
+
+    def test_equal_words(self):
+        words = [TEXT + 0x148, 0x5500]
+        data = mkmap.make([(1, 2, words), (2, 3, words, 1)])
+        out = self.dump(data, "--summary")
+        self.assertIn("stacks: 2\nframes: 4\nstacks of user space: 1\n", out)
+        self.assertIn("duplicates: 0 stacks, 0 ids", out)
+        out = self.dump(data, "-F")
+        self.assertEqual(out, f"0x5500[user];{words[0]:#x}[user] 3\n0x5500;{words[0]:#x} 2\n")
+        old = self.file("old", mkmap.make([(7, 5, words)]))
+        heads = re.findall(r"^[-+].*", self.dump(data, "--diff", old), re.M)
+        self.assertEqual(heads, ["-3 moved stack_id 1 [ref 2, depth 2]",
+                                 "+3 new user_stack_id 2 [ref 3, depth 2]"])
+        self.assertNotIn("user space", self.dump(golden_map("le64"), "--summary"))
+
+    def test_halves(self):
+        kernel, user = "<stack_id 7>", "<user_stack_id 9>"
+        both = f"{self.FULL};{self.KERNEL}"
+        for lines, want in [
+                ([("e: x", {}), (kernel, {}), (user, {})], {both: 1}),
+                ([("e: x", {}), (user, {})], {self.FULL: 1}),
+                ([("e: x", {}), (kernel, {})], {self.KERNEL: 1}),
+                ([("e: x", {}), (kernel, {}), ("e: y", {}), (user, {})],
+                 {self.KERNEL: 1, self.FULL: 1}),
+                # Another CPU writes meanwhile.
+                ([("e: x", {}), ("e: y", {"cpu": 1}), (kernel, {}), (kernel, {"cpu": 1}),
+                  (user, {}), (user, {"cpu": 1})], {both: 2}),
+                # An interrupt comes between the stacks.
+                ([("e: x", {}), (kernel, {}), ("i: y", {"flags": "d.h2."}),
+                  ("<stack_id 4>", {"flags": "d.h2."}), (user, {})],
+                 {both: 1, "weak_one": 1}),
+                ([("e: x", {}), (kernel, {}), ("i: y", {"flags": "d.h2."}),
+                  ("<stack_id 4>", {"flags": "d.h2."}), (user, {"flags": "d.h2."}), (user, {})],
+                 {both: 1, f"{self.FULL};weak_one": 1}),
+                # Another task.
+                ([(kernel, {}), (user, {"task": "cat-5"})], {self.KERNEL: 1, self.FULL: 1}),
+                ([(kernel, {}), (user, {}), (user, {})], {both: 1, self.FULL: 1}),
+                # Each id is of one kind.
+                ([(kernel, {}), ("<user_stack_id 7>", {})], {self.KERNEL: 1}),
+                ([("<stack_id 9>", {}), (user, {})], {self.FULL: 1}),
+                ([("<stack_id 99>", {}), (user, {})], {self.FULL: 1}),
+                ([("<stack_split 7 @ffffffff81000148 9>", {})], {}),
+                ([(kernel, {}), (user + " (stale)", {})], {both: 1}),
+                ([(kernel, {}), ("stack_def: <stack_def 50> {0x1}", {}),
+                  ("user_stack_id:     " + user, {})], {both: 1})]:
+            text = "".join(self.line(t, **kw) for t, kw in lines)
+            got = dict(x.rsplit(" ", 1) for x in self.folded(text).splitlines())
+            self.assertEqual({k: int(n) for k, n in got.items()}, want, text)
+        text = (kernel + "\n" + user + "\n") * 2 + "e: x\n" + user + "\n"
+        self.assertEqual(self.folded(text), f"{both} 2\n{self.FULL} 1\n")
+        err = self.trace(self.line("<user_stack_id 7>") + self.line("<stack_id 9>"), "-F")[1]
+        self.assertIn("2 ids are not in", err)
+
+    def test_cookies(self):
+        kernel, cookie = self.line("<stack_id 7>"), self.line("<user_unwind_cookie 300000001>")
+        by_id = self.line("<user_unwind_stack_id 300000001 9>", cpu=1)
+        full = self.line("<user_unwind_stack 300000001>") + \
+            "".join(f" =>  <{ip:016x}>\n" for ip in self.USER)
+        words = self.line("user_unwind_stack:   <user_unwind_stack 300000001> {" +
+                          ",".join(f"{ip:#x}" for ip in self.USER) + "}")
+        both = f"{self.FULL};{self.KERNEL}"
+        for stack in [by_id, full, words, words.replace("}", "").replace("{", "")]:
+            text = self.line("e: x") + kernel + cookie + self.line("e: x") + kernel + cookie + \
+                self.line("e: z") + cookie
+            for trace in [text + stack, stack + text]:
+                self.assertEqual(self.folded(trace), f"{both} 2\n{self.FULL} 1\n")
+        out, err = self.trace(text, "-F")
+        self.assertEqual(out, f"{self.KERNEL} 2\n")
+        self.assertIn("3 stacks of user space were overwritten or not yet taken", err)
+        # A stack whose events are gone counts for nothing.
+        self.assertEqual(self.folded(by_id + full.replace("1>", "2>")), "")
+        for bad in ["<user_unwind_cookie 3000", "<user_unwind_cookie x>\n",
+                    "<user_unwind_cookie 11111111111111111>\n", "<user_unwind_cookie 1 >\n",
+                    "<user_unwind_stack_id 1>\n", "<user_unwind_stack_id 1 -9>\n",
+                    "<user_unwind_stack_id 1 9 @1 7>\n", "<user_unwind_stack 1> {}\n",
+                    "<user_stack_id >\n", "<user_stack_id 4294967305>\n",
+                    "<user_stack_id 9 @1 7>\n"]:
+            self.assertEqual(self.folded(self.HEAD + bad), "", bad)
+            self.assertEqual(self.trace(self.HEAD + bad)[0], self.HEAD + bad)
+
+    def test_annotate(self):
+        raw = "".join(f" => {ip:#x}\n" for ip in self.USER)
+        kernel = " => schedule+0x0/0x80\n => do_exit+0xe0/0xe0\n => schedule+0x48/0x80\n"
+        lines = [self.line("<stack_id 7>"), self.line("<user_stack_id 9>"),
+                 self.line("<user_unwind_cookie 30>"), self.line("<user_unwind_cookie 40>"),
+                 self.line("<user_unwind_stack_id 30 9>"), self.line("<user_stack_id 7>")]
+        out, err = self.trace("".join(lines))
+        want = [lines[0] + kernel, lines[1] + raw, lines[2] + raw, lines[3], lines[4] + raw,
+                lines[5] + " => [not in this map]\n"]
+        self.assertEqual(out, "".join(want))
+        self.assertIn("1 stacks of user space were overwritten", err)
+        self.assertIn("1 ids are not in", err)
+        self.assertEqual(self.trace(out)[0], "".join(want))
+        full = self.line("<user_unwind_stack 50>") + " =>  <0000000000005500>\n"
+        text = full + self.line("<user_unwind_cookie 50>") + self.line("<user stack trace>") + \
+            " => /usr/bin/cat[+0x12]\n" + self.line("e: x")
+        out = self.trace(text)[0]
+        self.assertEqual(out, text.replace("cookie 50>\n", "cookie 50>\n => 0x5500\n"))
+        words = self.line("user_unwind_stack:  <user_unwind_stack 50> {0x5500}")
+        self.assertEqual(self.trace(words)[0], words + " => 0x5500\n")
+
+    def test_full_stacks(self):
+        kernel = self.line("<stack trace>") + " => schedule+0x48/0x80\n"
+        full = self.line("<user stack trace>")
+        frames = " => /lib/lib c++.so.6[+0x12] <00007f0000000012>\n => /bin/cat[+0x1]\n" \
+            " =>  <0000000000000077>\n"
+        self.assertEqual(self.folded(kernel + full + frames),
+                         "0x77[user];[cat];[lib_c++.so.6];schedule 1\n")
+        self.assertEqual(self.folded(kernel + full + " =>  <0000000000000077>\n"),
+                         "0x77[user];schedule 1\n")
+        # A stack without frames, and one that is cut off.
+        self.assertEqual(self.folded(kernel + full), "schedule 1\n")
+        out, err = self.trace(kernel + full + " =>  <0000", "-F")
+        self.assertEqual(out, "schedule 1\n")
+        self.assertIn("left out 1 stacks that are cut off", err)
+        # What --annotate has printed.
+        self.assertEqual(self.folded(kernel + full + " => main+0x12\n => a+b\n"),
+                         "a+b[user];main[user];schedule 1\n")
+
+    def test_definitions(self):
+        kernel = self.line("<stack_id 50>")
+        text = self.line("<stack_def 50>") + " => schedule+0x48/0x80\n" + kernel + \
+            self.line("<user_stack_def 51>") + " =>  <0000000000005500>\n" + \
+            " =>  <00007f12a4b3c4d5>\n" + self.line("<user_stack_id 51>")
+        cmd = self.line("stack_def:  <stack_def 50> {0xffffffff81000148}") + kernel + \
+            self.line("user_stack_def:   <user_stack_def 51> {0x5500,0x7f12a4b3c4d5}") + \
+            self.line("user_stack_id:    <user_stack_id 51>")
+        for trace in [text, cmd]:
+            out = self.run_tool("-q", "-k", KALLSYMS, "-F", "-a", "-", stdin=trace.encode())[0]
+            self.assertEqual(out, "0x7f12a4b3c4d5[user];0x5500[user];schedule 1\n")
+        text = cmd.replace("stack_def 50> {0xffffffff81000148}", "stack_def 51> {0x5500,0x1}")
+        err = self.run_tool("-F", "-a", "-", stdin=text.encode(), rc=1)[1]
+        self.assertIn("stack_id 51 has two definitions that differ", err)
+
+    def test_perf_script(self):
+        text = "".join(self.line(t, usec=i, flags=f) for i, (t, f) in enumerate(
+            [("a: x=1", "d..2."), ("<stack_id 4>", "d..2."), ("b: x=2", "d.h2."),
+             ("<stack_id 4>", "d.h2."), ("<user_stack_id 9>", "d.h2."),
+             ("<user_stack_id 9>", "d..2."), ("c: x=3", "d..2."), ("<stack_id 4>", "d..2."),
+             ("d: x=4", "d..2."), ("<user_stack_id 9>", "d..2.")]))
+        out = self.trace(text, "--perf-script")[0]
+        samples = [s.split("\n\t") for s in out.split("\n\n")[:-1]]
+        four = ["ffffffff81000180 weak_one+0x0 ([kernel.kallsyms])"]
+        user = [f"{ip:16x} {ip:#x} ([unknown])" for ip in self.USER]
+        self.assertEqual([(" ".join(s[0].split()[3:]), s[1:]) for s in samples],
+                         [("1000.000002: b: x=2", four + user),
+                          ("1000.000002: a: x=1", four + user),
+                          ("1000.000006: c: x=3", four), ("1000.000008: d: x=4", user)])
+        out = self.trace(text, "--perf-script", "-g", "0x5500")[0]
+        self.assertEqual(out.count("\n\n"), 3)
+
+
+class UserSymbols(Case):
+    """The functions of programs: user_maps and ELF files."""
+
+    HEAD = User.HEAD
+
+    def setUp(self):
+        super().setUp()
+        err = self.run_tool("-v", "/nonexistent", "-", stdin=mkmap.make([]), rc=1)[1]
+        if "built without elfutils" in err:
+            self.skipTest("built without elfutils")
+        self.file("stack_map_bin", mkmap.make([(4, 1, [TEXT + 0x180])]))
+        self.file("kallsyms", golden_text("kallsyms64"))
+        self.prog = self.build("-pie", "-fPIE")
+
+    def build(self, *flags, name="prog"):
+        """Compiles the program, and finds its symbols and segments."""
+        path = os.path.join(self.dir, name)
+        subprocess.run(["cc", "-g", "-O1", "-fno-omit-frame-pointer", *flags,
+                        "-Wl,--build-id=0x" + "ab" * 20, "-o", path,
+                        self.file("prog.c", PROGRAM)], check=True)
+        out = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
+        self.addr = {f[-1]: int(f[0], 16) for f in map(str.split, out.splitlines())
+                     if len(f) == 3}
+        out = subprocess.run(["readelf", "-lW", path], capture_output=True, text=True,
+                             check=True).stdout
+        load = [line.split() for line in out.splitlines() if line.startswith("  LOAD")]
+        self.load = [(int(f[1], 16), int(f[2], 16), int(f[5], 16)) for f in load if "E" in f[6:8]
+                     or "E" in "".join(f[6:-1])][0]
+        return path
+
+    def mapping(self, tgid, base, path, build_id="ab" * 20):
+        """A line of user_maps: the program's text, loaded at base."""
+        off, addr, size = self.load
+        start = (base + addr) & ~0xFFF
+        end = (base + addr + size + 0xFFF) & ~0xFFF
+        return f"map {tgid} {start:x}-{end:x} {off & ~0xFFF:x} {build_id} {path}\n"
+
+    def frames(self, ips, tid=123, text="", args=(), rc=0):
+        """The frames of one stack."""
+        if text:
+            self.file("user_maps", text)
+        trace = f"   bash-{tid:<9}     [000] d..2.  1000.000001: <user_unwind_stack 1> {{" + \
+            ",".join(f"{ip:#x}" for ip in ips) + "}\n"
+        out, self.err = self.run_tool(*args, "-a", "-", self.dir, stdin=trace.encode(), rc=rc)
+        return [line[4:] for line in out.splitlines()[1:]]
+
+    def test_static_and_pie(self):
+        for flags, base in [(("-pie", "-fPIE"), 0x7F1200000000), (("-static", "-no-pie"), 0)]:
+            path = self.build(*flags)
+            main, inner = self.addr["main"], self.addr["inner_static"]
+            ips = [base + inner, base + self.addr["outer_global"] + 9, base + main + 5]
+            self.assertEqual(self.frames(ips, text=self.mapping(123, base, path)),
+                             ["inner_static+0x0", "outer_global+0x9", "main+0x5"])
+            # A return address at the start of the next function.
+            after = min(a for a in self.addr.values() if a > inner)
+            got = self.frames([base + after, base + after])[1]
+            self.assertIn(got.split("+")[0], ("inner_static", "mark_inner"))
+            subprocess.run(["strip", path], check=True)
+            off, addr, _ = self.load
+            self.assertEqual(self.frames([base + main]), [f"{path}+{main - addr + off:#x}"])
+
+    def test_dynamic_symbols(self):
+        path = self.build("-pie", "-fPIE", "-rdynamic")
+        subprocess.run(["strip", path], check=True)
+        base = 0x5500000000
+        got = self.frames([base + self.addr["outer_global"] + 1], text=self.mapping(123, base,
+                                                                                     path))
+        self.assertEqual(got, ["outer_global+0x1"])
+
+    def test_debug_file_and_symfs(self):
+        base, root = 0x5500000000, os.path.join(self.dir, "root")
+        debug = os.path.join(root, "usr/lib/debug/.build-id/ab", "ab" * 19 + ".debug")
+        os.makedirs(os.path.dirname(debug))
+        os.makedirs(os.path.join(root, "usr/bin"))
+        subprocess.run(["objcopy", "--only-keep-debug", self.prog, debug], check=True)
+        subprocess.run(["strip", "-o", os.path.join(root, "usr/bin/prog"), self.prog], check=True)
+        text = self.mapping(123, base, "/usr/bin/prog")
+        ips = [base + self.addr["inner_static"] + 1]
+        self.assertEqual(self.frames(ips, text=text, args=["--symfs", root]), ["inner_static+0x1"])
+        os.remove(debug)
+        got = self.frames(ips, args=["--symfs", root])[0]
+        self.assertTrue(got.startswith("/usr/bin/prog+0x"), got)
+        self.assertNotIn("not here", self.err)
+        text = text.replace("usr/bin", "nonexistent")
+        self.assertTrue(self.frames(ips, text=text)[0].startswith("/nonexistent/prog+0x"))
+        self.assertIn("1 files with functions of user space are not here (--symfs DIR)", self.err)
+
+    def test_build_id(self):
+        base = 0x5500000000
+        ips = [base + self.addr["main"], base + self.addr["outer_global"] + 1]
+        got = self.frames(ips, text=self.mapping(123, base, self.prog, "cd" * 20))
+        self.assertTrue(all(f.startswith(self.prog + "+0x") for f in got), got)
+        self.assertEqual(self.err.count("has another build id than the file that was mapped"), 1)
+        self.assertEqual(self.frames(ips, text=self.mapping(123, base, self.prog, "-")),
+                         ["main+0x0", "outer_global+0x1"])
+
+    def test_processes(self):
+        base, other = 0x5500000000, 0x6600000000
+        main = self.addr["main"]
+        one = self.mapping(100, base, self.prog)
+        ip = [base + main]
+        raw = [f"{base + main:#x}"]
+        self.assertEqual(self.frames(ip, 123, one), raw)
+        self.assertEqual(self.frames(ip, 123, one + "task 123 100\n"), ["main+0x0"])
+        self.assertEqual(self.frames(ip, 123, one + "task 123 99\ntask 123 100\n"), ["main+0x0"])
+        self.assertEqual(self.frames(ip, 123, one + "fork 123 100\n"), ["main+0x0"])
+        self.assertEqual(self.frames(ip, 123, "fork 123 100\n" + one), raw)
+        self.assertEqual(self.frames(ip, 123, one + "fork 7 100\nfork 123 7\n"), ["main+0x0"])
+        # Newer mappings count more, here and there.
+        gone = f"map 123 {base:x}-{base + 0x10000000:x} 0 -\n"
+        self.assertEqual(self.frames(ip, 123, one + "fork 123 100\n" + gone), raw)
+        self.assertEqual(self.frames(ip, 123, gone + one + "fork 123 100\n"), ["main+0x0"])
+        self.assertEqual(self.frames(ip, 123, one + "fork 123 100\n" + gone +
+                                     "fork 123 100\n"), ["main+0x0"])
+        vdso = "map 123 7ffd1000-7ffd2000 0 - [vdso]\n"
+        self.assertEqual(self.frames([0x7FFD1A10, 0x7FFD1A12], 123, vdso),
+                         ["[vdso]+0xa10", "[vdso]+0xa12"])
+        text = self.mapping(100, base, self.prog) + self.mapping(200, other, self.prog)
+        trace = "".join(f"  x-{pid}  [000] d..2.  1.000001: <user stack trace>\n"
+                        f" =>  <{b + main:016x}>\n" for pid, b in [(100, base), (200, other),
+                                                                   (200, base)])
+        self.file("user_maps", text)
+        out = self.run_tool("-q", "-F", "-a", "-", self.dir, stdin=trace.encode())[0]
+        self.assertEqual(out, f"main[prog] 2\n{base + main:#x}[user] 1\n")
+        # options/record-tgid
+        trace = "  x-7     (    100) [000] d..2.  1.000001: <user stack trace>\n" + \
+            f" =>  <{base + main:016x}>\n"
+        out = self.run_tool("-q", "-F", "-a", "-", self.dir, stdin=trace.encode())[0]
+        self.assertEqual(out, "main[prog] 1\n")
+
+    def test_profiles(self):
+        base = 0x5500000000
+        main, outer = self.addr["main"], self.addr["outer_global"]
+        head = "   bash-123   [000] d..2.  1000.000001: "
+        vdso = 0x7FFD1A10
+        self.file("user_maps", self.mapping(123, base, self.prog) +
+                  "map 123 7ffd1000-7ffd2000 0 - [vdso]\n")
+        self.file("trace", head + "e: x\n" + head + "<stack_id 4>\n" + head +
+                  f"<user stack trace>\n =>  <{vdso:016x}>\n =>  <{base + outer + 9:016x}>\n"
+                  f" =>  <{base + main + 5:016x}>\n")
+        out = self.run_tool("-q", "-F", self.dir)[0]
+        self.assertEqual(out, "main[prog];outer_global[prog];[vdso];weak_one 1\n")
+        out = self.run_tool("-q", "--perf-script", self.dir)[0]
+        self.assertEqual(out.split("\n")[1:-2], [
+            "\tffffffff81000180 weak_one+0x0 ([kernel.kallsyms])",
+            f"\t{vdso:16x} [unknown] ([vdso])",
+            f"\t{base + outer + 9:16x} outer_global+0x9 ({self.prog})",
+            f"\t{base + main + 5:16x} main+0x5 ({self.prog})"])
+        out = json.loads(self.run_tool("-q", "-S", self.dir)[0])
+        self.assertEqual([f["name"] for f in out["shared"]["frames"]],
+                         ["weak_one", "[vdso]", "outer_global[prog]", "main[prog]"])
+        pprof = Pprof()
+        pprof.dir = self.dir
+        samples, _ = pprof.profile(b"", self.dir)
+        self.assertEqual(samples, [(["weak_one", "vdso", "outer_global", "main"], 1,
+                                    {"comm": "bash", "pid": 123})])
+        maps = {m[2]: m for m in pprof.maps}
+        off, addr, size = self.load
+        limit = (off + size + 0xFFF) & ~0xFFF
+        self.assertEqual(maps[self.prog], (0, limit, self.prog, "ab" * 20, 1))
+        self.assertEqual(maps["[vdso]"], (0, 0x1000, "[vdso]", "", 0))
+        place = [m[2] for m in pprof.maps].index(self.prog) + 1
+        self.assertEqual(pprof.addr["main"], [(main + 4 - addr + off, place)])
+
+    def test_damage(self):
+        good = self.mapping(123, 0x5500000000, self.prog) + "task 5 123\nfork 7 5\n"
+        ips = [0x5500000000 + self.addr["main"]]
+        for cut in range(0, len(good), 5 if SANITIZED else 1):
+            got = self.frames(ips, text=good[:cut] or "\n")
+            whole = cut and good[cut - 1] == "\n"
+            self.assertEqual(got, ["main+0x0"] if whole else [f"{ips[0]:#x}"], good[:cut])
+            self.assertEqual("user_maps: byte" in self.err, not whole)
+        for bad in ["map 1 2-3 4\n", "map x 2-3 4 -\n", "map 1 2 3 4 -\n", "map 1 2-3 4 abc\n",
+                    "map 1 2-3 4 " + "ab" * 65 + " x\n", "task 1\n", "task 1 2 3\n", "fork 1 x\n",
+                    "task 4294967296 1\n", "map 1 -1-3 4 -\n", "maps\n", "fork 1 2\0\n"]:
+            self.assertEqual(self.frames(ips, text=good + bad), [f"{ips[0]:#x}"], bad)
+            self.assertIn(f"user_maps: byte {len(good)}: not a line of user_maps", self.err)
+        not_elf = self.file("text", "no elf")
+        text = self.mapping(123, 0x5500000000, not_elf)
+        self.assertTrue(self.frames(ips, text=text)[0].startswith(not_elf + "+0x"))
+        for cut in [0, 1, 16, 63, 64, 100, 1000, 5000]:
+            with open(self.prog, "rb") as f:
+                path = self.file("cut", f.read(cut))
+            self.frames(ips, text=self.mapping(123, 0x5500000000, path))
 
 
 class Usage(Case):

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Writes user_maps (see user.c): what the processes that are running have mapped, from /proc. */
+
+struct scan {
+	FILE		*out;
+	struct intern	files;		/* those whose build ids are known */
+	struct build_id	*ids;		/* as many */
+	size_t		room_ids;
+};
+
+static bool read_at(int fd, void *buf, size_t len, u64 off)
+{
+	return pread(fd, buf, len, off) == (ssize_t)len;
+}
+
+static bool read_elf_header(int fd, Elf64_Ehdr *e)
+{
+	Elf32_Ehdr e32;
+
+	if (!read_at(fd, &e32, sizeof(e32), 0) || memcmp(e32.e_ident, ELFMAG, SELFMAG))
+		return false;
+	if (e32.e_ident[EI_CLASS] == ELFCLASS64)
+		return read_at(fd, e, sizeof(*e), 0);
+	memcpy(e->e_ident, e32.e_ident, sizeof(e->e_ident));
+	e->e_phoff = e32.e_phoff;
+	e->e_phnum = e32.e_phnum;
+	return true;
+}
+
+static bool read_program_header(int fd, const Elf64_Ehdr *e, u32 i, Elf64_Phdr *p)
+{
+	Elf32_Phdr p32;
+
+	if (e->e_ident[EI_CLASS] == ELFCLASS64)
+		return read_at(fd, p, sizeof(*p), e->e_phoff + i * sizeof(*p));
+	if (!read_at(fd, &p32, sizeof(p32), e->e_phoff + i * sizeof(p32)))
+		return false;
+	p->p_type = p32.p_type;
+	p->p_offset = p32.p_offset;
+	p->p_filesz = p32.p_filesz;
+	return true;
+}
+
+#define MAX_NOTES	0x10000
+
+static void read_notes(int fd, const Elf64_Phdr *p, struct build_id *id)
+{
+	char *buf;
+
+	if (p->p_filesz > MAX_NOTES)
+		return;
+	buf = check_mem(malloc(p->p_filesz + 1));
+	if (read_at(fd, buf, p->p_filesz, p->p_offset))
+		build_id_of_notes(buf, p->p_filesz, id);
+	free(buf);
+}
+
+/* Of an ELF file that runs on this machine. Without elfutils, which test machines may lack. */
+static void read_file_id(const char *path, struct build_id *id)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	Elf64_Ehdr e;
+	Elf64_Phdr p;
+	u32 i;
+
+	if (fd < 0)
+		return;
+	if (read_elf_header(fd, &e)) {
+		for (i = 0; !id->len && i < e.e_phnum && read_program_header(fd, &e, i, &p); i++) {
+			if (p.p_type == PT_NOTE)
+				read_notes(fd, &p, id);
+		}
+	}
+	close(fd);
+}
+
+/* @key: equal for mappings of the same file */
+static const struct build_id *file_id(struct scan *s, const char *key, const char *path)
+{
+	size_t known = s->files.nr, i = intern(&s->files, key);
+
+	if (i == known) {
+		s->ids = grow(s->ids, &s->room_ids, i + 1, sizeof(*s->ids));
+		s->ids[i] = (struct build_id) {};
+		read_file_id(path, &s->ids[i]);
+	}
+	return &s->ids[i];
+}
+
+static void write_mapping(FILE *out, u32 tgid, const struct mapping *map,
+			  const struct build_id *id, const char *path)
+{
+	char *hex = build_id_text(id);
+
+	fprintf(out, "map %u %llx-%llx %llx %s", tgid, map->start, map->end, map->offset,
+		*hex ? hex : "-");
+	if (*path)
+		fputc(' ', out);
+	for (; *path; path++)
+		*path == '\n' ? fputs("\\012", out) : fputc(*path, out);
+	fputc('\n', out);
+	free(hex);
+}
+
+/* "55d0-55d2 r-xp 00001000 fe:01 1234     /usr/bin/cat". Functions are in executable mappings. */
+static void scan_mapping(struct scan *s, u32 tgid, char *line)
+{
+	struct build_id none = {};
+	const struct build_id *id = &none;
+	struct mapping map = {};
+	char perms[5], *path, *key;
+	unsigned long inode;
+	int dev, at = 0;
+
+	line[strcspn(line, "\n")] = '\0';
+	if (sscanf(line, "%llx-%llx %4s %llx %n%*s %lu %n", &map.start, &map.end, perms,
+		   &map.offset, &dev, &inode, &at) != 5 || !at || perms[2] != 'x')
+		return;
+	if (inode) {
+		key = format("%.*s", at - dev, line + dev);
+		path = format("/proc/%u/root%s", tgid, line + at);
+		id = file_id(s, key, path);
+		free(path);
+		free(key);
+	}
+	write_mapping(s->out, tgid, &map, id, line + at);
+}
+
+static void scan_mappings(struct scan *s, u32 tgid)
+{
+	char *path = format("/proc/%u/maps", tgid), *line = NULL;
+	FILE *f = fopen(path, "re");
+	size_t room = 0;
+
+	while (f && getline(&line, &room, f) > 0)
+		scan_mapping(s, tgid, line);
+	if (f)
+		fclose(f);
+	free(line);
+	free(path);
+}
+
+typedef void scan_fn(struct scan *s, u32 n, u32 arg);
+
+/* Calls @fn for each number that is the name of a file there. */
+static void scan_numbers(const char *path, scan_fn *fn, struct scan *s, u32 arg)
+{
+	DIR *dir = opendir(path);
+	struct dirent *e;
+
+	while (dir && (e = readdir(dir))) {
+		if (isdigit((unsigned char)*e->d_name))
+			fn(s, strtoul(e->d_name, NULL, 10), arg);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+static void scan_thread(struct scan *s, u32 tid, u32 tgid)
+{
+	if (tid != tgid)
+		fprintf(s->out, "task %u %u\n", tid, tgid);
+}
+
+static void scan_process(struct scan *s, u32 tgid, u32 unused)
+{
+	char *path = format("/proc/%u/task", tgid);
+
+	scan_mappings(s, tgid);
+	scan_numbers(path, scan_thread, s, tgid);
+	free(path);
+}
+
+static void scan_processes(struct scan *s)
+{
+	scan_numbers("/proc", scan_process, s, 0);
+}
+
+static void scan_free(struct scan *s)
+{
+	intern_free(&s->files);
+	free(s->ids);
+}

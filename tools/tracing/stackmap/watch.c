@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Writes user_maps (see user.c) while processes come and go: perf events tell about each mapping
+ * and each new task. They count nothing.
+ */
+
+#define WATCH_PAGES	128		/* for the events of each CPU, a power of 2 */
+
+struct watched {
+	int				fd;
+	struct perf_event_mmap_page	*ring;
+};
+
+/* A line of the file. */
+struct change_of_maps {
+	u64	time;
+	size_t	seq;
+	char	*line;
+};
+
+struct watch {
+	struct scan		scan;
+	struct watched		*cpus;
+	size_t			nr_cpus;
+	struct change_of_maps	*changes;
+	size_t			nr_changes;
+	size_t			room_changes;
+	u64			nr_lost;
+	char			*text;		/* of the file */
+	size_t			len;
+};
+
+static int open_watch_event(int cpu, bool build_id)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = PERF_COUNT_SW_DUMMY,
+		.sample_type = PERF_SAMPLE_TIME, .sample_id_all = 1, .mmap = 1, .mmap2 = 1,
+		.task = 1, .build_id = build_id,
+	};
+
+	return syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+/* Returns 0, also for a CPU that is off, or an error. */
+static int watch_cpu(struct watch *w, int cpu)
+{
+	size_t size = (WATCH_PAGES + 1) * sysconf(_SC_PAGESIZE);
+	int ret, fd = open_watch_event(cpu, true);
+	void *ring;
+
+	/* Older kernels do not know the build id. */
+	if (fd < 0 && (errno == EINVAL || errno == E2BIG))
+		fd = open_watch_event(cpu, false);
+	if (fd < 0)
+		return errno == ENODEV ? 0 : -errno;
+	ring = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (ring == MAP_FAILED) {
+		ret = -errno;
+		close(fd);
+		return ret;
+	}
+	w->cpus[w->nr_cpus++] = (struct watched) { fd, ring };
+	return 0;
+}
+
+static void add_change(struct watch *w, u64 time, char *line)
+{
+	w->changes = grow(w->changes, &w->room_changes, w->nr_changes + 1, sizeof(*w->changes));
+	w->changes[w->nr_changes] = (struct change_of_maps) { time, w->nr_changes, line };
+	w->nr_changes++;
+}
+
+struct mmap2_record {
+	struct perf_event_header	head;
+	u32				pid;
+	u32				tid;
+	uint64_t			addr;
+	uint64_t			len;
+	uint64_t			pgoff;
+	unsigned char			id_len;	/* if there is a build id */
+	unsigned char			unused[3];
+	unsigned char			id[20];
+	u32				prot;
+	u32				flags;
+	char				path[];
+};
+
+static const struct build_id *record_id(struct watch *w, const struct mmap2_record *r,
+					struct build_id *id)
+{
+	if (!(r->head.misc & PERF_RECORD_MISC_MMAP_BUILD_ID))
+		return *r->path == '/' ? file_id(&w->scan, r->path, r->path) : id;
+	id->len = r->id_len < sizeof(r->id) ? r->id_len : sizeof(r->id);
+	memcpy(id->bytes, r->id, id->len);
+	return id;
+}
+
+/* A path that begins with two slashes is none: "//anon" */
+static void watch_mmap(struct watch *w, const struct mmap2_record *r, u64 time)
+{
+	struct mapping map = { .start = r->addr, .end = r->addr + r->len, .offset = r->pgoff };
+	const char *path = strncmp(r->path, "//", 2) ? r->path : "";
+	struct build_id id = {};
+	char *line;
+	size_t len;
+	FILE *f;
+
+	if (!(r->prot & PROT_EXEC))
+		return;
+	f = check_mem(open_memstream(&line, &len));
+	write_mapping(f, r->pid, &map, record_id(w, r, &id), path);
+	fclose(f);
+	add_change(w, time, check_mem(line));
+}
+
+struct fork_record {
+	struct perf_event_header	head;
+	u32				pid;
+	u32				ppid;
+	u32				tid;
+	u32				ptid;
+};
+
+static void watch_fork(struct watch *w, const struct fork_record *r, u64 time)
+{
+	if (r->pid != r->ppid)
+		add_change(w, time, format("fork %u %u\n", r->pid, r->ppid));
+	else
+		add_change(w, time, format("task %u %u\n", r->tid, r->pid));
+}
+
+struct lost_record {
+	struct perf_event_header	head;
+	uint64_t			id;
+	uint64_t			lost;
+};
+
+/* The last 8 bytes are the time. */
+static void watch_record(struct watch *w, const struct perf_event_header *head)
+{
+	uint64_t time;
+
+	memcpy(&time, (const char *)head + head->size - sizeof(time), sizeof(time));
+	switch (head->type) {
+	case PERF_RECORD_MMAP2:
+		watch_mmap(w, (const void *)head, time);
+		break;
+	case PERF_RECORD_FORK:
+		watch_fork(w, (const void *)head, time);
+		break;
+	case PERF_RECORD_LOST:
+		w->nr_lost += ((const struct lost_record *)head)->lost;
+		break;
+	default:
+		break;
+	}
+}
+
+/* The ring may end inside of what is copied. */
+static void copy_from_ring(void *to, const struct perf_event_mmap_page *ring, u64 at, size_t len)
+{
+	const char *data = (const char *)ring + sysconf(_SC_PAGESIZE);
+	size_t size = WATCH_PAGES * sysconf(_SC_PAGESIZE), off = at % size;
+	size_t first = len < size - off ? len : size - off;
+
+	memcpy(to, data + off, first);
+	memcpy((char *)to + first, data, len - first);
+}
+
+static void drain_ring(struct watch *w, struct perf_event_mmap_page *ring)
+{
+	u64 head = __atomic_load_n(&ring->data_head, __ATOMIC_ACQUIRE), at = ring->data_tail;
+	static union {
+		struct perf_event_header	head;
+		uint64_t			words[0x10000 / 8];
+	} record;
+
+	while (at < head) {
+		copy_from_ring(&record, ring, at, sizeof(record.head));
+		copy_from_ring(&record, ring, at, record.head.size);
+		watch_record(w, &record.head);
+		at += record.head.size;
+	}
+	__atomic_store_n(&ring->data_tail, at, __ATOMIC_RELEASE);
+}
+
+static void watch_drain(struct watch *w)
+{
+	size_t i;
+
+	for (i = 0; i < w->nr_cpus; i++)
+		drain_ring(w, w->cpus[i].ring);
+}
+
+static void watch_close(struct watch *w)
+{
+	size_t i, size = (WATCH_PAGES + 1) * sysconf(_SC_PAGESIZE);
+
+	for (i = 0; i < w->nr_cpus; i++) {
+		munmap(w->cpus[i].ring, size);
+		close(w->cpus[i].fd);
+	}
+	w->nr_cpus = 0;
+}
+
+/* What runs already is scanned behind the start of the events, so that nothing is missed. */
+static void watch_start(struct watch *w)
+{
+	long i, nr = sysconf(_SC_NPROCESSORS_CONF);
+	int ret = 0;
+
+	w->cpus = check_mem(calloc(nr, sizeof(*w->cpus)));
+	for (i = 0; !ret && i < nr; i++)
+		ret = watch_cpu(w, i);
+	if (ret) {
+		watch_close(w);
+		note("perf events: %s; processes that end early will have no names of functions",
+		     strerror(-ret));
+	}
+	w->scan.out = check_mem(open_memstream(&w->text, &w->len));
+	scan_processes(&w->scan);
+}
+
+static int compare_maps_changes(const void *a, const void *b)
+{
+	const struct change_of_maps *ca = a, *cb = b;
+	int ret = compare_u64(ca->time, cb->time);
+
+	return ret ? ret : compare_u64(ca->seq, cb->seq);
+}
+
+/* Completes the text. */
+static void watch_stop(struct watch *w)
+{
+	size_t i;
+
+	if (!w->nr_cpus)
+		scan_processes(&w->scan);
+	watch_drain(w);
+	watch_close(w);
+	sort_array(w->changes, w->nr_changes, sizeof(*w->changes), compare_maps_changes);
+	for (i = 0; i < w->nr_changes; i++)
+		fputs(w->changes[i].line, w->scan.out);
+	fclose(w->scan.out);
+	w->scan.out = NULL;
+	check_mem(w->text);
+	if (w->nr_lost)
+		note("%llu changes of mappings were lost", w->nr_lost);
+}
+
+static void watch_free(struct watch *w)
+{
+	size_t i;
+
+	watch_close(w);
+	if (w->scan.out)
+		fclose(w->scan.out);
+	for (i = 0; i < w->nr_changes; i++)
+		free(w->changes[i].line);
+	free(w->changes);
+	free(w->cpus);
+	free(w->text);
+	scan_free(&w->scan);
+}
