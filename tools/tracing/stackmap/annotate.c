@@ -230,6 +230,8 @@ static bool annotate_full(struct annotation *a)
 	if (!p && !a->t.words)
 		return read_line(&a->t, &a->kind);
 	more = read_full(&h, &a->t, &a->kind, &a->lines);
+	/* This has been annotated before. */
+	a->drop = h.words;
 	if (h.kind == LINE_FULL)
 		annotate_user(a, &h, p);
 	else

@@ -181,3 +181,24 @@ static void scan_free(struct scan *s)
 	intern_free(&s->files);
 	free(s->ids);
 }
+
+static void write_users(FILE *f)
+{
+	struct scan s = { .out = f };
+
+	scan_processes(&s);
+	scan_free(&s);
+}
+
+static void load_running_users(struct users *u)
+{
+	char *text;
+	size_t len;
+	FILE *f;
+
+	f = check_mem(open_memstream(&text, &len));
+	write_users(f);
+	fclose(f);
+	parse_users(u, "/proc", check_mem(text), len);
+	free(text);
+}

@@ -138,14 +138,6 @@ static bool has_user_stacks(const char *dir)
 	return found;
 }
 
-static void write_users(FILE *f)
-{
-	struct scan s = { .out = f };
-
-	scan_processes(&s);
-	scan_free(&s);
-}
-
 /* @text: what record has seen; NULL: what is running now. */
 static int save_users(const char *dir, const char *text)
 {

@@ -126,7 +126,9 @@ static void load_own_users(struct map *m, const struct config *cfg)
 	char *path;
 
 	m->users.symfs = cfg->symfs;
-	if (!m->dir)
+	if (m->live && cfg->trace)
+		load_running_users(&m->users);
+	if (m->live || !m->dir)
 		return;
 	path = format("%s/user_maps", m->dir);
 	if (!access(path, R_OK) && load_users(&m->users, path))

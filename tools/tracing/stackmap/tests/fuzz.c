@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Entry of libFuzzer. The first byte of an input tells what the rest is: a map, a kallsyms, a
- * trace, or a build id. It goes through all code that uses such input. The output is discarded.
+ * trace, a build id, what user space has mapped, or an ELF file. It goes through all code that uses such input. The output is discarded.
  *
  *	clang -g -O1 -fsanitize=fuzzer,address,undefined -o fuzzer fuzz.c
  */
@@ -24,15 +24,16 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 static void fixed_map(struct map *m)
 {
-	const u64 ips[] = { text, text + 0x100, TRAMPOLINE_MARKER, 0, UINT64_MAX, 0x1234 };
+	const u64 ips[] = { text, text + 0x100, TRAMPOLINE_MARKER, 0, UINT64_MAX, 0x1234, 0x5500 };
 
 	m->ips = check_mem(malloc(sizeof(ips)));
 	memcpy(m->ips, ips, sizeof(ips));
 	m->nr_ips = ARRAY_SIZE(ips);
-	m->stacks = check_mem(calloc(2, sizeof(*m->stacks)));
+	m->stacks = check_mem(calloc(3, sizeof(*m->stacks)));
 	m->stacks[0] = (struct stack) { .id = 7, .nr = 4, .ref = 100 };
 	m->stacks[1] = (struct stack) { .id = 4, .nr = 2, .ref = 1, .first = 4 };
-	m->nr_stacks = 2;
+	m->stacks[2] = (struct stack) { .id = 3, .nr = 3, .nr_user = 3, .ref = 5, .first = 4 };
+	m->nr_stacks = 3;
 }
 
 static FILE *open_bytes(const void *data, size_t size)
@@ -100,7 +101,19 @@ static const char fixed_trace[] =
 	" => schedule+0x48/0xc0 [mod]\n"
 	"     bash-1       [000] d..2.   12.345678: <stack_split 8 @ffffffff81000148 4>\n"
 	"     bash-1       [000] d..2.   12.345678: <stack trace>\n"
-	" => schedule+0x48/0xc0 [mod]\n";
+	" => schedule+0x48/0xc0 [mod]\n"
+	"     bash-1       [000] d..2.   12.345678: sched_switch: x\n"
+	"     bash-1       [000] d..2.   12.345678: <stack_id 7>\n"
+	"     bash-1       [000] d..2.   12.345678: <user_stack_id 3>\n"
+	"     bash-2       [000] d..2.   12.345678: <stack_id 7>\n"
+	"     bash-2       [000] d..2.   12.345678: <user_unwind_cookie 30>\n"
+	"     bash-2       [000] d..2.   12.345678: <user_unwind_cookie 31>\n"
+	"     bash-2       [001] d..2.   12.345678: <user_unwind_stack_id 30 3>\n"
+	"     bash-2       [001] d..2.   12.345678: user_unwind_stack: <user_unwind_stack 31> {0x5500}\n"
+	"     bash-3       [001] d..2.   12.345678: <user_stack_def 10>\n"
+	" => /bin/cat[+0x12] <0000000000005500>\n"
+	"     bash-3       [001] d..2.   12.345678: <user stack trace>\n"
+	" =>  <0000000000005500>\n";
 
 static void fuzz_map(const uint8_t *data, size_t size)
 {
@@ -138,13 +151,42 @@ static void fuzz_trace(const uint8_t *data, size_t size)
 {
 	struct map m = { .name = copy_string("map") };
 	char syms[] = "ffffffff81000000 T _text\nffffffff81000100 T last\n";
+	char users[] = "map 1 5000-6000 0 - /x/cat\ntask 2 1\nfork 3 1\n";
 
 	fixed_map(&m);
 	if (data[0] & 1)
 		parse_kallsyms(&m.kallsyms, "kallsyms", syms, strlen(syms));
+	if (data[0] & 2)
+		parse_users(&m.users, "user_maps", users, strlen(users));
 	symtab_finish(&m.kallsyms);
 	print_trace(&m, data, size);
 	map_free(&m);
+}
+
+static void fuzz_users(const uint8_t *data, size_t size)
+{
+	struct map m = { .name = copy_string("map") };
+	char *buf = check_mem(malloc(size + 1));
+
+	memcpy(buf, data, size);
+	buf[size] = '\0';
+	fixed_map(&m);
+	parse_users(&m.users, "user_maps", buf, size);
+	print_trace(&m, fixed_trace, strlen(fixed_trace));
+	map_free(&m);
+	free(buf);
+}
+
+static void fuzz_elf(const uint8_t *data, size_t size)
+{
+	int fd = memfd_create("elf", 0);
+	char *path = format("/proc/self/fd/%d", fd);
+	struct build_id id = {};
+
+	if (write(fd, data, size) == (ssize_t)size)
+		read_file_id(path, &id);
+	close(fd);
+	free(path);
 }
 
 static void fuzz_build_id(const uint8_t *data, size_t size)
@@ -177,6 +219,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 'B':
 		fuzz_build_id(data + 1, size - 1);
+		break;
+	case 'U':
+		fuzz_users(data + 1, size - 1);
+		break;
+	case 'E':
+		fuzz_elf(data + 1, size - 1);
 		break;
 	default:
 		break;

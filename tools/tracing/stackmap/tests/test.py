@@ -1387,6 +1387,31 @@ class User(Case):
         self.assertEqual(self.dump(data, "-k", KALLSYMS, "-t", "1", "-m", "6", "-g", "0x55"),
                          f"user_stack_id 9 [ref 6, depth 3]\n{raw}\n")
 
+    GOLDEN = """\
+[cat];[cat];schedule;do_exit;schedule 2
+[cat];[cat];weak_one 1
+0x7ffd1a10[user];[dog];weak_one 1
+[dog];schedule 1
+0x77[user];0x5581c0a0d123[user] 1
+"""
+    CAT = " => /nonexistent/cat+0xe123\n => /nonexistent/cat+0xe456\n"
+
+    def test_golden(self):
+        """Each form of a stack, of three processes, two of which are known."""
+        self.file("stack_map_bin", golden_map("le64"))
+        self.file("kallsyms", golden_text("kallsyms64"))
+        out = self.run_tool("-F", self.dir, "-a", golden_path("user.txt"))[0]
+        self.assertNotIn("[cat]", out)
+        self.file("user_maps", golden_text("user_maps"))
+        out, err = self.run_tool("-F", self.dir, "-a", golden_path("user.txt"))
+        want = self.GOLDEN.replace("0x7ffd1a10[user];[dog]", "[vdso];[dog_(deleted)]")
+        self.assertEqual(out, want)
+        self.assertIn("1 stacks of user space were overwritten", err)
+        self.assertIn("2 ids are not in", err)
+        out = self.run_tool("-q", self.dir, "-a", golden_path("user.txt"))[0]
+        self.assertEqual(out.count(self.CAT), 4)
+        self.assertEqual(self.run_tool("-q", self.dir, "-a", "-", stdin=out.encode())[0], out)
+
     def test_equal_words(self):
         words = [TEXT + 0x148, 0x5500]
         data = mkmap.make([(1, 2, words), (2, 3, words, 1)])

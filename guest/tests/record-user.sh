@@ -1,0 +1,77 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# stackmap_dump record --user: the stacks of a program whose stacks are known, at once and on the way back
+# to user space. The mappings of processes that are gone are in the recording. With the argument "save",
+# leaves the recordings and the program in /out.
+# timeout: 300
+. /guest/lib.sh
+
+command -v stackmap_dump > /dev/null || skip "there is no stackmap_dump here"
+command -v userstack > /dev/null || skip "there is no userstack here"
+[ -e options/userstacktrace ] || skip "no user stacks"
+
+# The program is gone in the end. A shell forks it, so its mappings are those of another process at first.
+work='userstack 3 100 3; sh -c "userstack 7"; :'
+
+record() { # directory arguments...
+	dir=$TMPDIR/$1
+	shift
+	stackmap_dump record -o "$dir" -e syscalls:sys_enter_close "$@" -- sh -c "$work" > "$dir.frames" 2> "$dir.err" ||
+		fail "record $*: $(cat "$dir.err")"
+	cat "$dir.err"
+	[ -s "$dir/user_maps" ] || fail "no user_maps"
+	if grep 'perf events\|were lost' "$dir.err"; then
+		fail "not all mappings were seen"
+	fi
+	[ "$(grep -c '/userstack$' "$dir/user_maps")" -ge 2 ] || fail "the mappings of the program are missing"
+}
+
+# The offsets in the program that it has printed are those of the frames. "path+0xoff": the guest's tool
+# is built without elfutils.
+check() { # directory
+	dir=$TMPDIR/$1
+	stackmap_dump -q --annotate "$dir/trace" "$dir" > "$dir.annotated"
+	for depth in 3 100 7; do
+		want=$(grep -m 1 "^$depth " "$dir.frames" | wc -w)
+		awk -v depth=$depth -v want=$((want - 1)) '
+			/^ => / { if (on) n += / => .*\/userstack\+0x/; next }
+			{ if (n == want) good++; on = 0 }
+			/<user_stack_id |<user_unwind_cookie / { on = event; n = 0 }
+			/sys_close\(|sys_enter_close/ { event = tolower($0) ~ sprintf("fd: (0x)?%x\\)?$", 1000 + depth) }
+			END { if (n == want) good++; exit !good }' "$dir.annotated" ||
+			{ grep -A12 "fd: 0*" "$dir.annotated" | head -40; fail "$1: not all frames of depth $depth"; }
+	done
+}
+
+record now -u
+check now
+[ ! -e options/userstacktrace_delay ] || { record delay --user=delay; check delay; }
+if [ "$1" = save ]; then
+	mkdir -p /out/root/usr/local/bin
+	cp "$(command -v userstack)" /out/root/usr/local/bin/
+	cp -r "$TMPDIR"/now* /out/
+	[ ! -e "$TMPDIR/delay" ] || cp -r "$TMPDIR"/delay* /out/
+	exit 0
+fi
+
+# Without -u there are none. A live process is found by save.
+stackmap_dump record -q -o "$TMPDIR/without" -e syscalls:sys_enter_close true
+if [ -e "$TMPDIR/without/user_maps" ] || grep '<user_' "$TMPDIR/without/trace"; then
+	fail "stacks of user space without -u"
+fi
+userstack -l 5 &
+pid=$!
+make_instance user
+echo 1 > instances/user/options/stackmap
+echo 1 > instances/user/options/stacktrace
+echo 1 > instances/user/options/userstacktrace
+echo $pid > instances/user/set_event_pid
+echo 1 > instances/user/events/syscalls/sys_enter_close/enable
+sleep 1
+echo 0 > instances/user/events/enable
+stackmap_dump -i user save "$TMPDIR/saved"
+stackmap_dump -q -i user --folded --annotate "$TMPDIR/saved/trace" > "$TMPDIR/live"
+kill $pid
+stackmap_dump -q --folded "$TMPDIR/saved" | tee "$TMPDIR/folded"
+grep -q '^\[userstack\];.*;ftrace_syscall_enter [1-9][0-9]*$' "$TMPDIR/folded" || fail "no frame of the live process"
+cmp "$TMPDIR/live" "$TMPDIR/folded" || fail "the live map has other stacks"
