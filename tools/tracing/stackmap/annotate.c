@@ -191,7 +191,9 @@ static void print_line(struct annotation *a)
 		puts(" => [not in this map]");
 	a->drop &= a->kind == LINE_FRAME;
 	a->missing = false;
-	if (!a->drop)
+	if (a->t.first && line_process(a))
+		printf("%.*s<user stack trace>\n", (int)(a->t.first - a->t.line), a->t.line);
+	else if (!a->drop)
 		fwrite(a->t.line, 1, a->t.len, stdout);
 }
 

@@ -14,6 +14,16 @@ struct frame_lines {
 	bool	cut;		/* the last one is cut off */
 };
 
+static void add_frame_line(struct frame_lines *l, const char *line)
+{
+	size_t n = strlen(line);
+
+	l->cut |= line[n - 1] != '\n';
+	l->text = grow(l->text, &l->room, l->len + n + 1, 1);
+	memcpy(l->text + l->len, line, n + 1);
+	l->len += n;
+}
+
 /* Sets the kind of the line after the frames. Returns false at the end of the trace. */
 static bool read_frame_lines(struct frame_lines *l, struct trace *t, enum line_kind *kind)
 {
@@ -21,14 +31,10 @@ static bool read_frame_lines(struct frame_lines *l, struct trace *t, enum line_k
 
 	l->len = 0;
 	l->cut = false;
-	while ((more = read_line(t, kind)) && *kind == LINE_FRAME) {
-		size_t n = strlen(t->line);
-
-		l->cut |= t->line[n - 1] != '\n';
-		l->text = grow(l->text, &l->room, l->len + n + 1, 1);
-		memcpy(l->text + l->len, t->line, n + 1);
-		l->len += n;
-	}
+	if (t->first)
+		add_frame_line(l, t->first);
+	while ((more = read_line(t, kind)) && *kind == LINE_FRAME)
+		add_frame_line(l, t->line);
 	return more;
 }
 
@@ -108,6 +114,9 @@ static bool add_user_frame(struct map *m, struct stack *s, char *line, bool mapp
 	struct printed_frame f;
 
 	parse_user_frame(line, &f);
+	/* trace-cmd always prints 8 frames. */
+	if (f.has_ip && !f.ip)
+		return true;
 	if (!s->user_named && (!f.has_ip || (f.text && !mapped)))
 		return false;
 	add_word(m, s, s->user_named ? frame_index(m, &f, true) : f.ip);
@@ -207,7 +216,7 @@ static bool read_full(struct half *h, struct trace *t, enum line_kind *kind,
 		return read_line(t, kind);
 	}
 	more = read_frame_lines(l, t, kind);
-	if (is_whole(l))
+	if (is_whole(l) && strncmp(l->text, "\t=> 0x0\n", 8))
 		*h = (struct half) { LINE_FULL, .text = copy_string(l->text) };
 	return more;
 }

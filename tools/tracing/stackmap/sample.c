@@ -7,6 +7,7 @@
  */
 
 #define MAX_WAITING	8	/* of a CPU; more are dropped: they have no stack */
+#define MAX_OPEN	32	/* of a CPU; more get no stack of user space */
 
 struct event {
 	struct context	context;
@@ -24,7 +25,7 @@ struct sample {
 struct cpu {
 	struct event	waiting[MAX_WAITING];	/* for their stacks */
 	u32		nr_waiting;
-	struct sample	*open;			/* may get a stack of user space; MAX_WAITING */
+	struct sample	*open;			/* MAX_OPEN; may get a stack of user space */
 	u32		nr_open;
 	u64		last;			/* time of the last sample */
 };
@@ -143,12 +144,13 @@ static struct sample new_sample(struct walk *w, struct cpu *c)
 	return s;
 }
 
-static struct sample remove_sample(struct cpu *c, u32 i)
+static void close_from(struct walk *w, struct cpu *c, u32 first)
 {
-	struct sample s = c->open[i];
+	u32 i;
 
-	memmove(c->open + i, c->open + i + 1, (--c->nr_open - i) * sizeof(*c->open));
-	return s;
+	for (i = first; i < c->nr_open; i++)
+		finish_sample(w, c, &c->open[i]);
+	c->nr_open = first;
 }
 
 static bool same_event(const struct sample *s, const struct walk *w)
@@ -157,46 +159,43 @@ static bool same_event(const struct sample *s, const struct walk *w)
 	       !strcmp(s->context.flags, w->context.flags);
 }
 
-/* What another event or another task follows gets no more stacks. */
+/*
+ * What another event of the same context follows, or another task, gets no more stacks. Nor does
+ * what came later: its interrupt has ended.
+ */
 static void close_samples(struct walk *w, struct cpu *c)
 {
-	struct sample s;
 	u32 i;
 
-	for (i = 0; i < c->nr_open; ) {
-		if (c->open[i].context.task.pid == w->context.task.pid &&
-		    !same_event(&c->open[i], w)) {
-			i++;
-			continue;
-		}
-		s = remove_sample(c, i);
-		finish_sample(w, c, &s);
+	for (i = 0; i < c->nr_open; i++) {
+		if (c->open[i].context.task.pid != w->context.task.pid ||
+		    same_event(&c->open[i], w))
+			close_from(w, c, i);
 	}
 }
 
-static void open_sample(struct walk *w, struct cpu *c, const struct sample *s)
+static struct sample *open_sample(struct walk *w, struct cpu *c)
 {
-	struct sample oldest;
-
 	if (!c->open)
-		c->open = check_mem(calloc(MAX_WAITING, sizeof(*c->open)));
-	if (c->nr_open == MAX_WAITING) {
-		oldest = remove_sample(c, 0);
-		finish_sample(w, c, &oldest);
+		c->open = check_mem(calloc(MAX_OPEN, sizeof(*c->open)));
+	if (c->nr_open == MAX_OPEN) {
+		finish_sample(w, c, &c->open[0]);
+		memmove(c->open, c->open + 1, --c->nr_open * sizeof(*c->open));
 	}
-	c->open[c->nr_open++] = *s;
+	c->open[c->nr_open] = new_sample(w, c);
+	return &c->open[c->nr_open++];
 }
 
 /* The sample to which a stack of user space belongs. */
-static struct sample take_open(struct walk *w, struct cpu *c)
+static struct sample *find_open(struct walk *w, struct cpu *c)
 {
 	u32 i;
 
 	for (i = c->nr_open; i--; ) {
 		if (same_event(&c->open[i], w))
-			return remove_sample(c, i);
+			return &c->open[i];
 	}
-	return new_sample(w, c);
+	return open_sample(w, c);
 }
 
 static bool has_parts(struct walk *w, const struct stack_ids *ids)
@@ -224,7 +223,7 @@ static bool read_half(struct walk *w, struct half *h)
 	if (w->kind == LINE_FULL) {
 		more = read_full(h, &w->t, &w->kind, &w->lines);
 		/* A stack of user space may have no frames. */
-		w->nr_cut += h->kind == LINE_OTHER && (!user || w->lines.len);
+		w->nr_cut += h->kind == LINE_OTHER && (!user || w->lines.cut);
 		return more;
 	}
 	if (has_parts(w, &w->t.ids))
@@ -235,33 +234,33 @@ static bool read_half(struct walk *w, struct half *h)
 static bool walk_kernel(struct walk *w, struct cpu *c)
 {
 	struct half half = {};
-	struct sample s;
 	bool more;
 
 	close_samples(w, c);
 	more = read_half(w, &half);
 	if (half.kind == LINE_OTHER && !w->map->has_user)
 		return more;
-	s = new_sample(w, c);
-	s.kernel = half;
-	if (w->map->has_user)
-		open_sample(w, c, &s);
-	else
-		finish_sample(w, c, &s);
+	open_sample(w, c)->kernel = half;
+	if (!w->map->has_user)
+		close_from(w, c, 0);
 	return more;
+}
+
+static void join_user(struct walk *w, struct cpu *c, const struct half *half)
+{
+	struct sample *s = find_open(w, c);
+
+	s->user = *half;
+	close_from(w, c, s - c->open);
 }
 
 static bool walk_user(struct walk *w, struct cpu *c)
 {
 	struct half half = {};
 	bool more = read_half(w, &half);
-	struct sample s;
 
-	if (half.kind == LINE_OTHER)
-		return more;
-	s = take_open(w, c);
-	s.user = half;
-	finish_sample(w, c, &s);
+	if (half.kind != LINE_OTHER)
+		join_user(w, c, &half);
 	return more;
 }
 
@@ -269,15 +268,15 @@ static bool walk_user(struct walk *w, struct cpu *c)
 static void walk_cookie(struct walk *w, struct cpu *c)
 {
 	const struct half *h = find_cookie_stack(w->map, w->t.cookie);
-	struct sample s = take_open(w, c);
+	struct half half = {};
 
 	if (!h) {
 		w->nr_lost++;
 	} else if (h->kind == LINE_FULL || has_parts(w, &h->ids)) {
-		s.user = *h;
-		s.user.text = copy_string(h->text);
+		half = *h;
+		half.text = copy_string(h->text);
 	}
-	finish_sample(w, c, &s);
+	join_user(w, c, &half);
 }
 
 /* "<stack_def 42>" belongs to an event, and is none. */
@@ -312,12 +311,7 @@ static bool walk_line(struct walk *w)
 
 static void finish_cpu(struct walk *w, struct cpu *c)
 {
-	struct sample s;
-
-	while (c->nr_open) {
-		s = remove_sample(c, 0);
-		finish_sample(w, c, &s);
-	}
+	close_from(w, c, 0);
 	while (c->nr_waiting)
 		free(c->waiting[--c->nr_waiting].text);
 	free(c->open);

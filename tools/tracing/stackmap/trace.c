@@ -37,6 +37,7 @@ struct trace {
 	u64			cookie;
 	u32			def;		/* LINE_DEF: the id */
 	const char		*words;		/* the addresses; NULL: frames follow */
+	char			*first;		/* the first frame, if it is in this line */
 	struct stack_ids	ids;
 };
 
@@ -277,10 +278,15 @@ static bool find_unwound(struct trace *t, char *text)
 	return parse_cookie(t, &p, '>') && find_words(t, p);
 }
 
+/* From trace-cmd "user_stack:           \t=> 0x5581c0a0d123", and more such frames. */
 static bool find_user_full(struct trace *t, char *text)
 {
 	const char *p = skip_name(text, "user_stack:", "<user stack trace>");
 
+	t->first = skip_event(text, "user_stack:");
+	if (t->first && !strncmp(t->first, "\t=> 0x", 6))
+		return true;
+	t->first = NULL;
 	return p && is_end(p, t->line + t->len);
 }
 
@@ -294,12 +300,14 @@ static bool is_full(const struct trace *t, char *text)
 	return !strncmp(text, name, strlen(name)) && is_end(text + strlen(name), t->line + t->len);
 }
 
-/* trace-cmd prints no space before "=>". The last line of a trace may be cut off. */
+/* trace-cmd prints no space before "=>", or a tab. The last line of a trace may be cut off. */
 static bool is_frame_line(const struct trace *t)
 {
 	static const char arrow[] = " => ";
 	size_t len = t->line[t->len - 1] == '\n' ? sizeof(arrow) : t->len;
 
+	if (!strncmp(t->line, "\t=> ", 4))
+		return true;
 	return !strncmp(t->line, arrow, len < 4 ? len : 4) ||
 	       !strncmp(t->line, arrow + 1, len < 3 ? len : 3);
 }
@@ -337,6 +345,7 @@ static enum line_kind classify_line(struct trace *t)
 	t->user = false;
 	t->has_cookie = false;
 	t->words = NULL;
+	t->first = NULL;
 	if (is_frame_line(t))
 		return LINE_FRAME;
 	if (!text)
@@ -369,14 +378,23 @@ struct printed_frame {
 	bool	has_ip;
 };
 
-/* " => /usr/bin/cat[+0x123] <00005581c0a0d123>", where one of both may be missing. */
+/*
+ * " => /usr/bin/cat[+0x123] <00005581c0a0d123>", where one of both may be missing, or from
+ * trace-cmd "\t=> 0x5581c0a0d123"
+ */
 static void parse_user_frame(char *line, struct printed_frame *f)
 {
-	char *text = line + (*line == ' ' ? 4 : 3);
+	char *text = line + (*line == '=' ? 3 : 4);
 	char *addr = strrstr(text, " <");
 	char *end;
 
 	*f = (struct printed_frame) { .text = text };
+	if (*line == '\t') {
+		f->ip = strtoull(text, NULL, 16);
+		f->has_ip = true;
+		f->text = NULL;
+		return;
+	}
 	if (!addr || !isxdigit((unsigned char)addr[2]))
 		return;
 	f->ip = strtoull(addr + 2, &end, 16);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Entry of libFuzzer. The first byte of an input tells what the rest is: a map, a kallsyms, a
- * trace, a build id, what user space has mapped, or an ELF file. It goes through all code that uses such input. The output is discarded.
+ * trace, a build id, what user space has mapped, or an ELF file. It goes through all code that uses
+ * such input. The output is discarded.
  *
  *	clang -g -O1 -fsanitize=fuzzer,address,undefined -o fuzzer fuzz.c
  */

@@ -1445,6 +1445,12 @@ class User(Case):
                 ([("e: x", {}), (kernel, {}), ("i: y", {"flags": "d.h2."}),
                   ("<stack_id 4>", {"flags": "d.h2."}), (user, {"flags": "d.h2."}), (user, {})],
                  {both: 1, f"{self.FULL};weak_one": 1}),
+                ([(kernel, {})] + [("<stack_id 4>", {"flags": f"d.h{i}."}) for i in range(9)] +
+                 [(user, {}), ("<stack_id 4>", {}), (user, {})],
+                 {both: 1, "weak_one": 9, f"{self.FULL};weak_one": 1}),
+                ([("<stack_id 4>", {"flags": "d.h2."}), (kernel, {}), (kernel, {}),
+                  (user, {"flags": "d.h2."}), (user, {})],
+                 {f"{self.FULL};weak_one": 1, self.KERNEL: 2, self.FULL: 1}),
                 # Another task.
                 ([(kernel, {}), (user, {"task": "cat-5"})], {self.KERNEL: 1, self.FULL: 1}),
                 ([(kernel, {}), (user, {}), (user, {})], {both: 1, self.FULL: 1}),
@@ -1526,6 +1532,24 @@ class User(Case):
         out, err = self.trace(kernel + full + " =>  <0000", "-F")
         self.assertEqual(out, "schedule 1\n")
         self.assertIn("left out 1 stacks that are cut off", err)
+        # trace-cmd prints 8 frames.
+        cmd = "   bash-124   [000]  1000.000001: user_stack:           " + \
+            "\t=> 0x5581c0a0d123\n\t=> 0x5600\n" + "\t=> 0x0\n" * 6 + "\n"
+        kernel = "   bash-124   [000]  1000.000001: stack_id:             <stack_id 7>\n"
+        self.assertEqual(self.folded(kernel + cmd),
+                         f"0x5600[user];0x5581c0a0d123[user];{self.KERNEL} 1\n")
+        zeros = re.sub("=> 0x[0-9a-f]+", "=> 0x0", cmd)
+        out, err = self.trace(kernel + zeros, "-F")
+        self.assertEqual(out, self.KERNEL + " 1\n")
+        self.assertNotIn("cut off", err)
+        self.assertEqual(self.trace(cmd)[0], cmd)
+        self.file("stack_map_bin", golden_map("le64"))
+        self.file("user_maps", golden_text("user_maps"))
+        out = self.run_tool("-q", self.dir, "-a", "-", stdin=cmd.encode())[0]
+        self.assertEqual(out, cmd[:cmd.index("\t")] + "<user stack trace>\n"
+                         " => /nonexistent/cat+0xe123\n => 0x5600\n\n")
+        self.assertEqual(self.run_tool("-q", self.dir, "-a", "-", stdin=out.encode())[0], out)
+        kernel = self.line("<stack trace>") + " => schedule+0x48/0x80\n"
         # What --annotate has printed.
         self.assertEqual(self.folded(kernel + full + " => main+0x12\n => a+b\n"),
                          "a+b[user];main[user];schedule 1\n")
