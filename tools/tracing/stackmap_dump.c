@@ -438,6 +438,8 @@ static int load(struct map *m, const char *path, const struct map *sibling,
 		*usable = false;
 		ret = -EINVAL;
 	}
+	if (*usable && !cfg->trace)
+		find_owners(m);
 	return ret ? 1 : 0;
 }
 

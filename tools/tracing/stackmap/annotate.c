@@ -30,9 +30,9 @@ static void note_more(size_t nr, const struct config *cfg)
 }
 
 /* NULL if the map does not have it, or as a stack of the other kind. */
-static const struct stack *find_stack(const struct map *m, u32 id, bool user)
+static struct stack *find_stack(const struct map *m, u32 id, bool user)
 {
-	const struct stack *s = NULL;
+	struct stack *s = NULL;
 
 	if (m->nr_stacks)
 		s = bsearch(&id, m->stacks, m->nr_stacks, sizeof(*m->stacks), compare_id);
@@ -253,6 +253,57 @@ static bool annotate_line(struct annotation *a)
 	else if (a->kind == LINE_COOKIE)
 		annotate_cookie_line(a);
 	return read_line(&a->t, &a->kind);
+}
+
+/* Both processes have the same files there. */
+static bool same_places(const struct map *m, const struct stack *s, const struct process *p)
+{
+	struct place a = {}, b = {};
+	bool found;
+	u32 i;
+
+	for (i = 0; i < s->nr; i++) {
+		found = find_place(s->process, m->ips[s->first + i], &a);
+		if (find_place(p, m->ips[s->first + i], &b) != found)
+			return false;
+		if (found && (a.object != b.object || a.offset != b.offset))
+			return false;
+	}
+	return true;
+}
+
+static void set_owner(struct map *m, const struct trace *t)
+{
+	struct stack *s = find_stack(m, t->ids.id[0], true);
+	const struct process *p;
+	struct context c;
+
+	p = s && parse_context(t, &c) ? find_process(&m->users, &c.task) : NULL;
+	if (!p || p == s->process)
+		return;
+	s->process = s->process && !same_places(m, s, p) ? &unknown_process : p;
+}
+
+/* A map does not tell whose its stacks are, but the trace that was saved with it does. */
+static void find_owners(struct map *m)
+{
+	struct trace t = {};
+	enum line_kind kind;
+	char *path;
+
+	if (!m->dir || !m->users.processes)
+		return;
+	path = format("%s/trace", m->dir);
+	t.f = fopen(path, "re");
+	sort_stacks(m, SORT_ID);
+	while (t.f && read_line(&t, &kind)) {
+		if (kind == LINE_IDS && t.user)
+			set_owner(m, &t);
+	}
+	if (t.f)
+		fclose(t.f);
+	free(t.line);
+	free(path);
 }
 
 static int annotate(struct map *m, const struct config *cfg)

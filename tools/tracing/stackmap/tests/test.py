@@ -1424,6 +1424,10 @@ class User(Case):
         heads = re.findall(r"^[-+].*", self.dump(data, "--diff", old), re.M)
         self.assertEqual(heads, ["-3 moved stack_id 1 [ref 2, depth 2]",
                                  "+3 new user_stack_id 2 [ref 3, depth 2]"])
+        heads = re.findall(r"^[-+].*", self.dump(mkmap.make([(7, 6, words, 1)]), "--diff", old),
+                           re.M)
+        self.assertEqual(heads, ["+6 new user_stack_id 7 [ref 6, depth 2]",
+                                 "-5 gone stack_id 7 [ref 5, depth 2]"])
         self.assertNotIn("user space", self.dump(golden_map("le64"), "--summary"))
 
     def test_halves(self):
@@ -1453,6 +1457,10 @@ class User(Case):
                  {f"{self.FULL};weak_one": 1, self.KERNEL: 2, self.FULL: 1}),
                 # Another task.
                 ([(kernel, {}), (user, {"task": "cat-5"})], {self.KERNEL: 1, self.FULL: 1}),
+                ([(kernel, {}), ("<stack_id 4>", {"task": "cat-5"}), (user, {})],
+                 {self.KERNEL: 1, "weak_one": 1, self.FULL: 1}),
+                ([(kernel, {}), ("<stack_id 4>", {"flags": "d.h2."}), (user, {}), (user, {})],
+                 {both: 1, "weak_one": 1, self.FULL: 1}),
                 ([(kernel, {}), (user, {}), (user, {})], {both: 1, self.FULL: 1}),
                 # Each id is of one kind.
                 ([(kernel, {}), ("<user_stack_id 7>", {})], {self.KERNEL: 1}),
@@ -1495,7 +1503,9 @@ class User(Case):
                     "<user_stack_id >\n", "<user_stack_id 4294967305>\n",
                     "<user_stack_id 9 @1 7>\n"]:
             self.assertEqual(self.folded(self.HEAD + bad), "", bad)
-            self.assertEqual(self.trace(self.HEAD + bad)[0], self.HEAD + bad)
+            out, err = self.trace(self.HEAD + bad)
+            self.assertEqual(out, self.HEAD + bad)
+            self.assertNotIn("overwritten", err)
 
     def test_annotate(self):
         raw = "".join(f" => {ip:#x}\n" for ip in self.USER)
@@ -1542,6 +1552,7 @@ class User(Case):
         out, err = self.trace(kernel + zeros, "-F")
         self.assertEqual(out, self.KERNEL + " 1\n")
         self.assertNotIn("cut off", err)
+        self.assertEqual(self.folded(zeros), "")
         self.assertEqual(self.trace(cmd)[0], cmd)
         self.file("stack_map_bin", golden_map("le64"))
         self.file("user_maps", golden_text("user_maps"))
@@ -1751,6 +1762,30 @@ class UserSymbols(Case):
         place = [m[2] for m in pprof.maps].index(self.prog) + 1
         self.assertEqual(pprof.addr["main"], [(main + 4 - addr + off, place)])
 
+    def test_owners(self):
+        """A map with a trace beside it."""
+        base = 0x5500000000
+        words = [base + self.addr["outer_global"] + 1, base + self.addr["main"] + 1]
+        names = "  [0] outer_global+0x1\n  [1] main+0x1\n"
+        raw = "".join(f"  [{i}] {w:#x}\n" for i, w in enumerate(words))
+        self.file("stack_map_bin", mkmap.make([(4, 1, words), (9, 1, words, 1)]))
+        other = self.mapping(300, base, self.prog).replace(f"{self.load[0] & ~0xFFF:x} ab", "0 ab")
+        self.file("user_maps", self.mapping(100, base, self.prog) + "fork 200 100\n" + other)
+        for lines, want in [([(100, "<user_stack_id 9>")], names), ([], raw),
+                            ([(7, "<user_stack_id 9>")], raw),
+                            ([(100, "<stack_id 9>"), (100, "<user_stack_id 4>")], raw),
+                            ([(7, "<user_unwind_stack_id 1 9>"),
+                              (200, "<user_unwind_stack_id 2 9>")], names),
+                            ([(100, "<user_stack_id 9>"), (200, "<user_stack_id 9>")], names),
+                            ([(100, "<user_stack_id 9>"), (300, "<user_stack_id 9>")], raw)]:
+            self.file("trace", "".join(f"   x-{pid}   [000] d..2.  1000.000001: {text}\n"
+                                       for pid, text in lines))
+            out = self.run_tool("-q", "-o", "id", self.dir)[0]
+            self.assertIn("user_stack_id 9 [ref 1, depth 2]\n" + want, out, lines)
+            self.assertIn("stack_id 4 [ref 1, depth 2]\n" + raw, out)
+        out = self.run_tool("-q", "--diff", self.dir, self.dir)[0]
+        self.assertEqual(out, "")
+
     def test_damage(self):
         good = self.mapping(123, 0x5500000000, self.prog) + "task 5 123\nfork 7 5\n"
         ips = [0x5500000000 + self.addr["main"]]
@@ -1856,7 +1891,7 @@ class Record(Case):
     def test_wrong_usage(self):
         for args in [["--nosuch"], ["-e", ""], ["-e", "!sched"], ["-e", "a b"], ["-o", ""],
                      ["-o", "-"], ["-b", "0"], ["-b", "x"], ["-b", "-1"], ["-b", "99999999999"],
-                     ["-i", "a/b"], ["-i", ".."], ["-F"]]:
+                     ["-i", "a/b"], ["-i", ".."], ["-F"], ["--user=x"], ["-u=delay"]]:
             self.record(*args, "true", rc=2)
         self.assertIn("record comes before its options",
                       self.run_tool("-q", "record", "true", rc=2)[1])
