@@ -40,18 +40,6 @@ static int compare_process(const void *a, const void *b)
 	return pa->tgid < pb->tgid ? -1 : pa->tgid > pb->tgid;
 }
 
-static struct process *get_process(struct users *u, u32 tgid)
-{
-	struct process *new = check_mem(calloc(1, sizeof(*new)));
-	struct process **found;
-
-	new->tgid = tgid;
-	found = check_mem(tsearch(new, &u->processes, compare_process));
-	if (*found != new)
-		free(new);
-	return *found;
-}
-
 static int compare_thread(const void *a, const void *b)
 {
 	const struct thread *ta = a, *tb = b;
@@ -69,6 +57,20 @@ static void set_thread(struct users *u, u32 tid, u32 tgid)
 	if (*found != new)
 		free(new);
 	(*found)->tgid = tgid;
+}
+
+static struct process *get_process(struct users *u, u32 tgid)
+{
+	struct process *new = check_mem(calloc(1, sizeof(*new)));
+	struct process **found;
+
+	new->tgid = tgid;
+	found = check_mem(tsearch(new, &u->processes, compare_process));
+	if (*found != new)
+		free(new);
+	else
+		set_thread(u, tgid, tgid);	/* no more of another process */
+	return *found;
 }
 
 /* NULL if nothing is known of it. */

@@ -1706,6 +1706,8 @@ class UserSymbols(Case):
         self.assertEqual(self.frames(ip, 123, one + "fork 123 100\n"), ["main+0x0"])
         self.assertEqual(self.frames(ip, 123, "fork 123 100\n" + one), raw)
         self.assertEqual(self.frames(ip, 123, one + "fork 7 100\nfork 123 7\n"), ["main+0x0"])
+        self.assertEqual(self.frames(ip, 100, "task 100 99\n" + one), ["main+0x0"])
+        self.assertEqual(self.frames(ip, 100, one + "task 100 99\n"), raw)
         # Newer mappings count more, here and there.
         gone = f"map 123 {base:x}-{base + 0x10000000:x} 0 -\n"
         self.assertEqual(self.frames(ip, 123, one + "fork 123 100\n" + gone), raw)
