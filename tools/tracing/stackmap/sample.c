@@ -282,7 +282,9 @@ static void walk_cookie(struct walk *w, struct cpu *c)
 /* "<stack_def 42>" belongs to an event, and is none. */
 static bool is_event(struct walk *w)
 {
-	return w->kind == LINE_OTHER && w->t.event && *skip_diff(w->t.event) != '<';
+	if (w->kind != LINE_OTHER || !w->t.event || (!w->by_event && !w->map->has_user))
+		return false;
+	return *skip_diff(w->t.event) != '<';
 }
 
 /* False at the end of the trace. */

@@ -314,6 +314,10 @@ static bool is_frame_line(const struct trace *t)
 
 static enum line_kind classify_user(struct trace *t, char *text)
 {
+	const char *p = skip_diff(text);
+
+	if (strncmp(p + (*p == '<'), "user", 4))
+		return LINE_OTHER;
 	t->user = true;
 	if (find_ids(t, text, "user_stack_id:", "<user_stack_id ", false))
 		return LINE_IDS;
