@@ -776,6 +776,7 @@ struct test_writer {
 	struct trace_array	*tr;	/* the instance whose map to use */
 	unsigned int		nr_stacks;
 	unsigned int		passes;
+	unsigned int		most;	/* passes while the map has yet to grow */
 	bool			irq;	/* insert each as what an interrupt has hit */
 	unsigned long		calls;
 	unsigned long		irq_calls;
@@ -833,6 +834,11 @@ static enum hrtimer_restart test_timer(struct hrtimer *timer)
 	return HRTIMER_RESTART;
 }
 
+static bool test_grown(struct ftrace_stackmap *map)
+{
+	return READ_ONCE(map->arena_units) > map->arena_limit / 8;
+}
+
 static int test_writer_fn(void *data)
 {
 	struct test_writer *w = data;
@@ -846,7 +852,8 @@ static int test_writer_fn(void *data)
 	while (atomic_read(w->start) > 0)
 		cpu_relax();
 
-	while (w->calls < w->passes * w->nr_stacks) {
+	while (w->calls < w->passes * w->nr_stacks ||
+	       (w->calls < w->most * w->nr_stacks && !test_grown(w->map))) {
 		if (!test_write_one(w, w->calls % w->nr_stacks))
 			errors++;
 		WRITE_ONCE(w->calls, w->calls + 1);
@@ -898,7 +905,7 @@ struct test_race {
 	const char		*desc;
 	unsigned int		nr_stacks;
 	unsigned int		rounds;	/* each with a map of its own */
-	unsigned int		passes;	/* 0: what stackmap_test_hits makes of it */
+	unsigned int		passes;	/* at most, or 0: what stackmap_test_hits makes of it */
 	bool			irq;
 	unsigned int		bits;	/* not 0: of a map that grows meanwhile */
 	bool			fill;	/* there are too many stacks for the map */
@@ -925,7 +932,8 @@ static void stackmap_concurrent_inserts(struct kunit *test)
 	const struct test_race *race = test->param_value;
 	struct test_writer model = {
 		.nr_stacks	= race->nr_stacks,
-		.passes		= race->passes,
+		.passes		= stackmap_test_hits / race->nr_stacks,
+		.most		= race->passes,
 		.irq		= race->irq,
 	};
 	unsigned long calls = 0, irq_calls = 0, drops = 0, round_calls;
@@ -935,8 +943,8 @@ static void stackmap_concurrent_inserts(struct kunit *test)
 	atomic_t start;
 	int nr;
 
-	if (!race->passes)
-		model.passes = stackmap_test_hits / race->nr_stacks;
+	if (race->passes)
+		model.passes = min(model.passes, race->passes);
 
 	for (int round = 0; round < rounds; round++) {
 		/* With room for what many CPUs leave in the arena when they lose. */
@@ -959,7 +967,7 @@ static void stackmap_concurrent_inserts(struct kunit *test)
 		/* Whoever loses a race must end up with an id, too. */
 		drops += test_drops(map);
 		if (race->bits)
-			KUNIT_EXPECT_GT(test, map->arena_units, map->arena_limit / 8);
+			KUNIT_EXPECT_TRUE(test, test_grown(map));
 		else if (!race->fill)
 			KUNIT_ASSERT_EQ(test, drops, 0);
 		if (race->irq)
