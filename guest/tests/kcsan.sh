@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Under KCSAN, both CPUs insert, hit, reset, read and toggle, and maps are replaced; with user stacks. The KUnit tests have run
-# at boot, with threads and interrupts that race for slots. No report may name a function of the stack map.
-# Reports about the ring buffer and a task's recursion bits are ignored: they come without a stack map, too.
+# Under KCSAN, both CPUs insert, hit, reset, read and toggle, and maps are replaced; with user stacks and
+# definitions. The KUnit tests have run at boot, with threads and interrupts that race for slots. No report
+# may name a function of the stack map. Reports about the ring buffer and a task's recursion bits are ignored:
+# they come without a stack map, too.
 # flavour: kcsan
 # thread: multi
 # append: trace_stackmap_kunit.hits=100000
