@@ -1468,11 +1468,14 @@ static struct trace_array *test_small_instance(struct kunit *test)
 /* The references of all stacks, gone ones included, are the parts of all successes. */
 static void test_check_recycling(struct kunit *test, struct trace_array *tr)
 {
-	struct ftrace_stackmap *map = rcu_access_pointer(tr->stackmap);
-	unsigned long refs = test_refs(map) + map->recycled_refs;
-	unsigned long stacks = 0;
+	struct ftrace_stackmap *map;
+	unsigned long refs, stacks = 0;
 	int id;
 
+	/* The work of the last insert may still have to run. */
+	guard(mutex)(&trace_types_lock);
+	map = rcu_dereference_protected(tr->stackmap, lockdep_is_held(&trace_types_lock));
+	refs = test_refs(map) + map->recycled_refs;
 	for (u32 pos = 0; pos < ftrace_stackmap_nr_old(map); pos++) {
 		if (!ftrace_stackmap_old(map, pos, &id))
 			continue;
