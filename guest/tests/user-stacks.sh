@@ -31,7 +31,7 @@ stacks_of() { # trace
 		line = line " " $0
 		next
 	}
-	/: sys_close\(fd: 0x[34][0-9a-f][0-9a-f]\)$/ {
+	/: sys_close\(fd: (0x)?[34][0-9a-f][0-9a-f]\)$/ {
 		flush()
 		fd = number(substr($0, length($0) - 3, 3))
 		line = fd - 1000
