@@ -232,13 +232,16 @@ static int parse_fork(struct users *u, char *p)
 	struct process *parent;
 	struct mapping *map;
 	u64 child, tgid;
+	size_t nr;
 
 	if (!take_pair(p, &child, &tgid))
 		return -EINVAL;
 	parent = get_process(u, tgid);
+	/* Taken first: a damaged file may have a process that is its own parent. */
+	nr = parent->nr;
 	map = add_mapping(get_process(u, child));
 	map->parent = parent;
-	map->nr_parent = parent->nr;
+	map->nr_parent = nr;
 	/* The tid may have been that of another process. */
 	set_thread(u, child, child);
 	return 0;

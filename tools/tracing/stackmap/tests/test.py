@@ -1714,6 +1714,10 @@ class UserSymbols(Case):
         self.assertEqual(self.frames(ip, 123, gone + one + "fork 123 100\n"), ["main+0x0"])
         self.assertEqual(self.frames(ip, 123, one + "fork 123 100\n" + gone +
                                      "fork 123 100\n"), ["main+0x0"])
+        # No process is its own parent, but a damaged file may say so.
+        self.assertEqual(self.frames([base + main, 1], 123, self.mapping(123, base, self.prog) +
+                                     "fork 123 123\n"), ["main+0x0", "0x1"])
+        self.assertEqual(self.frames([1], 123, "fork 7 123\nfork 123 7\nfork 7 123\n"), ["0x1"])
         vdso = "map 123 7ffd1000-7ffd2000 0 - [vdso]\n"
         self.assertEqual(self.frames([0x7FFD1A10, 0x7FFD1A12], 123, vdso),
                          ["[vdso]+0xa10", "[vdso]+0xa12"])
