@@ -30,12 +30,14 @@ struct watch {
 	size_t			len;
 };
 
-static int open_watch_event(int cpu, bool build_id)
+#define READ_LOST	0x10	/* PERF_FORMAT_LOST, which older headers lack */
+
+static int open_watch_event(int cpu, bool build_id, bool count_lost)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = PERF_COUNT_SW_DUMMY,
 		.sample_type = PERF_SAMPLE_TIME, .sample_id_all = 1, .mmap = 1, .mmap2 = 1,
-		.task = 1, .build_id = build_id,
+		.task = 1, .build_id = build_id, .read_format = count_lost ? READ_LOST : 0,
 	};
 
 	return syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
@@ -45,12 +47,14 @@ static int open_watch_event(int cpu, bool build_id)
 static int watch_cpu(struct watch *w, int cpu)
 {
 	size_t size = (WATCH_PAGES + 1) * sysconf(_SC_PAGESIZE);
-	int ret, fd = open_watch_event(cpu, true);
+	int ret, fd = open_watch_event(cpu, true, true);
 	void *ring;
 
-	/* Older kernels do not know the build id. */
+	/* Older kernels do not know the count, or not even the build id. */
+	if (fd < 0 && errno == EINVAL)
+		fd = open_watch_event(cpu, true, false);
 	if (fd < 0 && (errno == EINVAL || errno == E2BIG))
-		fd = open_watch_event(cpu, false);
+		fd = open_watch_event(cpu, false, false);
 	if (fd < 0)
 		return errno == ENODEV ? 0 : -errno;
 	ring = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -192,6 +196,19 @@ static void watch_drain(struct watch *w)
 		drain_ring(w, w->cpus[i].ring);
 }
 
+/* A record of what was lost comes only ahead of another one that finds room. */
+static void count_lost(struct watch *w)
+{
+	u64 count[2], lost = 0;
+	size_t i;
+
+	for (i = 0; i < w->nr_cpus; i++) {
+		if (read(w->cpus[i].fd, count, sizeof(count)) == sizeof(count))
+			lost += count[1];
+	}
+	w->nr_lost = lost > w->nr_lost ? lost : w->nr_lost;
+}
+
 static void watch_close(struct watch *w)
 {
 	size_t i, size = (WATCH_PAGES + 1) * sysconf(_SC_PAGESIZE);
@@ -237,6 +254,7 @@ static void watch_stop(struct watch *w)
 	if (!w->nr_cpus)
 		scan_processes(&w->scan);
 	watch_drain(w);
+	count_lost(w);
 	watch_close(w);
 	sort_array(w->changes, w->nr_changes, sizeof(*w->changes), compare_maps_changes);
 	for (i = 0; i < w->nr_changes; i++)

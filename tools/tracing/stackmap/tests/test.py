@@ -2057,6 +2057,48 @@ class Tracefs(Case):
             self.assertNotRegex(name, "ran|out")
 
 
+WATCH = """\
+#define main dump_main
+#include "%s"
+#undef main
+
+int main(void)
+{
+	struct watch w = {};
+	size_t i, nr, page = sysconf(_SC_PAGESIZE);
+	void *p;
+
+	watch_start(&w);
+	nr = w.nr_cpus;
+	for (i = 0; nr && i < 40000; i++) {
+		p = mmap(NULL, page, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANON, -1, 0);
+		munmap(p, page);
+	}
+	watch_stop(&w);
+	printf("%%zu %%zu\\n", nr, w.nr_changes);
+	watch_free(&w);
+	return 0;
+}
+"""
+
+
+class Watch(Case):
+    """The changes of mappings that record follows."""
+
+    def test_lost_changes_are_counted(self):
+        """Also if nothing comes behind them."""
+        main, path = os.path.join(HERE, "../../stackmap_dump.c"), os.path.join(self.dir, "watch")
+        subprocess.run(["cc", "-w", "-o", path, self.file("watch.c", WATCH % main)], check=True)
+        done = subprocess.run(["taskset", "-c", "0", path], capture_output=True, text=True,
+                              check=True)
+        cpus, changes = map(int, done.stdout.split())
+        if not cpus:
+            self.skipTest(done.stderr)
+        lost = re.search(r"(\d+) changes of mappings were lost", done.stderr)
+        self.assertTrue(lost, done)
+        self.assertGreaterEqual(changes + int(lost[1]), 40000)
+
+
 FIXTURE = """\
 volatile int sink;
 
