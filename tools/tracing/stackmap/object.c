@@ -20,22 +20,35 @@ static void elf_file_free(struct elf_file *e)
 	free(e);
 }
 
-/* Mapped, so that the descriptor can be closed. NULL and errno if there is no such file. */
-static Elf *map_elf(const char *path)
+/*
+ * Not mapped: if someone cuts off a file that is mapped, looking at it is deadly. NULL if there is
+ * no such file.
+ */
+static Elf *open_elf(const char *path, int *fd)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct stat st;
 	Elf *elf;
 
-	if (fd < 0)
+	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (*fd < 0)
 		return NULL;
 	elf_version(EV_CURRENT);
-	elf = !fstat(fd, &st) && S_ISREG(st.st_mode) ? elf_begin(fd, ELF_C_READ_MMAP, NULL) : NULL;
-	close(fd);
-	if (!elf || elf_kind(elf) == ELF_K_ELF)
+	elf = !fstat(*fd, &st) && S_ISREG(st.st_mode) ? elf_begin(*fd, ELF_C_READ, NULL) : NULL;
+	if (elf && elf_kind(elf) == ELF_K_ELF)
 		return elf;
 	elf_end(elf);
+	close(*fd);
 	return NULL;
+}
+
+/* Keeps what has been read, and the segments. */
+static void finish_elf(Elf *elf, int fd)
+{
+	GElf_Phdr phdr;
+
+	gelf_getphdr(elf, 0, &phdr);
+	elf_cntl(elf, ELF_C_FDDONE);
+	close(fd);
 }
 
 static bool has_id(Elf *elf, const struct build_id *id)
@@ -46,7 +59,7 @@ static bool has_id(Elf *elf, const struct build_id *id)
 	return same_id(&own, id);
 }
 
-static Elf *open_debug(const struct users *u, Elf *elf)
+static Elf *open_debug(const struct users *u, Elf *elf, int *fd)
 {
 	struct build_id id = {};
 	char *hex, *path;
@@ -58,12 +71,13 @@ static Elf *open_debug(const struct users *u, Elf *elf)
 	hex = build_id_text(&id);
 	path = format("%s/usr/lib/debug/.build-id/%.2s/%s.debug", u->symfs ? u->symfs : "", hex,
 		      hex + 2);
-	debug = map_elf(path);
+	debug = open_elf(path, fd);
 	free(path);
 	free(hex);
 	if (!debug || has_id(debug, &id))
 		return debug;
 	elf_end(debug);
+	close(*fd);
 	return NULL;
 }
 
@@ -118,13 +132,14 @@ static void set_user_ends(struct symtab *t)
 static void load_object_symbols(const struct users *u, struct object *o)
 {
 	struct elf_file *e = o->elf;
-	int ret;
+	int ret, fd;
 
 	ret = add_elf_symbols(&o->symtab, e->elf, SHT_SYMTAB, add_user_symbol);
-	if (ret) {
-		e->debug = open_debug(u, e->elf);
-		if (e->debug)
-			ret = add_elf_symbols(&o->symtab, e->debug, SHT_SYMTAB, add_user_symbol);
+	if (ret)
+		e->debug = open_debug(u, e->elf, &fd);
+	if (e->debug) {
+		ret = add_elf_symbols(&o->symtab, e->debug, SHT_SYMTAB, add_user_symbol);
+		finish_elf(e->debug, fd);
 	}
 	if (ret)
 		add_elf_symbols(&o->symtab, e->elf, SHT_DYNSYM, add_user_symbol);
@@ -137,19 +152,22 @@ static void load_object(struct users *u, struct object *o)
 {
 	char *path;
 	Elf *elf;
+	int fd;
 
 	o->tried = true;
 	if (*o->path != '/')
 		return;
 	path = format("%s%s", u->symfs ? u->symfs : "", o->path);
-	elf = map_elf(path);
+	elf = open_elf(path, &fd);
 	if (elf && o->id.len && !has_id(elf, &o->id)) {
 		note("%s: has another build id than the file that was mapped", path);
 		elf_end(elf);
+		close(fd);
 	} else if (elf) {
 		o->elf = check_mem(calloc(1, sizeof(*o->elf)));
 		o->elf->elf = elf;
 		load_object_symbols(u, o);
+		finish_elf(elf, fd);
 	} else {
 		u->nr_missing++;
 	}

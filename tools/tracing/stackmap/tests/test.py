@@ -1694,6 +1694,21 @@ class UserSymbols(Case):
         self.assertEqual(self.frames(ips, text=self.mapping(123, base, self.prog, "-")),
                          ["main+0x0", "outer_global+0x1"])
 
+    def test_file_cut_off_meanwhile(self):
+        """By someone who writes another version over it."""
+        base = 0x5500000000
+        self.file("user_maps", self.mapping(123, base, self.prog))
+        line = f"   bash-123   [000] d..2.  1000.000001: user_unwind_stack: <user_unwind_stack 1> "
+        trace = (line + f"{{{base + self.addr['main']:#x}}}\n") * 50000 + \
+            line + f"{{{base + self.addr['outer_global'] + 1:#x}}}\n"
+        with subprocess.Popen([TOOL, "-q", "-a", self.file("text", trace), self.dir],
+                              stdout=subprocess.PIPE) as p:
+            self.assertEqual(p.stdout.read(1), b" ")
+            os.truncate(self.prog, 0)
+            out = p.stdout.read()
+        self.assertEqual(p.returncode, 0)
+        self.assertTrue(out.endswith(b" => outer_global+0x1\n"), out[-100:])
+
     def test_processes(self):
         base, other = 0x5500000000, 0x6600000000
         main = self.addr["main"]
