@@ -81,6 +81,14 @@ static Elf *open_debug(const struct users *u, Elf *elf, int *fd)
 	return NULL;
 }
 
+/* Not to be sent to a terminal. */
+static bool has_controls(const char *name)
+{
+	while (*name && !iscntrl((unsigned char)*name))
+		name++;
+	return *name;
+}
+
 /* Functions, and labels of assembler. */
 static void add_user_symbol(struct symtab *t, Elf *elf, const char *name, const GElf_Sym *sym)
 {
@@ -95,7 +103,8 @@ static void add_user_symbol(struct symtab *t, Elf *elf, const char *name, const 
 	/* So that a function at the same address is preferred. */
 	if (!sym->st_size)
 		s.type = is_text(&s) ? 'W' : s.type;
-	if (!*name || sym->st_shndx == SHN_UNDEF || !is_text(&s) || is_skipped(&s))
+	if (!*name || has_controls(name) || sym->st_shndx == SHN_UNDEF || !is_text(&s) ||
+	    is_skipped(&s))
 		return;
 	*symtab_add(t) = s;
 }

@@ -100,6 +100,16 @@ static char *object_name(const char *path)
 	return format("%.*s", (int)len - 2, path + 1);
 }
 
+/* Anyone can make a file whose name tells the terminal what to do. */
+static char *hide_controls(char *path)
+{
+	char *s;
+
+	for (s = path; *s; s++)
+		*s = iscntrl((unsigned char)*s) ? '?' : *s;
+	return path;
+}
+
 static struct object *get_object(struct users *u, const char *path, const struct build_id *id)
 {
 	char *hex = build_id_text(id), *key = format("%s %s", hex, path);
@@ -111,7 +121,7 @@ static struct object *get_object(struct users *u, const char *path, const struct
 	if (i < known)
 		return u->objects[i];
 	o = check_mem(calloc(1, sizeof(*o)));
-	o->path = copy_string(path);
+	o->path = hide_controls(copy_string(path));
 	o->name = object_name(o->path);
 	o->id = *id;
 	u->objects = grow(u->objects, &u->room_objects, i + 1, sizeof(*u->objects));

@@ -1709,6 +1709,25 @@ class UserSymbols(Case):
         self.assertEqual(p.returncode, 0)
         self.assertTrue(out.endswith(b" => outer_global+0x1\n"), out[-100:])
 
+    def test_control_characters(self):
+        """Names of files and functions do nothing to a terminal."""
+        base = 0x5500000000
+        with open(self.prog, "rb") as f:
+            data = f.read()
+        path = self.file("prog\x1b[2Jé", data.replace(b"inner_static\0", b"inner\x1bstatic\0"))
+        text = self.mapping(123, base, path, "-").encode() + \
+            self.mapping(123, 2 * base, self.file("ok", data.replace(
+                b"inner_static\0", b"inner\x1bstatic\0"))).encode()
+        ips = [2 * base + self.addr["inner_static"], base + self.addr["inner_static"]]
+        got = self.frames(ips, text=text)
+        self.assertNotIn("\x1b", "".join(got))
+        self.assertIn("prog?[2Jé".encode().decode("latin-1"), got[1])
+        trace = f"   bash-123   [000] d..2.  1000.000001: e: x\n" \
+            f"   bash-123   [000] d..2.  1000.000001: <user stack trace>\n =>  <{ips[1]:016x}>\n"
+        for form in ["-F", "--perf-script"]:
+            out = self.run_tool(form, "-a", "-", self.dir, stdin=trace.encode())[0]
+            self.assertNotIn("\x1b", out)
+
     def test_processes(self):
         base, other = 0x5500000000, 0x6600000000
         main = self.addr["main"]
