@@ -234,6 +234,17 @@ static struct cookie *add_cookie(struct map *m, u64 cookie)
 	return &m->cookies[m->nr_cookies++];
 }
 
+static bool read_cookie_stack(struct map *m, struct trace *t, enum line_kind *kind,
+			      struct frame_lines *l)
+{
+	struct cookie *c = add_cookie(m, t->cookie);
+	bool more = read_full(&c->user, t, kind, l);
+
+	/* One that is empty or cut off does not hide another one. */
+	m->nr_cookies -= c->user.kind == LINE_OTHER;
+	return more;
+}
+
 static bool read_any_definition(struct map *m, struct trace *t, enum line_kind *kind,
 				struct frame_lines *l)
 {
@@ -241,7 +252,7 @@ static bool read_any_definition(struct map *m, struct trace *t, enum line_kind *
 	if (*kind == LINE_DEF)
 		return read_definition(m, t, kind, l);
 	if (*kind == LINE_FULL && t->has_cookie)
-		return read_full(&add_cookie(m, t->cookie)->user, t, kind, l);
+		return read_cookie_stack(m, t, kind, l);
 	if (*kind == LINE_IDS && t->has_cookie)
 		half_of_ids(&add_cookie(m, t->cookie)->user, t);
 	return read_line(t, kind);

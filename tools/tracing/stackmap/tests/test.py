@@ -1494,6 +1494,10 @@ class User(Case):
         out, err = self.trace(text, "-F")
         self.assertEqual(out, f"{self.KERNEL} 2\n")
         self.assertIn("3 stacks of user space were overwritten or not yet taken", err)
+        # A cookie may have two stacks, of which one is empty.
+        empty = full[:full.index(" =>")]
+        for trace in [full + empty, empty + full, empty + by_id, by_id + empty]:
+            self.assertEqual(self.folded(trace + kernel + cookie), f"{both} 1\n", trace)
         # A stack whose events are gone counts for nothing.
         self.assertEqual(self.folded(by_id + full.replace("1>", "2>")), "")
         for bad in ["<user_unwind_cookie 3000", "<user_unwind_cookie x>\n",
