@@ -778,6 +778,7 @@ struct test_writer {
 	unsigned int		passes;
 	unsigned int		most;	/* passes while the map has yet to grow */
 	bool			irq;	/* insert each as what an interrupt has hit */
+	bool			swap;	/* record events; the timer swaps buffers, as it seems */
 	unsigned long		calls;
 	unsigned long		irq_calls;
 	unsigned long		errors;
@@ -808,11 +809,51 @@ static bool test_insert_irq_checked(struct ftrace_stackmap *map, unsigned int no
 	       (test_leads_to(map, ids[0], TEST_IRQ) && test_leads_to(map, ids[1], no));
 }
 
+/* An event with the value of tr->stackmap_define. */
+static void test_write_mark(struct trace_array *tr)
+{
+	struct trace_buffer *buffer = tr->array_buffer.buffer;
+	struct ring_buffer_event *event;
+	struct print_entry *entry;
+
+	event = trace_buffer_lock_reserve(buffer, TRACE_PRINT, sizeof(*entry), 0);
+	if (!event)
+		return;
+	entry = ring_buffer_event_data(event);
+	entry->ip = atomic_read(&tr->stackmap_define);
+	ring_buffer_unlock_commit(buffer);
+}
+
+/* A swap of buffers begins, or ends. It is over at once, or at the next call. */
+static void test_swap(struct test_writer *w)
+{
+	bool begun = atomic_read(&w->tr->stackmap_define) & 1;
+
+	if (!begun)
+		ftrace_stackmap_swap_begin(w->tr);
+	if (begun || w->irq_calls % 3 == 0)
+		ftrace_stackmap_swap_end(w->tr);
+	test_write_mark(w->tr);
+	w->irq_calls++;
+}
+
+static void test_write_event(struct trace_array *tr, unsigned int no)
+{
+	unsigned long ips[TEST_DEPTHS];
+
+	test_fill(ips, no, test_depth(no));
+	trace_record_stack(tr, tr->array_buffer.buffer, 0, ips, test_depth(no));
+}
+
 static bool test_write_one(struct test_writer *w, unsigned int no)
 {
 	struct ftrace_stackmap *map = w->map;
 
 	guard(preempt_notrace)();
+	if (w->swap) {
+		test_write_event(w->tr, no);
+		return true;
+	}
 	if (w->tr)
 		map = ftrace_stackmap_active(w->tr);
 	if (map && w->irq)
@@ -824,8 +865,10 @@ static enum hrtimer_restart test_timer(struct hrtimer *timer)
 {
 	struct test_writer *w = container_of(timer, struct test_writer, timer);
 
+	if (w->swap)
+		test_swap(w);
 	/* What the thread is at, or will be soon. */
-	for (int i = 0; i < 8; i++, w->irq_calls++) {
+	for (int i = 0; !w->swap && i < 8; i++, w->irq_calls++) {
 		if (!test_write_one(w, (READ_ONCE(w->calls) + i) % w->nr_stacks))
 			w->errors++;
 	}
@@ -867,6 +910,17 @@ static int test_writer_fn(void *data)
 	return 0;
 }
 
+/* Prepares a copy of @model for a CPU. */
+static bool test_create_writer(struct test_writer *w, const struct test_writer *model, int cpu,
+			       atomic_t *start)
+{
+	*w = *model;
+	w->start = start;
+	init_completion(&w->done);
+	w->task = kthread_create_on_cpu(test_writer_fn, w, cpu, "stackmap_test/%u");
+	return !IS_ERR(w->task);
+}
+
 /* Starts a copy of @model on each CPU; returns how many there are. */
 static int test_start_writers(struct kunit *test, struct test_writer *w,
 			      const struct test_writer *model, atomic_t *start)
@@ -877,11 +931,7 @@ static int test_start_writers(struct kunit *test, struct test_writer *w,
 	for_each_online_cpu(cpu) {
 		if (nr == TEST_MAX_WRITERS)
 			break;
-		w[nr] = *model;
-		w[nr].start = start;
-		init_completion(&w[nr].done);
-		w[nr].task = kthread_create_on_cpu(test_writer_fn, &w[nr], cpu, "stackmap_test/%u");
-		if (IS_ERR(w[nr].task))
+		if (!test_create_writer(&w[nr], model, cpu, start))
 			break;
 		nr++;
 	}
@@ -1895,6 +1945,82 @@ static void stackmap_defines_anew(struct kunit *test)
 	test_end_snapshot(tr);
 }
 
+/*
+ * Take all events out of the buffer of CPU 0. Each id was defined since the last
+ * mark, or since the last event while a swap is going on. Returns the number of
+ * stacks that were recorded in full.
+ */
+static unsigned long test_all_defined(struct kunit *test, struct trace_array *tr)
+{
+	unsigned int nr = rcu_access_pointer(tr->stackmap)->nr_slots;
+	unsigned long *known = kunit_kzalloc(test, BITS_TO_LONGS(nr) * sizeof(long), GFP_KERNEL);
+	struct ring_buffer_event *event;
+	unsigned long full = 0, bad = 0;
+	struct trace_entry *ent;
+	bool odd = false;
+
+	KUNIT_ASSERT_NOT_NULL(test, known);
+	while ((event = ring_buffer_consume(tr->array_buffer.buffer, 0, NULL, NULL))) {
+		ent = ring_buffer_event_data(event);
+		switch (ent->type) {
+		case TRACE_PRINT:
+			odd = ((struct print_entry *)ent)->ip & 1;
+			bitmap_zero(known, nr);
+			break;
+		case TRACE_STACK_DEF:
+			__set_bit(ftrace_stackmap_event_id(ent, 0) & (nr - 1), known);
+			break;
+		case TRACE_STACK_ID:
+			bad += !test_bit(ftrace_stackmap_event_id(ent, 0) & (nr - 1), known);
+			if (odd)
+				bitmap_zero(known, nr);
+			break;
+		default:
+			full++;
+		}
+	}
+	KUNIT_EXPECT_EQ(test, bad, 0);
+	kunit_kfree(test, known);
+	return full;
+}
+
+#define TEST_SWAP_DROPS	10
+
+/* Whenever an interrupt swaps the buffers, the next id is defined anew, or its stack is in full. */
+static void stackmap_defines_in_time(struct kunit *test)
+{
+	struct trace_array *tr = test_defining_instance(test);
+	struct ftrace_stackmap *map = rcu_access_pointer(tr->stackmap);
+	struct test_writer model = { .tr = tr, .nr_stacks = 4, .passes = 5000, .swap = true };
+	struct trace_buffer *buffer = tr->array_buffer.buffer;
+	unsigned long calls = 0, swaps = 0, full = 0;
+	struct test_writer *w = test_writers(test);
+	atomic_t start;
+
+	test_resize(test, buffer, 512);
+	/* Timers that expire with the tick seldom hit the writer where it matters. */
+	for (int i = 0; i < 300 && full < TEST_SWAP_DROPS; i++) {
+		KUNIT_ASSERT_TRUE(test, test_create_writer(w, &model, 0, &start));
+		atomic_set(&start, 1);
+		tracer_tracing_on(tr);
+		ftrace_stackmap_undefine(tr);
+		test_write_mark(tr);
+		wake_up_process(w->task);
+		wait_for_completion(&w->done);
+		tracer_tracing_off(tr);
+		calls += w->calls;
+		swaps += w->irq_calls;
+		full += test_all_defined(test, tr);
+	}
+
+	kunit_info(test, "%lu events, %lu swaps, %lu full\n", calls, swaps, full);
+	KUNIT_EXPECT_EQ(test, ring_buffer_overruns(buffer), 0);
+	KUNIT_EXPECT_GT(test, full, 0);
+	KUNIT_EXPECT_EQ(test, full, ftrace_stackmap_sum(map, STACKMAP_DROP_BUFFER));
+	KUNIT_EXPECT_EQ(test, full, test_drops(map));
+	KUNIT_EXPECT_EQ(test, full + test_successes(map), calls);
+}
+
 /* A definition that the buffer did not take is tried again. */
 static void stackmap_defines_later(struct kunit *test)
 {
@@ -2259,6 +2385,7 @@ static struct kunit_case stackmap_test_cases[] = {
 	KUNIT_CASE(stackmap_defines_once),
 	KUNIT_CASE(stackmap_hides_definitions),
 	KUNIT_CASE(stackmap_defines_anew),
+	KUNIT_CASE(stackmap_defines_in_time),
 	KUNIT_CASE(stackmap_defines_later),
 	KUNIT_CASE(stackmap_defines_no_drop),
 	KUNIT_CASE(stackmap_user_and_kernel),
