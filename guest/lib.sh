@@ -65,3 +65,36 @@ rotate() { # number dir
 		[ $tries -lt 100 ] || { cat "$2/stack_map_stat"; fail "the map is not replaced any more"; }
 	done
 }
+
+# Prints "depth frame frame ..." for each close() of userstack in a trace, with the addresses as numbers,
+# or what else is in the line of the frame.
+stacks_of() { # trace
+	awk 'function flush() { if (fd) print line; fd = 0 }
+	function number(hex,   i, v) {
+		for (i = 1; i <= length(hex); i++)
+			v = v * 16 + index("0123456789abcdef", substr(hex, i, 1)) - 1
+		return v
+	}
+	/^ => / {
+		if (!fd || !user)
+			next
+		sub(/^ => +/, "")
+		if (/^<[0-9a-f]+>$/)
+			sub(/^<0+/, "0x")
+		gsub(/[<>]/, "")
+		line = line " " $0
+		next
+	}
+	/: sys_close\(fd: (0x)?[34][0-9a-f][0-9a-f]\)$/ {
+		flush()
+		fd = number(substr($0, length($0) - 3, 3))
+		line = fd - 1000
+		next
+	}
+	{ user = /: <user_(stack_id [0-9]+|unwind_stack(_id)? [0-9a-f]+( [0-9]+)?)>$|: <user stack trace>$/ }
+	END { flush() }' "$1"
+}
+
+innermost() { # frames, from a file of "depth frame frame ..."
+	cut -d' ' -f "1-$(($1 + 1))" "$2"
+}

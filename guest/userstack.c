@@ -4,6 +4,7 @@
  * of its own, and calls close(1000 + depth) there. It prints the depth and the addresses that an unwinder
  * finds, innermost first. It has frame pointers, and a frame pointer of 0 at the outer end.
  * Usage: userstack depth...
+ *        userstack -z depth...     with a return address of 0 at the outer end, and frames behind that
  *        userstack -l depth        close() again and again, without a word, until it is killed
  *        userstack -n N depth...   N times; prints depth and nanoseconds for each close()
  */
@@ -27,6 +28,13 @@ asm(".text\n.globl call_at_end\n.type call_at_end, @function\ncall_at_end:\n"
     "	push	%rbp\n	xor	%ebp, %ebp\n	mov	%rdi, %rax\n	mov	%esi, %edi\n"
     "	sub	$8, %rsp\n	call	*%rax\n	add	$8, %rsp\n	pop	%rbp\n	ret\n"
     ".size call_at_end, .-call_at_end\n");
+
+/* Calls fn(arg) from a function that returns to 0, as it seems. The chain of frame pointers goes on. */
+int call_from_0(int (*fn)(int arg), int arg);
+asm(".text\n.globl call_from_0\n.type call_from_0, @function\ncall_from_0:\n"
+    "	push	%rbp\n	push	$0\n	push	%rbp\n	mov	%rsp, %rbp\n	mov	%rdi, %rax\n"
+    "	mov	%esi, %edi\n	call	*%rax\n	add	$16, %rsp\n	pop	%rbp\n	ret\n"
+    ".size call_from_0, .-call_from_0\n");
 
 static __attribute__((noinline)) int leaf(int depth)
 {
@@ -79,6 +87,7 @@ LEVEL(3, level4) LEVEL(2, level3) LEVEL(1, level2)
 
 int main(int argc, char **argv)
 {
+	int (*call)(int (*fn)(int arg), int arg) = call_at_end;
 	int first = 1;
 
 	if (argc > 2 && !strcmp(argv[1], "-l")) {
@@ -87,6 +96,9 @@ int main(int argc, char **argv)
 	} else if (argc > 3 && !strcmp(argv[1], "-n")) {
 		repeats = atol(argv[2]);
 		first = 3;
+	} else if (argc > 2 && !strcmp(argv[1], "-z")) {
+		call = call_from_0;
+		first = 2;
 	}
 	if (repeats < 1)
 		return 2;
@@ -97,7 +109,7 @@ int main(int argc, char **argv)
 		if (depth < 1 || depth >= MAX_DEPTH)
 			return 2;
 		levels = 0;
-		call_at_end(level1, depth);
+		call(level1, depth);
 		if (first == 3) {
 			printf("%d %.0f\n", depth, took);
 			continue;

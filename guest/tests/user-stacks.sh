@@ -12,38 +12,12 @@ both() { # file value
 	done
 }
 
-# Prints "depth frame frame ..." for each close() in a trace, with the addresses as numbers, or what
-# else is in the line of the frame.
-stacks_of() { # trace
-	awk 'function flush() { if (fd) print line; fd = 0 }
-	function number(hex,   i, v) {
-		for (i = 1; i <= length(hex); i++)
-			v = v * 16 + index("0123456789abcdef", substr(hex, i, 1)) - 1
-		return v
-	}
-	/^ => / {
-		if (!fd || !user)
-			next
-		sub(/^ => +/, "")
-		if (/^<[0-9a-f]+>$/)
-			sub(/^<0+/, "0x")
-		gsub(/[<>]/, "")
-		line = line " " $0
-		next
-	}
-	/: sys_close\(fd: (0x)?[34][0-9a-f][0-9a-f]\)$/ {
-		flush()
-		fd = number(substr($0, length($0) - 3, 3))
-		line = fd - 1000
-		next
-	}
-	{ user = /: <user_(stack_id [0-9]+|unwind_stack_id [0-9a-f]+ [0-9]+)>$|: <user stack trace>$/ }
-	END { flush() }' "$1"
-}
-
-# The 127 innermost frames are recorded.
-innermost() { # frames, from a file of "depth frame frame ..."
-	cut -d' ' -f "1-$(($1 + 1))" "$2"
+# The stacks of a program, in the instance "ids" and in "$TMPDIR/truth".
+record_program() { # userstack's arguments
+	both tracing_on 1
+	userstack "$@" > "$TMPDIR/truth"
+	both tracing_on 0
+	stacks_of instances/ids/trace > "$TMPDIR/ids"
 }
 
 make_instance ids
@@ -59,19 +33,23 @@ for option in userstacktrace userstacktrace_delay; do
 	both trace ""
 	echo 1 > "instances/ids/options/$option"
 	echo 1 > instances/full/options/userstacktrace
-	both tracing_on 1
-	userstack 1 2 3 10 100 124 125 126 149 > "$TMPDIR/truth"
-	both tracing_on 0
-	stacks_of instances/ids/trace > "$TMPDIR/ids"
+	record_program 1 2 3 10 100 124 125 126 149
 	stacks_of instances/full/trace > "$TMPDIR/full"
+	# The 127 innermost frames are recorded.
 	innermost 127 "$TMPDIR/truth" > "$TMPDIR/want"
 	diff "$TMPDIR/want" "$TMPDIR/ids" || fail "$option: not the stacks of the program"
 	innermost 8 "$TMPDIR/truth" > "$TMPDIR/want"
 	diff "$TMPDIR/want" "$TMPDIR/full" || fail "full user stacks are not those of the program"
 	[ "$(awk 'NF == 128' "$TMPDIR/ids" | wc -l)" -eq 3 ] || fail "$option: three stacks must have 127 frames"
+	echo "$option: $(wc -l < "$TMPDIR/ids") stacks are true, up to $(awk '{ print NF - 1 }' "$TMPDIR/ids" | sort -n | tail -n 1) frames"
+
+	# 0 ends a stack, in the map, too.
+	both trace ""
+	record_program -z 1 5 30
+	diff "$TMPDIR/truth" "$TMPDIR/ids" || fail "$option: a stack does not end at 0"
+	! grep -E '^  \[[0-9]+\] (0x)?0+$' instances/ids/stack_map || fail "$option: frames behind 0"
 	[ "$(stat_of drops instances/ids)" -eq 0 ] || fail "$option: drops"
 	both options/$option 0
-	echo "$option: $(wc -l < "$TMPDIR/ids") stacks are true, up to $(awk '{ print NF - 1 }' "$TMPDIR/ids" | sort -n | tail -n 1) frames"
 done
 
 # Programs of all kinds: each of their events has the same stack in both instances, up to 8 frames.
@@ -143,6 +121,6 @@ both tracing_on 1
 sleep .3
 both tracing_on 0
 grep -q '<idle>-0.*: sched_switch' instances/ids/trace
-! grep '<idle>-0.*: <user_stack_id' instances/ids/trace || fail "a kernel thread with a user stack"
+! grep '<idle>-0.*: <user' instances/ids/trace || fail "a kernel thread with a user stack"
 check_map instances/ids
 echo "user stacks: passed"
