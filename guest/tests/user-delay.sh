@@ -14,8 +14,8 @@ begin() { # instance
 	echo 1 > "instances/$1/options/userstacktrace_delay"
 }
 
-# Prints "cookies stacks twice pending lost": different cookies, stacks, cookies with two stacks, those
-# without a stack whose task still is there, and those whose task is gone.
+# Prints "cookies stacks twice pending lost orphans": different cookies, stacks, cookies with two stacks,
+# those without a stack whose task still is there, those whose task is gone, and stacks without a cookie.
 cookies_of() { # trace
 	awk 'match($0, /-[0-9]+ +\[/) {
 		pid = substr($0, RSTART + 1) + 0
@@ -31,6 +31,7 @@ cookies_of() { # trace
 		for (c in stack) {
 			stacks += stack[c]
 			twice += stack[c] > 1
+			orphans += !(c in cookie)
 		}
 		for (c in cookie) {
 			n++
@@ -41,7 +42,7 @@ cookies_of() { # trace
 			else
 				lost++
 		}
-		print n + 0, stacks + 0, twice + 0, pending + 0, lost + 0
+		print n + 0, stacks + 0, twice + 0, pending + 0, lost + 0, orphans + 0
 	}' "$1"
 }
 
@@ -53,11 +54,12 @@ finish() { # instance
 	[ "$(lost_events "instances/$1")" -eq 0 ] || fail "$1: the buffer was too small for this test"
 	cat "instances/$1/trace" > "$TMPDIR/$1"
 	cookies_of "$TMPDIR/$1" > "$TMPDIR/$1.n"
-	read -r cookies stacks twice pending lost < "$TMPDIR/$1.n"
-	echo "$1: $cookies cookies, $stacks stacks, $twice twice, $pending pending, $lost lost"
+	read -r cookies stacks twice pending lost orphans < "$TMPDIR/$1.n"
+	echo "$1: $cookies cookies, $stacks stacks, $twice twice, $pending pending, $lost lost, $orphans without a cookie"
 	[ "$cookies" -ge "$2" ] || fail "$1: too few cookies"
 	[ "$twice" -eq 0 ] || fail "$1: cookies with two stacks"
 	[ "$lost" -eq 0 ] || fail "$1: cookies without a stack"
+	[ "$orphans" -eq 0 ] || fail "$1: stacks without a cookie"
 	# This shell, init, and what else waits in a system call.
 	[ "$pending" -le 4 ] || fail "$1: too many tasks are not back in user space"
 }
@@ -130,16 +132,21 @@ echo "up to $most events in one system call"
 [ "$most" -ge 100 ] || fail "too few NMIs in one system call"
 rmdir instances/nmi
 
-# A process that waits in a system call, whose cookie was recorded.
-wait_in_read() { # instance
+# A process that waits in a system call.
+start_reader() { # instance that records nothing else
 	mkfifo "$TMPDIR/fifo"
-	echo 1 > "instances/$1/events/syscalls/sys_enter_read/enable"
-	echo 1 > "instances/$1/tracing_on"
 	bash -c 'read -r _ < "$TMPDIR/fifo"' &
 	pid=$!
 	echo $pid > "instances/$1/set_event_pid"
 	exec 3> "$TMPDIR/fifo"
 	settle
+}
+
+# The same, and its cookie is recorded.
+wait_in_read() { # instance
+	echo 1 > "instances/$1/events/syscalls/sys_enter_read/enable"
+	echo 1 > "instances/$1/tracing_on"
+	start_reader "$1"
 	grep -q -- "-$pid .*user_unwind_cookie" "instances/$1/trace" || fail "$1: nobody waits"
 	last=$(sed -n 's/.*<user_unwind_cookie \([0-9a-f]*\)>/\1/p' "instances/$1/trace" | tail -n 1)
 	! grep -q "<user_unwind_stack[_id]* $last" "instances/$1/trace" || fail "$1: it does not wait"
@@ -160,6 +167,17 @@ wake_up
 [ "$(grep -c "<user_unwind_stack[_id]* $last" instances/cleared/trace)" -eq 1 ] || fail "the pending stack is lost"
 grep "user_unwind" instances/cleared/trace | tail -n 3
 rmdir instances/cleared
+
+# A trigger with a filter looks at the event, although nothing is recorded.
+echo "== recording begins in a system call"
+begin begun
+echo 1 > instances/begun/events/syscalls/sys_enter_read/enable
+echo 'traceoff if fd == 12345' > instances/begun/events/syscalls/sys_enter_read/trigger
+start_reader begun
+echo 1 > instances/begun/tracing_on
+wake_up
+finish begun 1
+rmdir instances/begun
 
 echo "== the instance is removed"
 begin removed
