@@ -48,8 +48,13 @@ read_stat() {
 }
 
 record() { # seconds
+	# In this order: the function tracer empties the buffer when it starts, and a moment after tracing_on
+	# was set. What was recorded before would be counted, and missing in the buffer.
+	record_functions $dir
+	for e in sched irq timer kmem; do
+		echo 1 > $dir/events/$e/enable
+	done
 	start_load
-	echo 1 > $dir/tracing_on
 	printf '%8s %8s %7s %9s %10s %11s %9s %10s %10s\n' seconds entries kept recycled rotations \
 		successes drops success memory
 	now
@@ -94,15 +99,10 @@ setup() { # recycle
 	make_small_instance soak
 	echo $buffer_kb > $dir/buffer_size_kb
 	show_frames 0 $dir
-	for e in sched irq timer kmem; do
-		echo 1 > $dir/events/$e/enable
-	done
 	for f in vfs_read vfs_write vfs_open kernel_clone do_exit handle_mm_fault pipe_write; do
 		! grep -qx $f available_filter_functions || echo $f >> $dir/set_ftrace_filter
 	done
 	echo 1 > $dir/options/func_stack_trace
-	echo function > $dir/current_tracer
-	echo > $dir/trace
 	one=$(stat_of memory $dir)
 }
 
