@@ -157,6 +157,13 @@ if has define && [ -e options/stackmap-define ]; then
 	echo 0 > options/stackmap-define
 fi
 
+# The stacks that userstack has printed to /tmp/truth.
+frames_printed() {
+	for frame in $(sed 's/^[0-9]* //' /tmp/truth); do
+		grep -q "^ =>  <0*${frame#0x}>\$" trace || fail "the frame $frame is not printed"
+	done
+}
+
 if has user; then
 	echo "user stacks"
 	echo > trace
@@ -167,9 +174,7 @@ if has user; then
 	echo 0 > tracing_on
 	echo 0 > options/userstacktrace
 	grep -q 'user_stack_id' trace || fail "no user stack"
-	for frame in $(sed 's/^[0-9]* //' /tmp/truth); do
-		grep -q "^ =>  <0*${frame#0x}>\$" trace || fail "the frame $frame is not printed"
-	done
+	frames_printed
 fi
 
 if has delay && [ -e options/userstacktrace_delay ]; then
@@ -186,9 +191,7 @@ if has delay && [ -e options/userstacktrace_delay ]; then
 	[ "$(wc -l < /tmp/cookies)" -ge 2 ] || fail "no cookies"
 	# That of the write that has stopped the recording may be without a stack.
 	[ "$(comm -23 /tmp/cookies /tmp/stacks | wc -l)" -le 2 ] || fail "cookies without a stack"
-	for frame in $(sed 's/^[0-9]* //' /tmp/truth); do
-		grep -q "^ =>  <0*${frame#0x}>\$" trace || fail "the frame $frame is not printed"
-	done
+	frames_printed
 fi
 echo 0 > events/enable
 

@@ -5,13 +5,10 @@
 # are those of a full user stack.
 # timeout: 300
 . /guest/lib.sh
+. /guest/compare.sh
 
-both() { # file value
-	for i in ids full; do
-		echo "$2" > "instances/$i/$1"
-	done
-}
-
+ids=instances/ids
+full=instances/full
 # The stacks of a program, in the instance "ids" and in "$TMPDIR/truth".
 record_program() { # userstack's arguments
 	both tracing_on 1

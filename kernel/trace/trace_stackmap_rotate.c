@@ -226,9 +226,10 @@ int ftrace_stackmap_unused_gen(struct trace_array *tr, u32 *gen)
 }
 
 /*
- * Take trace_types_lock, or return -ESTALE if @map is not the current one any more. Whoever
- * replaces it holds the lock and waits for the work that calls this, so to wait
- * for the lock could deadlock. A reference to the instance would make rmdir fail.
+ * Take trace_types_lock, or return -ESTALE if @map is not the current one any
+ * more. Whoever replaces it holds the lock and waits for the work that calls
+ * this, so to wait for the lock could deadlock. A reference to the instance would
+ * make rmdir fail.
  */
 static int stackmap_lock(struct ftrace_stackmap *map)
 {
