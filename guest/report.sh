@@ -2,9 +2,10 @@
 # shellcheck shell=sh
 # Sourced: reads reports of trace-cmd with the plugin of libtraceevent.
 
-# The events of an instance with their frames. An event is told by its CPU and text, and by how many like it
-# come after it. When a process has ended, so may have the recording. report -l shows the context too: an
-# interrupt may come between an event and its stack. The second flag may change between two records.
+# The events of an instance with their frames. An event is told by its process and text, and by how many like
+# it come after it; not by the CPU, since a process may move between two records. When a process has ended, so
+# may have the recording. report -l shows the context too: an interrupt may come between an event and its
+# stack. The second flag may change between two records.
 stacks_of() { # instance report
 	awk -v wanted="$1:" '/^=> / {
 		if (current)
@@ -12,18 +13,24 @@ stacks_of() { # instance report
 		next
 	}
 	{ current = 0 }
-	$1 == wanted && match($0, /(\[[0-9]+\]|[0-9]+[^ ][^ ][^ ][^ ][^ ]) +[0-9.]+: [a-z_]+: +/) {
+	$1 == wanted && match($0, /-[0-9]+ +(\[[0-9]+\]|[0-9]+[^ ][^ ][^ ][^ ][^ ]) +[0-9.]+: [a-z_]+: +/) {
 		split(substr($0, RSTART, RLENGTH), field, " ")
-		len = length(field[1])
-		if (field[1] !~ /^\[/)
-			field[1] = substr(field[1], 1, len - 4) substr(field[1], len - 2)
+		cpu = field[2]
+		flags = ""
+		if (cpu !~ /^\[/) {
+			len = length(cpu)
+			flags = substr(cpu, len - 4, 1) substr(cpu, len - 2)
+			cpu += 0
+		}
+		# Each CPU has an idle task of its own.
+		context = field[1] (field[1] == "-0" ? "/" cpu : "") " " flags
 		if (/ [XZ] ==> /) {
-			last[field[1]] = 0
-		} else if (field[3] ~ /^(kernel_stack|stack_id|stack_split):/) {
-			current = last[field[1]]
-		} else if (field[3] != "stack_def:") {
-			last[field[1]] = ++n
-			key[n] = field[1] " " field[3] " " substr($0, RSTART + RLENGTH)
+			last[context] = 0
+		} else if (field[4] ~ /^(kernel_stack|stack_id|stack_split):/) {
+			current = last[context]
+		} else if (field[4] != "stack_def:") {
+			last[context] = ++n
+			key[n] = context " " field[4] " " substr($0, RSTART + RLENGTH)
 			rank[n] = ++count[key[n]]
 		}
 	}
