@@ -3,8 +3,7 @@
  * Stack map - stores each distinct stack once.
  *
  * A lock-free hash table that is read and written from any context, NMI
- * included. It knows nothing of trace instances, events and files, which are in
- * trace_stackmap_record.c, _instance.c and _files.c. trace_stackmap.h has the
+ * included. It knows nothing of events and files. trace_stackmap.h has the
  * design.
  */
 #include <linux/hash.h>

@@ -172,7 +172,7 @@ struct ftrace_stackmap {
 	unsigned long		backoff;	/* jiffies to wait, after a failure */
 	int			(*rotate)(struct ftrace_stackmap *map);	/* nearly full */
 	struct trace_array	*tr;		/* for @rotate */
-	/* As long as the map is the current one. Of @prev, a reader uses neither. */
+	/* Valid while the map is the current one. Readers do not use those of @prev. */
 	struct ftrace_stackmap	*prev;		/* the map before this one */
 	struct stackmap_kept	*kept;		/* what is left of the maps before that one */
 	/* Set before the map is published. */

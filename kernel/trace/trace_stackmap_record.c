@@ -120,8 +120,8 @@ static void stackmap_fill_event(struct ftrace_stackmap *map, void *entry, int ty
  * @trace_ctx: context of the event
  * @stack: the stack
  *
- * The event, or a definition, is reserved before the map is written, so that no
- * stack is stored if the buffer takes neither. Only the instance's buffer gets
+ * A stack is stored only after its event, or its definition, is reserved, since
+ * the buffer may take neither. Only the instance's buffer gets
  * ids. @buffer is another one in trace_array_printk(), or if it was swapped for
  * the snapshot's meanwhile.
  *
