@@ -4,7 +4,7 @@
 
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
-export BASE KERNEL_SRC SCRIPT APPEND CPUS MEM TIMEOUT FLAVOUR ONLY CHECK FROM
+export BASE KERNEL_SRC SCRIPT APPEND CPUS MEM TIMEOUT FLAVOUR ONLY CHECK FROM CONFIG MODULES
 
 help:
 	@echo "make demo      measure the stack map against full stacks in a booted kernel, print a table"
@@ -25,6 +25,8 @@ help:
 	@echo "make shell     an interactive shell in the guest"
 	@echo "make kernel    source, tree and kernel (FLAVOUR=x86_64|pristine|debug|kcsan|startup|off|nofunc|arm64|i386|s390x)"
 	@echo "make tree      source and tree only: the pristine kernel joined with this repository"
+	@echo "make deb       [CONFIG=running|debian|file] [MODULES=file]: Debian packages of a kernel with the stack map, and"
+	@echo "               of the tools; scripts/test-deb boots them in a fresh Debian"
 	@echo "make clean     remove what was built; the downloaded source stays"
 	@echo "make distclean remove build/"
 
@@ -68,9 +70,12 @@ bench:
 	@scripts/bench
 mutants:
 	@scripts/mutants
+deb:
+	@scripts/prepare tree
+	@scripts/deb
 clean:
-	rm -rf build/log build/stackmap_dump build/flamegraph* build/guest build/bench build/bench-dump build/plugin build/kernelshark build/model build/suite build/viewers build/*/{bench,x86_64,plain,debug,kcsan,startup,off,nofunc,arm64,i386,s390x,static,kunit,kunit-all,linux,linux.ok,changed,series,stackmap_dump}
+	rm -rf build/log build/stackmap_dump build/flamegraph* build/guest build/bench build/bench-dump build/plugin build/kernelshark build/model build/suite build/viewers build/*/{bench,deb,x86_64,plain,debug,kcsan,startup,off,nofunc,arm64,i386,s390x,static,kunit,kunit-all,linux,linux.ok,changed,series,stackmap_dump}
 distclean:
 	rm -rf build
 
-.PHONY: help tree kernel rootfs demo test test-full test-arch test-upstream guest shell flamegraph pictures series bench mutants clean distclean
+.PHONY: help tree kernel rootfs demo test test-full test-arch test-upstream guest shell flamegraph pictures series bench mutants deb clean distclean
