@@ -43,11 +43,16 @@ int ftrace_stackmap_record_user(struct trace_array *tr, struct ftrace_stackmap *
 		.type	= TRACE_USER_STACK_ID,
 		.tgid	= current->tgid,
 	};
+	unsigned int nr;
 
 	if (current->flags & PF_USER_WORKER)
 		return 0;
 
-	stack.nr = stack_trace_save_user(ips, USER_STACK_MAX_DEPTH);
+	nr = stack_trace_save_user(ips, USER_STACK_MAX_DEPTH);
+	/* For the readers, 0 ends a user stack. Some unwinders go on behind it. */
+	while (stack.nr < nr && ips[stack.nr])
+		stack.nr++;
+
 	return stack.nr ? ftrace_stackmap_record(tr, map, buffer, trace_ctx, &stack) : 0;
 }
 #endif
