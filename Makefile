@@ -7,7 +7,8 @@ MAKEFLAGS += --no-print-directory
 export BASE KERNEL_SRC SCRIPT APPEND CPUS MEM TIMEOUT FLAVOUR ONLY CHECK FROM CONFIG MODULES
 
 help:
-	@echo "make demo      measure the stack map against full stacks in a booted kernel, print a table"
+	@echo "make demo      [FLAVOUR=x86_64|arm64|i386|s390x]: measure the stack map against full stacks in a booted kernel,"
+	@echo "               print a table"
 	@echo "make test      every check; the last line is: N passed, N failed, N skipped"
 	@echo "               ONLY=step,step of: $$(scripts/test --steps)"
 	@echo "make test-full make test and long checks: the largest models, every mail of the series built and booted,"
@@ -38,7 +39,7 @@ rootfs:
 	@scripts/prepare rootfs
 demo:
 	@scripts/prepare $(or $(FLAVOUR),x86_64) rootfs
-	@scripts/demo
+	@scripts/demo -f $(or $(FLAVOUR),x86_64)
 test:
 	@scripts/test
 test-full:
