@@ -3,6 +3,7 @@
 # A full map: a user stack that it does not take is recorded in full, and counted.
 # timeout: 300
 . /guest/lib.sh
+command -v userstack > /dev/null || skip "there is no userstack here"
 
 set_opt /sys/module/ftrace_stackmap/parameters/bits 10
 set_opt /sys/module/ftrace_stackmap/parameters/recycle 0

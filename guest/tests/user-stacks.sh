@@ -6,6 +6,7 @@
 # timeout: 300
 . /guest/lib.sh
 . /guest/compare.sh
+command -v userstack > /dev/null || skip "there is no userstack here"
 
 ids=instances/ids
 full=instances/full
