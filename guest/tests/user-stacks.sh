@@ -61,7 +61,7 @@ stacks_of_tasks() { # trace
 both options/userstacktrace 0
 both events/syscalls/sys_enter_close/filter 0
 both options/event-fork 1
-for e in openat close mmap execve wait4 clone; do
+for e in openat close mprotect munmap execve wait4 clone; do
 	both "events/syscalls/sys_enter_$e/enable" 1
 done
 mkfifo "$TMPDIR/go"
