@@ -75,7 +75,7 @@ deb:
 	@scripts/prepare tree
 	@scripts/deb
 clean:
-	rm -rf build/log build/stackmap_dump build/flamegraph* build/guest build/bench build/bench-dump build/plugin build/kernelshark build/model build/suite build/viewers build/*/{bench,deb,x86_64,plain,debug,kcsan,startup,off,nofunc,arm64,i386,s390x,static,kunit,kunit-all,linux,linux.ok,changed,series,stackmap_dump}
+	rm -rf build/log build/stackmap_dump build/flamegraph* build/guest build/bench build/bench-dump build/plugin build/kernelshark build/model build/suite build/viewers build/*/{bench,deb,*+*,x86_64,plain,debug,kcsan,startup,off,nofunc,arm64,i386,s390x,static,kunit,kunit-all,linux,linux.ok,changed,series,stackmap_dump}
 distclean:
 	rm -rf build
 

@@ -33,7 +33,7 @@ base() {
 # the kernel image, and the fragments of configs/.
 # shellcheck disable=SC2034
 machine() {
-	case $1 in
+	case ${1%%+*} in
 	arm64) ARCH=arm64 DEB=arm64 CROSS=aarch64-linux-gnu- IMAGE=arch/arm64/boot/Image CONFIGS=(arm64) ;;
 	i386) ARCH=i386 DEB=i386 CROSS='' IMAGE=arch/x86/boot/bzImage CONFIGS=(pc i386) ;;
 	s390x) ARCH=s390 DEB=s390x CROSS=s390x-linux-gnu- IMAGE=arch/s390/boot/bzImage CONFIGS=(s390x) ;;
