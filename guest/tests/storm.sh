@@ -165,7 +165,7 @@ where() { # pid
 }
 
 # A process may wait for a mutex for that long under this load.
-echo 600 > /proc/sys/kernel/hung_task_timeout_secs
+[ ! -e /proc/sys/kernel/hung_task_timeout_secs ] || echo 600 > /proc/sys/kernel/hung_task_timeout_secs
 touch "$storm/run"
 set_opt buffer_size_kb 256
 set_opt /sys/module/ftrace_stackmap/parameters/bits 10
