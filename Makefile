@@ -4,7 +4,7 @@
 
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
-export BASE KERNEL_SRC SCRIPT APPEND CPUS MEM TIMEOUT FLAVOUR ONLY CHECK FROM CONFIG MODULES
+export BASE KERNEL_SRC SCRIPT APPEND CPUS MEM TIMEOUT FLAVOUR ONLY CHECK FROM CONFIG MODULES RUNS LOOPS NGROUPS HERE
 
 help:
 	@echo "make demo      [FLAVOUR=x86_64|arm64|i386|s390x]: measure the stack map against full stacks in a booted kernel,"
@@ -23,8 +23,10 @@ help:
 	@echo "               build/<base>/series/ and series/tool/; CHECK=1 builds and boots every mail"
 	@echo "make mutants   break the stack map on purpose; a test must notice each time"
 	@echo "make bench     measure the stack map and its peers on User-Mode Linux: table, CSV and plot"
+	@echo "make hackbench [RUNS=n] [LOOPS=n] [NGROUPS=n]: the time of hackbench, traced with full stacks and with the map,"
+	@echo "               in the guest and on User-Mode Linux; HERE=1: on the running kernel, if it has the stack map"
 	@echo "make shell     an interactive shell in the guest"
-	@echo "make kernel    source, tree and kernel (FLAVOUR=x86_64|pristine|debug|kcsan|startup|off|nofunc|arm64|i386|s390x)"
+	@echo "make kernel    source, tree and kernel (FLAVOUR=x86_64|pristine|debug|kcsan|startup|off|nofunc|arm64|i386|s390x|uml)"
 	@echo "make tree      source and tree only: the pristine kernel joined with this repository"
 	@echo "make deb       [CONFIG=running|debian|file] [MODULES=file]: Debian packages of a kernel with the stack map, and"
 	@echo "               of the tools; scripts/test-deb boots them in a fresh Debian"
@@ -69,14 +71,17 @@ series:
 bench:
 	@scripts/prepare tree
 	@scripts/bench
+hackbench:
+	@$(if $(HERE),,scripts/prepare x86_64 pristine uml uml-pristine rootfs)
+	@scripts/hackbench
 mutants:
 	@scripts/mutants
 deb:
 	@scripts/prepare tree
 	@scripts/deb
 clean:
-	rm -rf build/log build/stackmap_dump build/flamegraph* build/guest build/bench build/bench-dump build/plugin build/kernelshark build/model build/suite build/viewers build/*/{bench,deb,*+*,x86_64,plain,debug,kcsan,startup,off,nofunc,arm64,i386,s390x,static,kunit,kunit-all,linux,linux.ok,changed,series,stackmap_dump}
+	rm -rf build/log build/stackmap_dump build/flamegraph* build/guest build/bench build/bench-dump build/hackbench build/plugin build/kernelshark build/model build/suite build/viewers build/*/{bench,deb,*+*,x86_64,plain,debug,kcsan,startup,off,nofunc,arm64,i386,s390x,uml,static,kunit,kunit-all,linux,linux.ok,changed,series,stackmap_dump}
 distclean:
 	rm -rf build
 
-.PHONY: help tree kernel rootfs demo test test-full test-arch test-upstream guest shell flamegraph pictures series bench mutants deb clean distclean
+.PHONY: help tree kernel rootfs demo test test-full test-arch test-upstream guest shell flamegraph pictures series bench hackbench mutants deb clean distclean
