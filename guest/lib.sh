@@ -16,7 +16,7 @@ clear_trace() { echo > trace; }
 cd $TRACING_DIR
 [ -e options/stackmap ] || { echo "this kernel has no stack map"; exit 1; }
 # shellcheck source=/dev/null
-. /selftests/ftrace/test.d/ftrace/stackmap/functions
+. "${SELFTESTS:-/selftests/ftrace}/test.d/ftrace/stackmap/functions"
 
 # Linux 6.12 always prints the frames.
 has_frames_option() { [ -e $TRACING_DIR/options/stackmap-frames ]; }
