@@ -66,6 +66,15 @@ rotate() { # number dir
 	done
 }
 
+# Each event has its stack behind it, so half of what was recorded are stacks. When tracing stops, a CPU
+# may be between the two.
+check_recorded() { # stacks that the map was asked for, dir
+	recorded=$(cat "$2"/per_cpu/cpu*/stats | awk '/^(entries|overrun|read events):/ { n += $NF } END { print n }')
+	alone=$((recorded - 2 * $1))
+	[ $alone -ge 0 ] && [ $alone -le "$(nproc)" ] ||
+		fail "$recorded events and stacks, but the map was asked for $1"
+}
+
 # Prints "depth frame frame ..." for each close() of userstack in a trace, with the addresses as numbers,
 # or what else is in the line of the frame.
 stacks_of() { # trace

@@ -111,10 +111,7 @@ check() { # 0|1
 	drops=$(stat_of drops $dir)
 	[ "$drops" -eq $(($(stat_of drops_entries $dir) + $(stat_of drops_arena $dir))) ] ||
 		{ cat $dir/stack_map_stat; fail "drops of other reasons"; }
-	# Half of what was recorded are stacks.
-	asked=$(($(stat_of successes $dir) + drops - taken))
-	recorded=$(cat $dir/per_cpu/cpu*/stats | awk '/^(entries|overrun|read events):/ { n += $NF } END { print n }')
-	[ $((2 * asked)) -eq "$recorded" ] || fail "$recorded events and stacks, but the map knows of $asked"
+	check_recorded $(($(stat_of successes $dir) + drops - taken)) $dir
 	show_frames 1 $dir
 	cat $dir/trace > "$TMPDIR/trace"
 	resolved=$(check_resolved "$TMPDIR/trace" $dir)
