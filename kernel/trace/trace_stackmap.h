@@ -204,6 +204,16 @@ struct stackmap_stack {
 	u64			cookie;
 };
 
+/* The frames of a user stack before the 0 that ends it. Some unwinders go on behind it. */
+static inline unsigned int user_stack_depth(const unsigned long *ips, unsigned int nr)
+{
+	for (unsigned int i = 0; i < nr; i++) {
+		if (!ips[i])
+			return i;
+	}
+	return nr;
+}
+
 /**
  * struct stackmap_part - the part of a stack that ftrace_stackmap_find() found
  * @ips: its frames

@@ -49,10 +49,7 @@ int ftrace_stackmap_record_user(struct trace_array *tr, struct ftrace_stackmap *
 		return 0;
 
 	nr = stack_trace_save_user(ips, USER_STACK_MAX_DEPTH);
-	/* For the readers, 0 ends a user stack. Some unwinders go on behind it. */
-	while (stack.nr < nr && ips[stack.nr])
-		stack.nr++;
-
+	stack.nr = user_stack_depth(ips, nr);
 	return stack.nr ? ftrace_stackmap_record(tr, map, buffer, trace_ctx, &stack) : 0;
 }
 #endif

@@ -81,16 +81,6 @@ static bool user_unwind_record(struct trace_buffer *buffer, unsigned int trace_c
 	return true;
 }
 
-/* Number of frames to record. As elsewhere, 0 ends a user stack. */
-static unsigned int trace_user_unwind_depth(const struct unwind_stacktrace *trace)
-{
-	unsigned int nr = 0;
-
-	while (nr < min(trace->nr, USER_STACK_MAX_DEPTH) && trace->entries[nr])
-		nr++;
-	return nr;
-}
-
 /* On the way back to user space. A stack that could not be taken has no frames. */
 static void trace_user_unwind_callback(struct unwind_work *work, struct unwind_stacktrace *trace,
 				       u64 cookie)
@@ -99,7 +89,8 @@ static void trace_user_unwind_callback(struct unwind_work *work, struct unwind_s
 	unsigned int trace_ctx = tracing_gen_ctx();
 	struct stackmap_stack stack = {
 		.ips	= trace->entries,
-		.nr	= trace_user_unwind_depth(trace),
+		.nr	= user_stack_depth(trace->entries,
+					    min(trace->nr, USER_STACK_MAX_DEPTH)),
 		.type	= TRACE_USER_UNWIND_STACK_ID,
 		.tgid	= current->tgid,
 		.cookie	= cookie,
