@@ -7,7 +7,7 @@
 . /guest/lib.sh
 . /guest/compare.sh
 
-make_pair equivalence 512
+make_pair equivalence 1024
 start_pair
 while [ "$(stat_of rotations $ids)" -lt "${1:-20}" ]; do
 	kill -0 $pair
