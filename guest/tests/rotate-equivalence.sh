@@ -16,8 +16,9 @@ done
 stop_pair
 cat $ids/stack_map_stat
 [ "$(lost_events $ids)" -gt 0 ] || fail "the buffer did not wrap"
-# Some of the current map, of the one before it, and of those that are kept of older ones.
-compare_pair 1000 3
+# Some of the current map and of the one before it; on a fast machine, also of those that are kept. That
+# these are right is for sleepy.sh and rotate-many.sh.
+compare_pair 1000 2
 check_map $ids
 
 # The comparison itself must be able to fail.
