@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# What a map costs on a machine with that many CPUs. Prints a row: possible CPUs, online CPUs; KB of Percpu and of
-# VmallocUsed before there is a map, what a map adds to each, KB of memory of the empty and of the full map as
+# What a map costs on a machine with that many CPUs. Prints a row: possible CPUs, online CPUs; KiB of Percpu and of
+# VmallocUsed before there is a map, what a map adds to each, KiB of memory of the empty and of the full map as
 # stack_map_stat says; ms to set the option, to read stack_map, stack_map_stat and stack_map_bin, the minimum of 5.
 # Run with scripts/guest -j icount, where a ms is a million instructions, and rcupdate.rcu_expedited=1.
 # Usage: cpus.sh
-#        cpus.sh instances N     N instances: KB of Percpu before, with the instances, with their maps
+#        cpus.sh instances N     N instances: KiB of Percpu before, with the instances, with their maps
 . /guest/lib.sh
 
 meminfo() { sed -n "s/^$1: *\([0-9]*\) kB/\1/p" /proc/meminfo; }
