@@ -1,0 +1,68 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# splice() of trace_pipe prints all ids with their frames, and ends at a line that does not fit.
+# program: perl
+# timeout: 300
+. /guest/lib.sh
+
+[ "$(uname -m)" = x86_64 ] || skip "the number of the system call is that of x86-64"
+
+# Splices up to LEN bytes at a time, until there are none; prints them.
+splice() { # LEN
+	perl -e 'sysopen(my $in, "trace_pipe", 04000) or die "$!\n";	# O_NONBLOCK
+		pipe(my $out, my $pipe);
+		while ((my $n = syscall(275, fileno($in), 0, fileno($pipe), 0, $ARGV[0] + 0, 0)) > 0) {
+			sysread($out, my $text, $n);
+			print $text;
+		}' "$1" > "$TMPDIR/text" &
+	pid=$!
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		sleep 1
+		kill -0 $pid 2> /dev/null || { wait $pid; return; }
+	done
+	kill -9 $pid
+	fail "splice() of $1 bytes does not end"
+}
+
+set_opt options/markers 1
+echo "a line" > trace_marker
+splice 10
+[ ! -s "$TMPDIR/text" ] || fail "a line was printed that does not fit"
+splice 4096
+grep 'tracing_mark_write: a line$' "$TMPDIR/text" || fail "the line is lost"
+
+stackmap_on
+set_opt options/sym-offset 1
+[ ! -e options/stackmap-define ] || set_opt options/stackmap-define 1
+echo 1 > events/sched/sched_process_fork/enable
+echo 1 > tracing_on
+for _ in 1 2 3 4 5 6 7 8 9 10; do ( : ); done
+stop_recording
+echo 0 > events/sched/sched_process_fork/enable
+n=$(count_ids trace)
+[ "$n" -ge 10 ] || fail "$n stacks"
+echo 1 > tracing_on
+# With more, the kernel cuts what is printed at the end of a page.
+splice 4096
+[ "$(check_resolved "$TMPDIR/text")" -eq "$n" ] || fail "not $n ids with their frames"
+
+# A user stack of more text than a line may have.
+command -v userstack > /dev/null && [ -e options/userstacktrace ] || exit 0
+long=$TMPDIR/$(printf '%0100d' 0)
+cp "$(command -v userstack)" "$long"
+set_opt options/stacktrace 0
+set_opt options/userstacktrace 1
+set_opt options/sym-userobj 1
+echo 'fd == 1120' > events/syscalls/sys_enter_close/filter
+echo 1 > events/syscalls/sys_enter_close/enable
+# Paths are printed only while the process lives.
+"$long" -l 120 > /dev/null &
+user=$!
+sleep 1
+stop_recording
+echo 0 > events/syscalls/sys_enter_close/enable
+echo 0 > events/syscalls/sys_enter_close/filter
+grep -q 'LINE TOO BIG' trace || fail "the stack is no long line"
+echo 1 > tracing_on
+splice 65536
+kill $user
