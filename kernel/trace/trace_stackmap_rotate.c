@@ -92,7 +92,7 @@ static bool stackmap_mark_event(struct stackmap_walk *walk, struct ring_buffer_e
  */
 static int stackmap_walk_once(struct stackmap_walk *walk, struct trace_buffer *buffer, int cpu)
 {
-	/* Every event that a reader takes out makes the iterator begin again. */
+	/* A page that a reader by mmap() takes out makes the iterator begin again. */
 	unsigned long steps = 4 * ring_buffer_entries_cpu(buffer, cpu) + 1024;
 	bool done = false, overrun = false;
 	struct ring_buffer_event *event;
@@ -125,7 +125,7 @@ static int stackmap_walk_buffer(struct stackmap_walk *walk, struct trace_buffer 
 	unsigned long overrun = ring_buffer_overrun_cpu(buffer, cpu);
 	int ret = 0;
 
-	if (ring_buffer_empty_cpu(buffer, cpu))
+	if (!entries && ring_buffer_empty_cpu(buffer, cpu))
 		return 0;
 
 	for (int i = 0; i < STACKMAP_WALKS; i++) {
@@ -167,7 +167,10 @@ static int stackmap_walk_buffers(struct stackmap_walk *walk, int cpu)
 }
 #endif
 
-/* trace_types_lock keeps the size of the buffers. The access lock holds up consuming readers. */
+/*
+ * trace_types_lock keeps the number of pages, the access lock their size. The
+ * access lock also holds up readers that consume events, but those by mmap().
+ */
 static int stackmap_walk_cpu(struct stackmap_walk *walk, int cpu)
 {
 	int ret = -EAGAIN;
