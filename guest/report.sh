@@ -4,7 +4,7 @@
 
 # The events of an instance with their frames. An event is told by its process and text, and by how many like
 # it come after it; not by the CPU, since a process may move between two records. When a process has ended, so
-# may have the recording. report -l shows the context too: an interrupt may come between an event and its
+# may have the recording. report -l, and trace-cmd 3.3 always, shows the context too: an interrupt may come between an event and its
 # stack. The second flag may change between two records.
 stacks_of() { # instance report
 	awk -v wanted="$1:" '/^=> / {
@@ -13,24 +13,23 @@ stacks_of() { # instance report
 		next
 	}
 	{ current = 0 }
-	$1 == wanted && match($0, /-[0-9]+ +(\[[0-9]+\]|[0-9]+[^ ][^ ][^ ][^ ][^ ]) +[0-9.]+: [a-z_]+: +/) {
-		split(substr($0, RSTART, RLENGTH), field, " ")
+	$1 == wanted && match($0, /-[0-9]+ +(\[[0-9]+\]( +[^ ][^ ][^ ][^ ][^ ])?|[0-9]+[^ ][^ ][^ ][^ ][^ ]) +[0-9.]+: [a-z_]+: +/) {
+		nr = split(substr($0, RSTART, RLENGTH), field, " ")
+		event = field[nr]
 		cpu = field[2]
-		flags = ""
-		if (cpu !~ /^\[/) {
-			len = length(cpu)
-			flags = substr(cpu, len - 4, 1) substr(cpu, len - 2)
-			cpu += 0
-		}
+		flags = nr == 5 ? field[3] : cpu ~ /^\[/ ? "" : substr(cpu, length(cpu) - 4)
+		flags = substr(flags, 1, 1) substr(flags, 3)
+		sub(/^\[/, "", cpu)
+		cpu += 0
 		# Each CPU has an idle task of its own.
 		context = field[1] (field[1] == "-0" ? "/" cpu : "") " " flags
 		if (/ [XZ] ==> /) {
 			last[context] = 0
-		} else if (field[4] ~ /^(kernel_stack|stack_id|stack_split):/) {
+		} else if (event ~ /^(kernel_stack|stack_id|stack_split):/) {
 			current = last[context]
-		} else if (field[4] != "stack_def:") {
+		} else if (event != "stack_def:") {
 			last[context] = ++n
-			key[n] = context " " field[4] " " substr($0, RSTART + RLENGTH)
+			key[n] = context " " event " " substr($0, RSTART + RLENGTH)
 			rank[n] = ++count[key[n]]
 		}
 	}

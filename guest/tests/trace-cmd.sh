@@ -33,17 +33,20 @@ understood() { # report
 # On each CPU, an id follows each event. Recording begins and ends at any moment, so the event of the
 # first id may be missing, and the id of the last event.
 paired() { # report
-	awk 'match($0, / \[[0-9]+\] +[0-9.]+: [a-z_]+: /) {
-		split(substr($0, RSTART, RLENGTH), field, " ")
+	awk 'match($0, / \[[0-9]+\]( +[^ ][^ ][^ ][^ ][^ ])? +[0-9.]+: [a-z_]+: /) {
+		nr = split(substr($0, RSTART, RLENGTH), field, " ")
 		cpu = field[1]
-		event = field[3] == "sched_switch:"
+		event = field[nr] == "sched_switch:"
 		if (cpu in before && before[cpu] == event) {
 			print event ? "an event without an id before:" : "no event before:"
 			print
-			exit 1
+			bad = 1
+			exit
 		}
 		before[cpu] = event
-	}' "$1" || fail "events and ids do not alternate"
+		seen = 1
+	}
+	END { exit bad || !seen }' "$1" || fail "events and ids do not alternate"
 }
 
 # The shell and each sleep wait once.
