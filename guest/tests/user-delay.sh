@@ -116,7 +116,7 @@ begin nmi
 echo 1 > /proc/sys/kernel/printk
 echo 1 > instances/nmi/options/stackmap
 echo 1 > instances/nmi/events/nmi/nmi_handler/enable
-taskset -c 1 dd if=/dev/zero of=/dev/null bs=500M count=10000 2> /dev/null &
+taskset -c 1 dd if=/dev/urandom of=/dev/null bs=500M count=10000 2> /dev/null &
 pid=$!
 sleep 1
 echo 1 > instances/nmi/tracing_on
