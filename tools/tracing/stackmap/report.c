@@ -145,8 +145,8 @@ static int print_summary(struct map *m)
  */
 struct change {
 	struct map		*map;
-	const struct stack	*stack;
-	u32		*uids;
+	struct stack		stack;	/* of all generations: the sum, and the newest id */
+	u32			*uids;
 	long long			by;
 	const char		*kind;
 };
@@ -171,7 +171,7 @@ static struct change *list_stacks(struct map *m, struct intern *texts, u32 **uid
 	*uids = check_mem(calloc(m->nr_ips + 1, sizeof(**uids)));
 	for (i = 0; i < m->nr_stacks; i++) {
 		s = &m->stacks[i];
-		list[i] = (struct change) { .map = m, .stack = s, .uids = *uids + s->first };
+		list[i] = (struct change) { .map = m, .stack = *s, .uids = *uids + s->first };
 		for (frame = 0; frame < s->nr; frame++)
 			list[i].uids[frame] = frame_uid(m, s, frame, texts);
 	}
@@ -181,18 +181,37 @@ static struct change *list_stacks(struct map *m, struct intern *texts, u32 **uid
 static int compare_changes(const void *a, const void *b)
 {
 	const struct change *ca = a, *cb = b;
-	int ret = compare_u64(is_user_stack(ca->stack), is_user_stack(cb->stack));
+	int ret = compare_u64(is_user_stack(&ca->stack), is_user_stack(&cb->stack));
 	u32 i;
 
 	if (ret)
 		return ret;
-	if (ca->stack->nr != cb->stack->nr)
-		return ca->stack->nr < cb->stack->nr ? -1 : 1;
-	for (i = 0; i < ca->stack->nr; i++) {
+	if (ca->stack.nr != cb->stack.nr)
+		return ca->stack.nr < cb->stack.nr ? -1 : 1;
+	for (i = 0; i < ca->stack.nr; i++) {
 		if (ca->uids[i] != cb->uids[i])
 			return ca->uids[i] < cb->uids[i] ? -1 : 1;
 	}
 	return 0;
+}
+
+/* Equal stacks, of several generations, become one. */
+static size_t merge_generations(struct change *list, size_t nr)
+{
+	struct stack *last = NULL;
+	size_t i, n = 0;
+
+	sort_array(list, nr, sizeof(*list), compare_changes);
+	for (i = 0; i < nr; i++) {
+		if (!n || compare_changes(&list[n - 1], &list[i])) {
+			list[n] = list[i];
+			last = &list[n++].stack;
+			continue;
+		}
+		last->ref += list[i].stack.ref;
+		last->id = list[i].stack.id > last->id ? list[i].stack.id : last->id;
+	}
+	return n;
 }
 
 static int compare_by(const void *a, const void *b)
@@ -200,7 +219,7 @@ static int compare_by(const void *a, const void *b)
 	const struct change *ca = a, *cb = b;
 	int ret = compare_u64(llabs(cb->by), llabs(ca->by));
 
-	return ret ? ret : compare_u64(ca->stack->id, cb->stack->id);
+	return ret ? ret : compare_u64(ca->stack.id, cb->stack.id);
 }
 
 static void set_change(struct change *c, const char *kind, long long by)
@@ -221,14 +240,14 @@ static void match_lists(struct change *new, size_t nr_new, struct change *old, s
 		else
 			ret = o == nr_old ? -1 : compare_changes(&new[n], &old[o]);
 		if (ret < 0) {
-			set_change(&new[n], "new", new[n].stack->ref);
+			set_change(&new[n], "new", new[n].stack.ref);
 			n++;
 		} else if (ret > 0) {
-			set_change(&old[o], "gone", -(long long)old[o].stack->ref);
+			set_change(&old[o], "gone", -(long long)old[o].stack.ref);
 			o++;
 		} else {
 			set_change(&new[n], "moved",
-				   (long long)(new[n].stack->ref - old[o++].stack->ref));
+				   (long long)(new[n].stack.ref - old[o++].stack.ref));
 			n++;
 		}
 	}
@@ -239,13 +258,13 @@ static bool is_change(const struct change *c, const struct config *cfg)
 {
 	if (!c->kind || (!c->by && !strcmp(c->kind, "moved")))
 		return false;
-	return llabs(c->by) >= cfg->min_ref && stack_matches(c->map, c->stack, cfg);
+	return llabs(c->by) >= cfg->min_ref && stack_matches(c->map, &c->stack, cfg);
 }
 
 static void print_change(const struct change *c, const struct config *cfg)
 {
 	printf("%+lld %s ", c->by, c->kind);
-	print_stack(c->map, c->stack, cfg);
+	print_stack(c->map, &c->stack, cfg);
 }
 
 static void print_changes(struct change *list, size_t nr, const struct config *cfg)
@@ -266,17 +285,17 @@ static void print_diff(struct map *m, struct map *old, const struct config *cfg)
 	struct change *new_list, *old_list;
 	u32 *new_uids, *old_uids;
 	struct intern texts = {};
+	size_t nr_new, nr_old;
 
 	new_list = list_stacks(m, &texts, &new_uids);
 	old_list = list_stacks(old, &texts, &old_uids);
-	sort_array(new_list, m->nr_stacks, sizeof(*new_list), compare_changes);
-	sort_array(old_list, old->nr_stacks, sizeof(*old_list), compare_changes);
-	match_lists(new_list, m->nr_stacks, old_list, old->nr_stacks);
+	nr_new = merge_generations(new_list, m->nr_stacks);
+	nr_old = merge_generations(old_list, old->nr_stacks);
+	match_lists(new_list, nr_new, old_list, nr_old);
 
-	new_list = check_mem(reallocarray(new_list, m->nr_stacks + old->nr_stacks + 1,
-					  sizeof(*new_list)));
-	memcpy(new_list + m->nr_stacks, old_list, old->nr_stacks * sizeof(*old_list));
-	print_changes(new_list, m->nr_stacks + old->nr_stacks, cfg);
+	new_list = check_mem(reallocarray(new_list, nr_new + nr_old + 1, sizeof(*new_list)));
+	memcpy(new_list + nr_new, old_list, nr_old * sizeof(*old_list));
+	print_changes(new_list, nr_new + nr_old, cfg);
 
 	free(new_list);
 	free(old_list);

@@ -843,6 +843,18 @@ class Output(Case):
         out = self.dump(new, "-k", KALLSYMS, "--diff", old, "--grep", r"schedule\+0x2/")
         self.assertEqual(re.findall(r"^[-+]\S+", out, re.M), ["-7"])
 
+    def test_diff_of_generations(self):
+        a, b = ([TEXT + i, TEXT + 0x21] for i in (0x101, 0x102))
+        gen = 1 << 19
+        one = self.file("one", mkmap.make([(5, 100, a), (6, 3, b)]))
+        two = self.file("two", mkmap.make([(5, 100, a), (9 + gen, 50, a), (6, 3, b)]))
+        for new, old, by, stack in [(two, one, "+50", 9 + gen), (one, two, "-50", 5)]:
+            out = self.run_tool("-k", KALLSYMS, "--diff", old, new)[0]
+            ref = 150 if new == two else 100
+            self.assertEqual(re.findall(r"^[-+].*", out, re.M),
+                             [f"{by} moved stack_id {stack} [ref {ref}, depth 2]"])
+        self.assertEqual(self.run_tool("-k", KALLSYMS, "--diff", two, two)[0], "")
+
     def test_diff_with_itself_is_empty(self):
         old = self.file("old", golden_map("le64"))
         self.assertEqual(self.dump(golden_map("be64"), "-k", KALLSYMS, "--diff", old), "")
