@@ -96,8 +96,6 @@ static int read_header(struct reader *r, u32 *nr_stacks, u32 *nr_sections)
 		return ret;
 	if (head[0] != fmt->version)
 		return damaged(r, 4, "version %u, only %u is known", head[0], fmt->version);
-	if (head[1] > MAX_STACKS)
-		return damaged(r, 8, "%u stacks, a map holds at most %u", head[1], MAX_STACKS);
 	if (head[2] > fmt->max_sections)
 		return damaged(r, 12, "%u sections, a map has at most %u", head[2],
 			       fmt->max_sections);

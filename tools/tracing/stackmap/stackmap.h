@@ -16,7 +16,6 @@
 #include <stdlib.h>
 
 /* Limits of a map. A larger count means that the map is damaged. */
-#define MAX_STACKS	0x80000		/* slots that an id can name */
 #define MAX_DEPTH	1024		/* the most frames that ftrace records */
 #define MAX_SECTIONS	1024
 #define MAX_BUILD_ID	64
