@@ -58,11 +58,25 @@ struct recording {
 
 #define NO_COMMAND	127
 
+/* @events: one, or several with commas between them. */
+static bool are_events(const char *events)
+{
+	const char *end;
+
+	for (;; events = end + 1) {
+		end = strchrnul(events, ',');
+		if (end == events || *events == '!')
+			return false;
+		if (!*end)
+			return true;
+	}
+}
+
 static void add_event(struct recording *r, const char *event)
 {
 	size_t size = (r->nr_events + 1) * sizeof(*r->events);
 
-	if (!*event || *event == '!' || strpbrk(event, " \t\n"))
+	if (strpbrk(event, " \t\n") || !are_events(event))
 		usage("not an event", event);
 	r->events = check_mem(realloc(r->events, size));
 	r->events[r->nr_events++] = event;
@@ -404,7 +418,6 @@ static int enable_event(const struct recording *r, const char *event)
 	return ret;
 }
 
-/* @events: one, or several with commas between them. */
 static int enable_events(const struct recording *r, const char *events)
 {
 	char *copy = copy_string(events), *next = copy, *event;

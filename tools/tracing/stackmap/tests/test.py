@@ -1945,7 +1945,8 @@ class Record(Case):
     def test_wrong_usage(self):
         for args in [["--nosuch"], ["-e", ""], ["-e", "!sched"], ["-e", "a b"], ["-o", ""],
                      ["-o", "-"], ["-b", "0"], ["-b", "x"], ["-b", "-1"], ["-b", "99999999999"],
-                     ["-i", "a/b"], ["-i", ".."], ["-F"], ["--user=x"], ["-u=delay"]]:
+                     ["-i", "a/b"], ["-i", ".."], ["-F"], ["--user=x"], ["-u=delay"],
+                     ["-e", ","], ["-e", "x,"], ["-e", ",x"], ["-e", "a,,b"], ["-e", "a,!a"]]:
             self.record(*args, "true", rc=2)
         self.assertIn("record comes before its options",
                       self.run_tool("-q", "record", "true", rc=2)[1])
