@@ -82,6 +82,15 @@ static void add_event(struct recording *r, const char *event)
 	r->events[r->nr_events++] = event;
 }
 
+/* rename() refuses ".", ".." and "/". */
+static bool can_be_renamed(const char *dir, size_t len)
+{
+	const char *slash = memrchr(dir, '/', len), *name = slash ? slash + 1 : dir;
+
+	len -= name - dir;
+	return len > 2 || (len && strncmp(name, "..", len));
+}
+
 static void set_output(struct recording *r, const char *dir)
 {
 	size_t len = strlen(dir);
@@ -90,6 +99,8 @@ static void set_output(struct recording *r, const char *dir)
 		len--;
 	if (!len || !strcmp(dir, "-"))
 		usage("not a directory", dir);
+	if (!can_be_renamed(dir, len))
+		usage("not the name of a directory that can be renamed", dir);
 	free(r->output);
 	r->output = format("%.*s", (int)len, dir);
 }

@@ -1946,7 +1946,9 @@ class Record(Case):
         for args in [["--nosuch"], ["-e", ""], ["-e", "!sched"], ["-e", "a b"], ["-o", ""],
                      ["-o", "-"], ["-b", "0"], ["-b", "x"], ["-b", "-1"], ["-b", "99999999999"],
                      ["-i", "a/b"], ["-i", ".."], ["-F"], ["--user=x"], ["-u=delay"],
-                     ["-e", ","], ["-e", "x,"], ["-e", ",x"], ["-e", "a,,b"], ["-e", "a,!a"]]:
+                     ["-e", ","], ["-e", "x,"], ["-e", ",x"], ["-e", "a,,b"], ["-e", "a,!a"],
+                     ["-o", "."], ["-o", ".."], ["-o", "./"], ["-o", "x/."], ["-o", "x/.//"],
+                     ["-o", "../.."], ["-o", "/"]]:
             self.record(*args, "true", rc=2)
         self.assertIn("record comes before its options",
                       self.run_tool("-q", "record", "true", rc=2)[1])
