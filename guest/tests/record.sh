@@ -118,6 +118,20 @@ echo 0 > events/sched/sched_wakeup/enable
 echo > set_event_pid
 rm -r "$out"
 
+# The form of the text that the user has chosen would be no trace to read.
+for option in raw bin hex fields latency-format nocontext-info noirq-info; do
+	echo $option > trace_options 2> /dev/null || continue
+	recorded 0 -o "$out" -e sched -- sh -c "$sleeps"
+	case $option in
+	no*) echo "${option#no}" > trace_options ;;
+	*) echo no$option > trace_options ;;
+	esac
+	[ "$(folded "$out" | sum)" -gt 0 ] || fail "$option: no stacks"
+	stackmap_dump -q --perf-script "$out" > "$TMPDIR/samples"
+	grep -q '^sleep .*: sched_' "$TMPDIR/samples" || fail "$option: no samples"
+	rm -r "$out"
+done
+
 # The status is that of the command.
 recorded 7 -o "$out" sh -c 'exit 7'
 recorded 143 -o "$out" -- sh -c 'kill $$'

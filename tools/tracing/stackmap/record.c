@@ -451,12 +451,32 @@ static int set_user_option(const struct recording *r)
 	return ret;
 }
 
+/* An instance inherits these options from the top level. A kernel may lack some. */
+static int set_text_options(const struct recording *r)
+{
+	static const char * const options[] = {
+		"noraw", "nobin", "nohex", "nofields", "nolatency-format", "context-info",
+		"irq-info",
+	};
+	int ret = 0;
+	size_t i;
+
+	for (i = 0; !ret && i < ARRAY_SIZE(options); i++) {
+		ret = write_file(r, "trace_options", options[i]);
+		if (ret == -EINVAL)
+			ret = 0;
+	}
+	return ret ? trace_error(r->dir, "trace_options", ret) : 0;
+}
+
 static int set_up(const struct recording *r)
 {
 	size_t i;
 	int ret;
 
 	ret = set(r, "tracing_on", "0");
+	if (!ret)
+		ret = set_text_options(r);
 	if (!ret && r->buffer_kb)
 		ret = set(r, "buffer_size_kb", r->buffer_kb);
 	if (!ret)
