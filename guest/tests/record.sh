@@ -166,6 +166,15 @@ says "No space left"
 [ -z "$(ls "$TMPDIR/small")" ] || fail "files are left: $(ls -R "$TMPDIR/small")"
 umount "$TMPDIR/small"
 state > "$TMPDIR/before"
+(
+	ulimit -f 8
+	stackmap_dump record -o "$out" sh -c "$sleeps"
+) 2> "$TMPDIR/err" && rc=0 || rc=$?
+err=$(cat "$TMPDIR/err")
+[ $rc -eq 1 ] || fail "status $rc with a limit of file sizes"
+says "File too large"
+nothing_left
+undisturbed
 mkdir -m 777 "$TMPDIR/open"
 chmod 755 "$TMPDIR"
 if setpriv --reuid 1000 --clear-groups stackmap_dump record -o "$TMPDIR/open/out" true 2> "$TMPDIR/err"; then
@@ -184,7 +193,7 @@ began() {
 	done
 	sleep 1
 }
-for signal in 2 15; do
+for signal in 2 10 14 15; do
 	state > "$TMPDIR/before"
 	env --default-signal=INT stackmap_dump record -o "$out" -i mine -- sleep 1000 2> "$TMPDIR/err" &
 	pid=$!

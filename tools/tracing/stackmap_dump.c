@@ -240,6 +240,8 @@ static void set_option(int opt, struct config *cfg, enum mode *mode)
 		break;
 	case 't':
 		cfg->top = parse_number(optarg, SIZE_MAX, 10);
+		if (!cfg->top)
+			usage("not a number of stacks", optarg);
 		break;
 	case 'm':
 		cfg->min_ref = parse_number(optarg, UINT32_MAX, 10);

@@ -530,21 +530,26 @@ static void read_stat(const char *dir, struct record_stat *s)
  */
 static void block_signals(struct recording *r)
 {
+	static const int signals[] = {
+		SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGXCPU,
+	};
 	struct sigaction hup;
 	sigset_t blocked;
+	size_t i;
 
 	sigemptyset(&r->signals);
-	sigaddset(&r->signals, SIGINT);
-	sigaddset(&r->signals, SIGQUIT);
-	sigaddset(&r->signals, SIGTERM);
+	for (i = 0; i < ARRAY_SIZE(signals); i++)
+		sigaddset(&r->signals, signals[i]);
 	/* As nohup has it. */
 	if (!sigaction(SIGHUP, NULL, &hup) && hup.sa_handler != SIG_IGN)
 		sigaddset(&r->signals, SIGHUP);
 	signal(SIGCHLD, SIG_DFL);
 	sigaddset(&r->signals, SIGCHLD);
 
+	/* For these, write() has an error. */
 	blocked = r->signals;
 	sigaddset(&blocked, SIGPIPE);
+	sigaddset(&blocked, SIGXFSZ);
 	sigprocmask(SIG_BLOCK, &blocked, &r->old_signals);
 }
 

@@ -1879,7 +1879,7 @@ class Usage(Case):
             self.assertRegex(self.run_tool(option)[0], r"^stackmap_dump \d+\.\d+\n$")
 
     def test_wrong_usage(self):
-        for args in [["--nosuch"], ["--top", "x", "-"], ["--top", "-1", "-"], ["--top"],
+        for args in [["--nosuch"], ["--top", "x", "-"], ["--top", "0", "-"], ["--top", "-1", "-"], ["--top"],
                      ["--sort", "name", "-"], ["--grep", "(", "-"], ["-F", "-j", "-"],
                      ["a", "b"], ["--lines", "-"], ["-i", "../x"], ["-i", "x", "file"],
                      ["--min-ref", "4294967296", "-"], ["--text-base", "zz", "-"],
