@@ -240,13 +240,21 @@ static struct frame *frame_fill(struct map *m, const struct process *p, u64 ip, 
 	return f;
 }
 
-/* Names of interrupt entries on x86, arm64, arm, and riscv or loongarch. */
+/* Names of interrupt entries on x86, arm64, arm, riscv or loongarch, and s390. */
 static bool is_interrupt_entry(const struct symbol *s)
 {
-	size_t len = s ? strlen(s->name) : 0;
+	static const char * const names[] = {
+		"end_repeat_nmi", "ext_int_handler", "io_int_handler", "mcck_int_handler",
+		"pgm_check_handler",
+	};
+	size_t i, len = s ? strlen(s->name) : 0;
 
 	if (!len || s->mod)
 		return false;
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		if (!strcmp(s->name, names[i]))
+			return true;
+	}
 	return !strncmp(s->name, "asm_", 4) || !strncmp(s->name, "el1", 3) ||
 	       (len > 6 && !strncmp(s->name, "__", 2) && !strcmp(s->name + len - 4, "_svc")) ||
 	       !strncmp(s->name, "handle_exception", 16);

@@ -135,17 +135,35 @@ static bool is_timestamp(const char *end)
 	return end[-2] == 's' && memchr(" !+#*@$", end[-1], 7);
 }
 
+/* "-123     [000]", "-123     (    120) [000]", in the latency formats "-123     0", " 123   0" */
+static char *find_pid(char *p, const char *end)
+{
+	char *next;
+
+	for (; p < end; p++) {
+		if (*p != '-' && *p != ' ')
+			continue;
+		next = p + 1 + strspn(p + 1, "0123456789");
+		if (next == p + 1 || *next != ' ')
+			continue;
+		next += strspn(next, " ");
+		if (*next == '[' || *next == '(' || isdigit((unsigned char)*next))
+			return next;
+	}
+	return NULL;
+}
+
 /*
  * "          <idle>-0     [001] d..2.   143.250001: ". A task can have any name, but the text from
  * its name to the timestamp is longer than the longest name.
  */
 static char *skip_context(char *line, const char *end)
 {
-	char *p = line + strspn(line, " ");
+	char *name = line + strspn(line, " "), *p = find_pid(name, end);
 
-	if (end - p < COMM_LEN)
+	if (!p || end - name < COMM_LEN)
 		return NULL;
-	for (p += COMM_LEN; p + 1 < end; p++) {
+	for (p = p < name + COMM_LEN ? name + COMM_LEN : p; p + 1 < end; p++) {
 		if (p[0] == ':' && p[1] == ' ' && is_timestamp(p))
 			return p + 2;
 	}
@@ -341,8 +359,9 @@ static enum line_kind classify_user(struct trace *t, char *text)
 static enum line_kind classify_line(struct trace *t)
 {
 	char *text = skip_context(t->line, t->line + t->len);
+	bool has_context = text;
 
-	t->has_context |= !!text;
+	t->has_context |= has_context;
 	if (!text && !t->has_context)
 		text = t->line;
 	t->event = text;
@@ -350,7 +369,8 @@ static enum line_kind classify_line(struct trace *t)
 	t->has_cookie = false;
 	t->words = NULL;
 	t->first = NULL;
-	if (is_frame_line(t))
+	/* A task may be named "=> x". */
+	if (is_frame_line(t) && !has_context)
 		return LINE_FRAME;
 	if (!text)
 		return LINE_OTHER;
@@ -364,13 +384,15 @@ static enum line_kind classify_line(struct trace *t)
 	return classify_user(t, text);
 }
 
-/* False at the end of the trace. */
+/* False at the end of the trace. Other systems end a line with "\r\n". */
 static bool read_line(struct trace *t, enum line_kind *kind)
 {
 	ssize_t len = getline(&t->line, &t->room, t->f);
 
 	if (len < 0)
 		return false;
+	if (len > 1 && t->line[len - 2] == '\r' && t->line[len - 1] == '\n')
+		strcpy(&t->line[--len - 1], "\n");
 	t->len = len;
 	*kind = classify_line(t);
 	return true;

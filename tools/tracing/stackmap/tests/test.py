@@ -308,8 +308,10 @@ class Symbols(Case):
     def test_where_an_interrupt_came_is_no_return_address(self):
         syms = "1000 T before\n1100 T interrupted\n1200 T asm_sysvec_reboot\n1300 T handler\n" \
                "1400 t asm_not_an_entry\t[m]\n1500 t end\t[m]\n"
-        self.assertEqual(self.frames([0x1310, 0x1210, 0x1100, 0x1100], syms)[2:],
-                         ["interrupted+0x0/0x100", "before+0x100/0x100"])
+        for entry in ["asm_sysvec_reboot", "end_repeat_nmi", "ext_int_handler"]:
+            self.assertEqual(self.frames([0x1310, 0x1210, 0x1100, 0x1100],
+                                         syms.replace("asm_sysvec_reboot", entry))[2:],
+                             ["interrupted+0x0/0x100", "before+0x100/0x100"])
         self.assertEqual(self.frames([0x1310, 0x1410, 0x1100], syms)[2:], ["before+0x100/0x100"])
 
     def test_first_alias_wins_whatever_its_name(self):
@@ -736,6 +738,7 @@ class Output(Case):
                      head + "x <stack_split 7 @ffffffff81000148 4>",
                      head + "tracing_mark_write: two lines\n<stack_id 4>",
                      head + "<stack_id 4> x", head + "<stack_id 4>(stale)",
+                     "tracing_mark_write: step 3: <stack_id 4>", "kfree: x 5: <stack_id 4>",
                      cmd + "print:                tracing_mark_write: <stack_id 4>",
                      cmd + "print:                tracing_mark_write: stack_id: <stack_id 4>",
                      cmd + "kmalloc:              <stack_id 4>"]:
@@ -752,10 +755,27 @@ class Output(Case):
                      "          <idle>-0     [001]    12.345678: stack_id:             ",
                      "  x-1 [0] 1:  -77    [001] d..3.    12.345678901: stack_id:             ",
                      "  other:           <idle>-0     [001]    12.345678: stack_id:             ",
+                     "of_instance_123456:   <idle>-0    [001]    12.345678: stack_id:           ",
+                     " => abcdefghijkl-5       [000] d..2.  1000.000003: ",
                      "          <idle>-0     [001]    12.345678:  (+12)    stack_id:             ", ""]:
             for end in ["\n", " (stale)\n"]:
                 line = head + "<stack_id 4>" + end
                 self.assertEqual(self.annotated(line), (line + four, 1))
+
+    def test_without_context(self):
+        four = " => weak_one+0x0/0x80\n"
+        text = "tracing_mark_write: then came 3: x\n<stack_id 4>\n"
+        self.assertEqual(self.annotated(text), (text + four, 1))
+
+    def test_a_task_named_like_a_frame(self):
+        head = " => abcdefghijkl-5       [000] d..2.  1000.000003: "
+        text = "  bash-6  [000] d..2.  1000.000002: <stack trace>\n => f\n" + head + "kmalloc: x\n"
+        self.assertEqual(self.folded(text)[0], "f 1\n")
+
+    def test_line_ends_of_dos(self):
+        text = self.FULL + "  bash-1 [000] d..2. 1.0: <stack_def 9> {0x1}\n"
+        dos = text.replace("\n", "\r\n")
+        self.assertEqual(self.annotated(dos), self.annotated(text))
 
     def test_nul_in_a_trace(self):
         nul = " bash-123 [000] d..2.  1.000003: tracing_mark_write: a\0b\n"
@@ -970,7 +990,7 @@ class PerfScript(Case):
             self.assertEqual(self.samples(text)[0], [(want + ": x: y", self.FOUR)])
         for head in ["    bash-123       0d..2.   12us : ", "", "  bash-123   [65536]  12.34: ",
                      "  bash-123   [000]  12.34.5: ", "  bash-123   [000]  99999999999999.34: ",
-                     "  bash:123   [000]  12.34: ", "  bash-123)   [000]  12.34: "]:
+                     "  bash-1 123   [000]  12.34: ", "  bash-1 23)   [000]  12.34: "]:
             out, err = self.samples(head + "x: y\n" + head + "<stack_id 4>\n")
             self.assertEqual(out, [])
             self.assertIn("left out 1 stacks without a task", err)
@@ -1879,7 +1899,8 @@ class Usage(Case):
             self.assertRegex(self.run_tool(option)[0], r"^stackmap_dump \d+\.\d+\n$")
 
     def test_wrong_usage(self):
-        for args in [["--nosuch"], ["--top", "x", "-"], ["--top", "0", "-"], ["--top", "-1", "-"], ["--top"],
+        for args in [["--nosuch"], ["--top", "x", "-"], ["--top", "0", "-"],
+                     ["--top", "-1", "-"], ["--top"],
                      ["--sort", "name", "-"], ["--grep", "(", "-"], ["-F", "-j", "-"],
                      ["a", "b"], ["--lines", "-"], ["-i", "../x"], ["-i", "x", "file"],
                      ["--min-ref", "4294967296", "-"], ["--text-base", "zz", "-"],
