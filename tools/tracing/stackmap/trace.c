@@ -391,8 +391,10 @@ static bool read_line(struct trace *t, enum line_kind *kind)
 
 	if (len < 0)
 		return false;
-	if (len > 1 && t->line[len - 2] == '\r' && t->line[len - 1] == '\n')
-		strcpy(&t->line[--len - 1], "\n");
+	if (len > 1 && t->line[len - 2] == '\r' && t->line[len - 1] == '\n') {
+		t->line[--len - 1] = '\n';
+		t->line[len] = '\0';
+	}
 	t->len = len;
 	*kind = classify_line(t);
 	return true;
