@@ -4,23 +4,23 @@
 
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
-export BASE KERNEL_SRC SCRIPT APPEND CPUS MEM TIMEOUT FLAVOUR ONLY CHECK FROM CONFIG MODULES RUNS LOOPS NGROUPS HERE
+export BASE KERNEL_SRC SCRIPT APPEND CPUS MEM TIMEOUT FLAVOUR ONLY FROM CONFIG MODULES RUNS LOOPS NGROUPS HERE
 
 help:
 	@echo "make demo      [FLAVOUR=x86_64|arm64|i386|s390x]: measure the stack map against full stacks in a booted kernel,"
 	@echo "               print a table"
 	@echo "make test      all checks but the long ones; the last line is: N passed, N failed, N skipped"
 	@echo "               ONLY=step,step of: $$(scripts/test --steps)"
-	@echo "make test-full make test and long checks: the largest models, every mail of the series built and booted,"
-	@echo "               long guest tests, and $$(scripts/test --steps full)"
+	@echo "make test-full make test and long checks: the largest models, long guest tests, and"
+	@echo "               $$(scripts/test --steps full)"
 	@echo "make test-arch ARCHS=\"arm64 i386 s390x\": the selftests on other machines, also a part of test-full"
 	@echo "make test-upstream compare the kernel's whole ftracetest without and with the stack map"
 	@echo "make guest     SCRIPT=path [APPEND=\"kernel arguments\"] [CPUS=n] [MEM=n] [TIMEOUT=seconds]"
 	@echo "               [FLAVOUR=x86_64|debug|arm64|i386|s390x]: run a script in the guest, end with its exit status"
 	@echo "make flamegraph record the demo's workload and draw build/flamegraph.svg from the recording"
 	@echo "make pictures  draw pictures/hits.svg, growth.svg and soak.svg from README.md's table and pictures/*.csv"
-	@echo "make series    [CHECK=1] [FROM=\"name <address>\"]: two mail series, the kernel's and the tool's, checked, in"
-	@echo "               build/<base>/series/ and series/tool/; CHECK=1 builds and boots every mail"
+	@echo "make series    [FROM=\"name <address>\"]: two mail series, the kernel's and the tool's, checked, in"
+	@echo "               build/<base>/series/ and series/tool/"
 	@echo "make mutants   break the stack map on purpose; a test must notice each time"
 	@echo "make bench     measure the stack map and its peers on User-Mode Linux: table, CSV and plot"
 	@echo "make hackbench [RUNS=n] [LOOPS=n] [NGROUPS=n]: the time of hackbench, traced with full stacks and with the map,"
@@ -66,7 +66,7 @@ flamegraph:
 pictures:
 	@scripts/pictures
 series:
-	@scripts/prepare $(if $(CHECK),x86_64 off rootfs,tree)
+	@scripts/prepare tree
 	@scripts/series
 bench:
 	@scripts/prepare tree
