@@ -104,9 +104,36 @@ static unsigned int bench_bits(unsigned int nr, unsigned int depth)
 	return bits;
 }
 
+/* A map without an instance, which is never replaced. */
+struct ftrace_stackmap *bench_alloc_map(unsigned int bits)
+{
+	struct stackmap_shared *shared = kvzalloc(struct_size(shared, kept, 1), GFP_KERNEL);
+	struct ftrace_stackmap *map;
+
+	if (!shared)
+		return NULL;
+	shared->asked = true;
+	shared->counts = alloc_percpu(struct stackmap_counts);
+	map = shared->counts ? stackmap_alloc(shared, bits, 0) : NULL;
+	if (!map) {
+		free_percpu(shared->counts);
+		kvfree(shared);
+	}
+	return map;
+}
+
+void bench_free_map(struct ftrace_stackmap *map)
+{
+	struct stackmap_shared *shared = map->shared;
+
+	stackmap_free(map);
+	free_percpu(shared->counts);
+	kvfree(shared);
+}
+
 static int bench_stackmap_setup(struct bench *b)
 {
-	b->map = ftrace_stackmap_alloc(bench_bits(b->set, b->depth), 0, true);
+	b->map = bench_alloc_map(bench_bits(b->set, b->depth));
 	return b->map ? 0 : -ENOMEM;
 }
 
@@ -120,12 +147,12 @@ static void bench_stackmap_clear(struct bench *b)
 	atomic_set(&map->entries, 0);
 	atomic_set(&map->tail, 1);
 	for_each_possible_cpu(cpu)
-		memset(per_cpu_ptr(map->cpu, cpu), 0, sizeof(*map->cpu));
+		memset(per_cpu_ptr(map->cache, cpu), 0, sizeof(*map->cache));
 }
 
 static void bench_stackmap_teardown(struct bench *b)
 {
-	ftrace_stackmap_free(b->map);
+	bench_free_map(b->map);
 }
 
 static __always_inline unsigned long bench_depot(struct bench *b, unsigned long *ips,
@@ -211,15 +238,15 @@ struct ftrace_stackmap *bench_enable_map(struct trace_array *tr, unsigned int bi
 	char option[] = "stackmap";
 	struct ftrace_stackmap *map;
 
-	/* All memory at once, so that no stack is recorded in full. */
-	map = ftrace_stackmap_alloc(bits, tr->stackmap_gen, true);
-	if (!map)
+	if (trace_set_options(tr, option))
 		return NULL;
-	if (trace_set_options(tr, option)) {
-		ftrace_stackmap_free(map);
-		return NULL;
-	}
-	ftrace_stackmap_free(rcu_replace_pointer(tr->stackmap, map, true));
+
+	/* Not the small map that an instance begins with, and one that is not replaced. */
+	map = rcu_access_pointer(tr->stackmap);
+	map->shared->asked = true;
+	map = stackmap_alloc(map->shared, bits, map->gen);
+	if (map)
+		stackmap_free(rcu_replace_pointer(tr->stackmap, map, true));
 	return map;
 }
 
@@ -519,7 +546,7 @@ static int bench_full_map(unsigned int depth, unsigned int set)
 	struct ftrace_stackmap *map[2];
 
 	for (int i = 0; i < ARRAY_SIZE(map); i++) {
-		map[i] = ftrace_stackmap_alloc(bits, 0, true);
+		map[i] = bench_alloc_map(bits);
 		if (!map[i])
 			return -ENOMEM;
 	}
@@ -542,7 +569,7 @@ static int bench_full_map(unsigned int depth, unsigned int set)
 		bench_report("full", what[i], depth, set, 1, bench_run->took[i], bench_reps);
 
 	for (int i = 0; i < ARRAY_SIZE(map); i++)
-		ftrace_stackmap_free(map[i]);
+		bench_free_map(map[i]);
 	return 0;
 }
 
@@ -572,11 +599,11 @@ static int bench_refused(unsigned int depth)
 	fill.map = map;
 	bench_time(bench_stackmap_insert, &fill, fill.set);
 
-	drops = ftrace_stackmap_sum(map, STACKMAP_DROP_ENTRIES);
+	drops = stackmap_sum(map->shared, STACKMAP_DROP_ENTRIES);
 	for (int rep = 0; rep < bench_reps; rep++)
 		for (int i = 0; i < ARRAY_SIZE(what); i++)
 			bench_run->took[i][rep] = bench_time(bench_event_run, &b[i], 20000);
-	drops = ftrace_stackmap_sum(map, STACKMAP_DROP_ENTRIES) - drops;
+	drops = stackmap_sum(map->shared, STACKMAP_DROP_ENTRIES) - drops;
 	if (drops != bench_reps * 20000)
 		pr_err("bench: %lu stacks were refused\n", drops);
 

@@ -223,7 +223,7 @@ static unsigned int bench_recorded(enum bench_stacks stacks)
 			nr = stack->size;
 		if (stacks != BENCH_IDS || id->ent.type != TRACE_STACK_ID)
 			continue;
-		rec = ftrace_stackmap_lookup(rcu_access_pointer(tr->stackmap), id->stack_id);
+		rec = stackmap_lookup(rcu_access_pointer(tr->stackmap), id->stack_id);
 		nr = rec ? rec->nr : 0;
 	}
 	return nr;

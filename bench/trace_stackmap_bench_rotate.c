@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Measures the CPU time of a rotation, for sizes of the ring buffer and of the map. Nearly all of it
- * is for the walk. The buffer is full of events, each with an id of the map before, and the map was
- * 70 % full: this is the worst case, since the walk ends at the first event that names a stack of the
- * current map.
+ * Measures the CPU time of a recycling, for sizes of the ring buffer and of the map. Nearly all of it
+ * is for the walk. The buffer is full of events, each with an id of the map before, which was 70 % full:
+ * this is the worst case, since all these stacks are copied.
  */
 #include <linux/trace.h>
 
@@ -34,16 +33,18 @@ static unsigned long bench_fill(struct trace_array *tr, struct bench *b)
 	return ring_buffer_entries(buffer);
 }
 
+/* Let the work that replaces the map run here. */
 static int bench_rotate_once(struct trace_array *tr, u64 *took)
 {
 	struct ftrace_stackmap *map = rcu_access_pointer(tr->stackmap);
+	struct work_struct *work = &map->shared->work.work;
 	u64 start = bench_now();
-	int ret;
 
-	map->tr = tr;
-	ret = ftrace_stackmap_rotate(map);
+	WRITE_ONCE(map->shared->asked, true);
+	work->func(work);
 	*took = (bench_now() - start) * 100;
-	return ret;
+	map->shared->asked = true;
+	return rcu_access_pointer(tr->stackmap) == map ? -EAGAIN : 0;
 }
 
 static int bench_rotations(unsigned int reps, unsigned int megabytes, unsigned int bits)
@@ -63,13 +64,12 @@ static int bench_rotations(unsigned int reps, unsigned int megabytes, unsigned i
 	ret = tracing_resize_ring_buffer(tr, (unsigned long)megabytes << 20, RING_BUFFER_ALL_CPUS);
 	if (ret >= 0)
 		ret = bench_enable_map(tr, bits) ? 0 : -ENOMEM;
-	if (!ret) {
+	for (unsigned int rep = 0; !ret && rep < reps; rep++) {
 		events = bench_fill(tr, &b);
-		/* Now the events are of the map before the current one. */
-		ret = bench_rotate_once(tr, &bench_took[0]);
+		/* The first one makes the events those of the map before the current one. */
+		ret = bench_rotate_once(tr, &bench_took[rep]) ?:
+		      bench_rotate_once(tr, &bench_took[rep]);
 	}
-	for (unsigned int rep = 0; !ret && rep < reps; rep++)
-		ret = bench_rotate_once(tr, &bench_took[rep]);
 
 	if (!ret) {
 		pr_info("bench: %u MB hold %lu events\n", megabytes, events);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# Absurd map sizes on the command line, one after the other. A number out of range gives a warning and
-# the nearest bound; other text changes nothing. The machine boots and traces.
+# Absurd map sizes on the command line, one after the other. Each gives the kernel's own message and
+# changes nothing. The machine boots and traces.
 # append: ftrace_stackmap.bits ftrace_stackmap.bits= ftrace_stackmap.bits=abc ftrace_stackmap.bits=12x ftrace_stackmap.bits=0x ftrace_stackmap.bits=-1 ftrace_stackmap.bits=0 ftrace_stackmap.bits=9 ftrace_stackmap.bits=19 ftrace_stackmap.bits=32 ftrace_stackmap.bits=4294967310 ftrace_stackmap.bits=-9999999999999999999999 ftrace_stackmap.bits=18446744073709551630 ftrace_stackmap.bits=99999999999999999999999999999999 ftrace_stackmap.bits=1e3 ftrace_stackmap.bits=0xb ftrace_stackmap.split=maybe ftrace_stackmap.split= ftrace_stackmap.nonsense=1 trace_options=stackmap,nonsense,,stacktrace
 # timeout: 300
 . /guest/lib.sh
@@ -9,11 +9,9 @@
 bits=/sys/module/ftrace_stackmap/parameters/bits
 dmesg | grep -E 'ftrace_stackmap|stackmap:' > "$TMPDIR/said"
 cat "$TMPDIR/said"
-# -1, 0, 9 and the large negative number; 19, 32 and the three that no size can hold.
-test "$(grep -c 'out of range, using 10' "$TMPDIR/said")" = 4 || fail "not four values were too small"
-test "$(grep -c 'out of range, using 18' "$TMPDIR/said")" = 5 || fail "not five values were too large"
-for word in "\`'" "\`abc'" "\`12x'" "\`0x'" "\`1e3'"; do
-	grep -qF "$word invalid for parameter \`ftrace_stackmap.bits'" "$TMPDIR/said" || fail "$word was taken"
+for word in "" abc 12x 0x 1e3 -1 0 9 19 32 4294967310 -9999999999999999999999 18446744073709551630 \
+	99999999999999999999999999999999; do
+	grep -qF "\`$word' invalid for parameter \`ftrace_stackmap.bits'" "$TMPDIR/said" || fail "$word was taken"
 done
 [ "$(cat $bits)" = 11 ] || fail "bits is $(cat $bits), not the last good value"
 [ "$(cat options/stackmap)" = 1 ] || fail "trace_options=stackmap did not set the option"

@@ -36,7 +36,7 @@ awk '/: sched_switch: / { exit !/swapper|kthreadd|<idle>|rcu/ }' "$TMPDIR/all" |
 	fail "the first event is not one of early boot"
 check_map
 
-# A map from before the workqueues cannot grow, so it is allocated whole.
+# A map from before the workqueues cannot be replaced yet, so it has 2^bits stacks at once.
 [ "$(stat_of memory)" -gt 3000000 ] || fail "the map of the boot is not allocated whole"
 [ "$(stat_of drops_arena)" -eq 0 ] || fail "it was too small"
 

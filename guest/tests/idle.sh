@@ -5,6 +5,7 @@
 # timeout: 200
 . /guest/lib.sh
 
+set_opt /sys/module/ftrace_stackmap/parameters/bits 10
 make_instance idle
 make_instance watch
 echo 8192 > instances/watch/buffer_size_kb
@@ -32,7 +33,7 @@ cd instances/idle
 record_many_functions
 rounds=0
 while [ -z "$(cd $TRACING_DIR; ours)" ]; do
-	[ $rounds -lt 50 ] || fail "the work of a map that grows is not seen"
+	[ $rounds -lt 50 ] || fail "the work of a map that is nearly full is not seen"
 	rounds=$((rounds + 1))
 	stackmap_work 1
 done

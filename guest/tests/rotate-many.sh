@@ -49,15 +49,21 @@ few
 stale=$(count_ids "$TMPDIR/before")
 first=$(stat_of generation $ids)
 echo "$stale stacks of generation $first, then $resets resets"
-# They need not wait for the other CPU as long as they do otherwise.
+# They need not wait for the other CPU as long as they do otherwise. A map without stacks would keep its
+# generation.
 echo 1 > /sys/kernel/rcu_expedited
+both options/stacktrace 1
+both events/sched/sched_process_fork/enable 1
 n=0
 while [ $n -lt "$resets" ]; do
+	( : )
 	echo 0 > $ids/options/stackmap
 	echo reset 1<> $ids/stack_map
 	echo 1 > $ids/options/stackmap
 	n=$((n + 1))
 done
+both events/sched/sched_process_fork/enable 0
+both options/stacktrace 0
 echo 0 > /sys/kernel/rcu_expedited
 second=$(stat_of generation $ids)
 few

@@ -7,7 +7,9 @@
  * sees. A reset ends it with -ESTALE.
  */
 #include <linux/buildid.h>
+#include <linux/log2.h>
 #include <linux/math64.h>
+#include <linux/rculist.h>
 #include <linux/seq_file.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
@@ -15,7 +17,7 @@
 
 #include <asm/sections.h>
 
-#include "trace_stackmap.h"
+#include "trace_stackmap_internal.h"
 
 /* Binary export: "FMSB", read as a native word. */
 #define STACKMAP_BIN_MAGIC	0x464D5342
@@ -34,63 +36,108 @@ enum stackmap_bin_section {
 };
 
 /*
- * A reader. Position 0 is the header, then come the stacks of older maps, the
- * slots and the trailer.
+ * Positions of a reader: 0 is the header. Then come the kept stacks, by the bucket of
+ * the hash table and the place in it, then the slots of all maps, by generation, and
+ * the trailer.
  */
+#define STACKMAP_POS_BUCKET	((loff_t)1 << 24)
+#define STACKMAP_POS_MAPS	((loff_t)1 << 52)
+#define STACKMAP_POS_END	((loff_t)1 << 53)
+
+/* A reader, and the stack that it is at. */
 struct stackmap_iter {
 	struct trace_array	*tr;		/* the open file holds a reference */
-	struct ftrace_stackmap	*map;		/* between start and stop */
-	u32			gen;		/* of the map that the read began with */
-	u32			nr_old;		/* places for stacks of older maps */
-	u32			nr_slots;	/* 0 if there was no map */
-	u32			tail;		/* records behind it are left out */
+	struct ftrace_stackmap	*map;		/* the newest one it reads, from start to stop */
+	u32			gen;		/* of that map */
+	u32			forgotten;	/* how often stacks had gone then */
+	u32			tail;		/* newer records of the map are left out */
+	bool			empty;		/* there was no map */
 	u32			nr_stacks;	/* that the reader gets */
 	u64			split;		/* STACKMAP_SPLIT */
+	struct ftrace_stackmap	*owner;		/* of the stack, NULL if it is a kept one */
+	int			id;		/* of the stack */
 };
 
-/*
- * The map that the read began with, or NULL if it is gone. After one rotation
- * it still has its own stacks, but no older ones.
- */
-static struct ftrace_stackmap *stackmap_iter_map(const struct stackmap_iter *iter, loff_t pos)
+/* The first position in the newest map. It stays valid when older stacks are forgotten. */
+static loff_t stackmap_pos_newest(const struct stackmap_iter *iter)
+{
+	return STACKMAP_POS_MAPS + ((loff_t)iter->gen << STACKMAP_SLOT_BITS);
+}
+
+/* The next kept stack from *@pos on, or NULL. */
+static const struct stackmap_record *stackmap_next_kept(struct stackmap_iter *iter, loff_t *pos)
+{
+	const struct stackmap_shared *shared = iter->map->shared;
+	loff_t end = 1 + (STACKMAP_POS_BUCKET << shared->kept_bits), bucket, nr;
+	struct stackmap_kept *kept;
+
+	for (; *pos < end; *pos = bucket + STACKMAP_POS_BUCKET) {
+		bucket = round_down(*pos - 1, STACKMAP_POS_BUCKET) + 1;
+		nr = bucket;
+		hlist_for_each_entry_rcu(kept, &shared->kept[bucket / STACKMAP_POS_BUCKET], node) {
+			/* A stack that is about to be kept is still in its map. */
+			if (nr++ < *pos || stackmap_of(iter->map, kept->id))
+				continue;
+			*pos = nr - 1;
+			iter->owner = NULL;
+			iter->id = kept->id;
+			return &kept->rec;
+		}
+	}
+	return NULL;
+}
+
+/* The oldest map from generation @gen on, or NULL. */
+static struct ftrace_stackmap *stackmap_oldest(const struct stackmap_iter *iter, u32 gen)
+{
+	struct ftrace_stackmap *map, *oldest = NULL;
+
+	for (map = iter->map; map && map->gen >= gen; map = READ_ONCE(map->prev))
+		oldest = map;
+	return oldest;
+}
+
+/* The next stack of a map from *@pos on, or NULL. */
+static const struct stackmap_record *stackmap_next_slot(struct stackmap_iter *iter, loff_t *pos)
+{
+	u64 at = max(*pos - STACKMAP_POS_MAPS, 0);
+	u32 gen = at >> STACKMAP_SLOT_BITS, idx = at & STACKMAP_SLOT_MASK, slot;
+	struct ftrace_stackmap *map;
+
+	for (; (map = stackmap_oldest(iter, gen)); gen = map->gen + 1, idx = 0) {
+		for (idx = map->gen == gen ? idx : 0; idx < map->nr_slots; idx++) {
+			slot = READ_ONCE(map->slots[idx]);
+			if (!slot || (map == iter->map && (slot & map->offset_mask) >= iter->tail))
+				continue;
+			*pos = STACKMAP_POS_MAPS + (((loff_t)map->gen << STACKMAP_SLOT_BITS) | idx);
+			iter->owner = map;
+			iter->id = stackmap_id(map, idx);
+			return stackmap_record_at(map, slot);
+		}
+	}
+	return NULL;
+}
+
+static const struct stackmap_record *stackmap_next(struct stackmap_iter *iter, loff_t *pos)
+{
+	return stackmap_next_kept(iter, pos) ?: stackmap_next_slot(iter, pos);
+}
+
+/* Whether stacks from @pos on may be gone. */
+static bool stackmap_stale(const struct stackmap_iter *iter, loff_t pos)
+{
+	return pos < stackmap_pos_newest(iter) &&
+	       READ_ONCE(iter->map->shared->forgotten) != iter->forgotten;
+}
+
+/* Find the map that the read began with again. Returns NULL if it is gone. */
+static struct ftrace_stackmap *stackmap_find_map(const struct stackmap_iter *iter)
 {
 	struct ftrace_stackmap *map = rcu_dereference(iter->tr->stackmap);
 
-	if (map && map->gen != iter->gen)
-		map = pos > iter->nr_old ? map->prev : NULL;
-
-	return map && map->gen == iter->gen ? map : NULL;
-}
-
-/* The stack at @pos, or NULL if there is none or it is left out. */
-static const struct stackmap_record *stackmap_iter_get(const struct stackmap_iter *iter,
-						       const struct ftrace_stackmap *map,
-						       loff_t pos, int *id)
-{
-	u32 slot;
-
-	if (--pos < iter->nr_old)
-		return ftrace_stackmap_old(map, pos, id);
-
-	pos -= iter->nr_old;
-	*id = stackmap_id(map, pos);
-	slot = READ_ONCE(map->slots[pos]);
-	if (!slot || (slot & map->offset_mask) >= iter->tail)
-		return NULL;
-	return stackmap_record_at(map, slot);
-}
-
-static unsigned long stackmap_iter_ref(const struct stackmap_iter *iter, loff_t pos)
-{
-	if (--pos < iter->nr_old)
-		return ftrace_stackmap_old_ref(iter->map, pos);
-	return ftrace_stackmap_ref(iter->map, pos - iter->nr_old);
-}
-
-/* The position of the trailer. */
-static loff_t stackmap_iter_end(const struct stackmap_iter *iter)
-{
-	return (loff_t)iter->nr_old + iter->nr_slots + 1;
+	while (map && map->gen != iter->gen)
+		map = READ_ONCE(map->prev);
+	return map;
 }
 
 /*
@@ -100,48 +147,57 @@ static loff_t stackmap_iter_end(const struct stackmap_iter *iter)
 static int stackmap_latch(struct stackmap_iter *iter)
 {
 	struct ftrace_stackmap *map;
-	int id;
 
 	/* A first read that returned nothing is repeated. */
-	iter->nr_old = 0;
-	iter->nr_slots = 0;
 	iter->nr_stacks = 0;
 	iter->split = 0;
 
 	scoped_guard(rcu) {
 		map = rcu_dereference(iter->tr->stackmap);
+		iter->empty = !map;
 		if (!map)
 			return 0;
 		iter->gen = map->gen;
-		iter->nr_old = ftrace_stackmap_nr_old(map);
-		iter->nr_slots = map->nr_slots;
 		iter->tail = atomic_read(&map->tail);
+		iter->forgotten = READ_ONCE(map->shared->forgotten);
 	}
 
 	synchronize_rcu();	/* stackmap_latch:A */
 
 	guard(rcu)();
-	map = stackmap_iter_map(iter, 0);
-	if (!map)
+	iter->map = stackmap_find_map(iter);
+	if (!iter->map)
 		return -ESTALE;
 
-	iter->split = ftrace_stackmap_total(map, STACKMAP_SPLIT);
+	iter->split = stackmap_sum(iter->map->shared, STACKMAP_SPLIT);
+	for (loff_t pos = 1; stackmap_next(iter, &pos); pos++)
+		iter->nr_stacks++;
 
-	for (loff_t pos = 1; pos < stackmap_iter_end(iter); pos++)
-		iter->nr_stacks += !!stackmap_iter_get(iter, map, pos, &id);
-	return 0;
+	smp_rmb();	/* As in stackmap_seek(). */
+	return stackmap_stale(iter, 0) ? -ESTALE : 0;
 }
 
-/* The next position from @pos on at which there is something to show. */
+/* What is at *@pos, or next: the header, a stack, or the trailer, which is @iter. */
 static void *stackmap_seek(struct stackmap_iter *iter, loff_t *pos)
 {
-	loff_t end = stackmap_iter_end(iter);
-	int id;
+	const struct stackmap_record *rec = NULL;
+	loff_t from = *pos;
 
-	while (*pos >= 1 && *pos < end && !stackmap_iter_get(iter, iter->map, *pos, &id))
-		++*pos;
+	if (!from)
+		return SEQ_START_TOKEN;
+	if (from > STACKMAP_POS_END)
+		return NULL;
 
-	return *pos <= end ? pos : NULL;
+	if (!iter->empty && from < STACKMAP_POS_END)
+		rec = stackmap_next(iter, pos);
+	if (!rec)
+		*pos = STACKMAP_POS_END;
+
+	/* stackmap_seek:A, pairs with stackmap_forget:A */
+	smp_rmb();
+	if (!iter->empty && stackmap_stale(iter, from))
+		return ERR_PTR(-ESTALE);
+	return rec ? (void *)rec : iter;
 }
 
 static void *stackmap_seq_start(struct seq_file *m, loff_t *pos)
@@ -154,8 +210,8 @@ static void *stackmap_seq_start(struct seq_file *m, loff_t *pos)
 	if (err)
 		return ERR_PTR(err);
 
-	iter->map = stackmap_iter_map(iter, *pos);
-	if (iter->nr_slots && !iter->map)
+	iter->map = stackmap_find_map(iter);
+	if (!iter->empty && !iter->map)
 		return ERR_PTR(-ESTALE);
 
 	return stackmap_seek(iter, pos);
@@ -173,20 +229,24 @@ static void stackmap_seq_stop(struct seq_file *m, void *v)
 	rcu_read_unlock();
 }
 
+static unsigned long stackmap_iter_ref(const struct stackmap_iter *iter,
+				       const struct stackmap_record *rec)
+{
+	return iter->owner ? stackmap_ref(iter->owner, iter->id & STACKMAP_SLOT_MASK) :
+			     atomic_long_read(&rec->ref);
+}
+
 static int stackmap_text_show(struct seq_file *m, void *v)
 {
 	struct stackmap_iter *iter = m->private;
-	const struct stackmap_record *rec;
-	loff_t pos = *(loff_t *)v;
+	const struct stackmap_record *rec = v;
 	unsigned long ip;
-	int id;
 
-	if (pos < 1 || pos >= stackmap_iter_end(iter))
+	if (v == SEQ_START_TOKEN || v == iter)
 		return 0;
 
-	rec = stackmap_iter_get(iter, iter->map, pos, &id);
-	seq_printf(m, "%sstack_id %d [ref %lu, depth %u]\n", rec->user ? "user_" : "", id,
-		   stackmap_iter_ref(iter, pos), rec->nr);
+	seq_printf(m, "%sstack_id %d [ref %lu, depth %u]\n", rec->user ? "user_" : "", iter->id,
+		   stackmap_iter_ref(iter, rec), rec->nr);
 	for (unsigned int i = 0; i < rec->nr; i++) {
 		ip = rec->ips[i];
 		if (rec->user)
@@ -224,19 +284,14 @@ static void stackmap_bin_trailer(struct seq_file *m, const struct stackmap_iter 
 	stackmap_bin_section(m, STACKMAP_BIN_SPLIT, &iter->split, sizeof(iter->split));
 }
 
-static void stackmap_bin_stack(struct seq_file *m, const struct stackmap_iter *iter, loff_t pos)
+static void stackmap_bin_stack(struct seq_file *m, const struct stackmap_iter *iter,
+			       const struct stackmap_record *rec)
 {
-	unsigned long ref = stackmap_iter_ref(iter, pos);
-	const struct stackmap_record *rec;
-	u32 hdr[4] = { };
+	u32 hdr[] = {
+		iter->id, rec->nr, min(stackmap_iter_ref(iter, rec), U32_MAX),
+		rec->user ? STACKMAP_BIN_USER : 0,
+	};
 	u64 ip;
-	int id;
-
-	rec = stackmap_iter_get(iter, iter->map, pos, &id);
-	hdr[0] = id;
-	hdr[1] = rec->nr;
-	hdr[2] = min(ref, U32_MAX);
-	hdr[3] = rec->user ? STACKMAP_BIN_USER : 0;
 
 	seq_write(m, hdr, sizeof(hdr));
 	for (unsigned int i = 0; i < rec->nr; i++) {
@@ -253,60 +308,92 @@ static int stackmap_bin_show(struct seq_file *m, void *v)
 	u32 hdr[] = {
 		STACKMAP_BIN_MAGIC, STACKMAP_BIN_VERSION, iter->nr_stacks, STACKMAP_BIN_SECTIONS,
 	};
-	loff_t pos = *(loff_t *)v;
 
-	if (!pos)
+	if (v == SEQ_START_TOKEN)
 		seq_write(m, hdr, sizeof(hdr));
-	else if (pos < stackmap_iter_end(iter))
-		stackmap_bin_stack(m, iter, pos);
-	else
+	else if (v == iter)
 		stackmap_bin_trailer(m, iter);
+	else
+		stackmap_bin_stack(m, iter, v);
 	return 0;
 }
 
-static const char *const stackmap_count_names[STACKMAP_NR_COUNTS] = {
-	[STACKMAP_SPLIT]	= "split",
-	[STACKMAP_PARTS]	= "parts",
-	[STACKMAP_DROP_ENTRIES]	= "drops_entries",
-	[STACKMAP_DROP_ARENA]	= "drops_arena",
-	[STACKMAP_DROP_PROBES]	= "drops_probes",
-	[STACKMAP_DROP_EMPTY]	= "drops_empty",
-	[STACKMAP_DROP_PARTS]	= "drops_parts",
-	[STACKMAP_DROP_BUFFER]	= "drops_buffer",
+/* What the statistics show, 0 without a map. */
+struct stackmap_stats {
+	unsigned long		counts[STACKMAP_NR_COUNTS];
+	unsigned long		drops;
+	unsigned long		rotations;
+	unsigned long		recycled;
+	unsigned long		recycled_refs;
+	size_t			memory;
+	u32			entries;
+	u32			kept;
 };
+
+static void stackmap_get_stats(const struct ftrace_stackmap *map, struct stackmap_stats *stats)
+{
+	const struct stackmap_shared *shared = map->shared;
+
+	for (int i = 0; i < STACKMAP_NR_COUNTS; i++)
+		stats->counts[i] = stackmap_sum(shared, i);
+	for (int i = STACKMAP_DROP_ENTRIES; i < STACKMAP_NR_COUNTS; i++)
+		stats->drops += stats->counts[i];
+	stats->rotations = shared->rotations;
+	stats->recycled = shared->recycled;
+	stats->recycled_refs = shared->recycled_refs;
+
+	stats->entries = atomic_read(&map->entries);
+	stats->kept = shared->nr_kept;
+	stats->memory = struct_size(shared, kept, 1U << shared->kept_bits) + shared->kept_size +
+			num_possible_cpus() * (sizeof(*shared->counts) + sizeof(*map->cache));
+	stats->memory += stackmap_size(ilog2(map->max_entries));
+	while ((map = READ_ONCE(map->prev))) {
+		stats->kept += atomic_read(&map->entries);
+		stats->memory += stackmap_size(ilog2(map->max_entries));
+	}
+}
 
 static int stackmap_stat_show(struct seq_file *m, void *v)
 {
-	unsigned long counts[STACKMAP_NR_COUNTS] = { }, drops = 0;
-	const struct ftrace_stackmap *map;
+	u32 max = 1U << min(READ_ONCE(ftrace_stackmap_bits), STACKMAP_BITS_FIRST);
 	struct trace_array *tr = m->private;
-	u32 max, gen;
+	u32 gen = READ_ONCE(tr->stackmap_gen);
+	const struct ftrace_stackmap *map;
+	struct stackmap_stats stats = { };
+	unsigned long successes;
 	u64 asked;
 
-	guard(rcu)();
-	map = rcu_dereference(tr->stackmap);
-	gen = map ? map->gen : READ_ONCE(tr->stackmap_gen);
-	for (int i = 0; map && i < STACKMAP_NR_COUNTS; i++)
-		counts[i] = ftrace_stackmap_total(map, i);
-	for (int i = STACKMAP_DROP_ENTRIES; i < STACKMAP_NR_COUNTS; i++)
-		drops += counts[i];
-	asked = (u64)counts[STACKMAP_SUCCESSES] + drops;
-	max = map ? map->max_entries : 1U << READ_ONCE(ftrace_stackmap_bits);
+	scoped_guard(rcu) {
+		map = rcu_dereference(tr->stackmap);
+		if (map) {
+			stackmap_get_stats(map, &stats);
+			max = map->max_entries;
+			gen = map->gen;
+		}
+	}
+	successes = stats.counts[STACKMAP_SUCCESSES];
+	asked = (u64)successes + stats.drops;
 
-	seq_printf(m, "entries: %u / %u\n", map ? atomic_read(&map->entries) : 0, max);
+	seq_printf(m, "entries: %u / %u\n", stats.entries, max);
 	seq_printf(m, "table_size: %u\n", 2 * max);
-	seq_printf(m, "successes: %lu\n", counts[STACKMAP_SUCCESSES]);
-	seq_printf(m, "drops: %lu\n", drops);
+	seq_printf(m, "successes: %lu\n", successes);
+	seq_printf(m, "drops: %lu\n", stats.drops);
 	seq_printf(m, "success_rate: %llu%%\n",
-		   asked ? div64_u64((u64)counts[STACKMAP_SUCCESSES] * 100, asked) : 100);
+		   asked ? div64_u64((u64)successes * 100, asked) : 100);
 	seq_printf(m, "generation: %u\n", gen & STACKMAP_GEN_MASK);
-	seq_printf(m, "memory: %zu\n", map ? ftrace_stackmap_memory(map) : 0);
-	for (int i = STACKMAP_SPLIT; i < STACKMAP_NR_COUNTS; i++)
-		seq_printf(m, "%s: %lu\n", stackmap_count_names[i], counts[i]);
-	seq_printf(m, "rotations: %lu\n", map ? map->rotations : 0);
-	seq_printf(m, "recycled: %lu\n", map ? map->recycled : 0);
-	seq_printf(m, "recycled_refs: %lu\n", map ? map->recycled_refs : 0);
-	seq_printf(m, "kept: %u\n", map ? ftrace_stackmap_nr_kept(map) : 0);
+	seq_printf(m, "memory: %zu\n", stats.memory);
+	seq_printf(m, "split: %lu\n", stats.counts[STACKMAP_SPLIT]);
+	seq_printf(m, "parts: %lu\n", successes + stats.counts[STACKMAP_MORE_PARTS]);
+	seq_printf(m, "drops_entries: %lu\n", stats.counts[STACKMAP_DROP_ENTRIES]);
+	seq_printf(m, "drops_arena: %lu\n", stats.counts[STACKMAP_DROP_ARENA]);
+	seq_printf(m, "drops_probes: %lu\n", stats.counts[STACKMAP_DROP_PROBES]);
+	seq_printf(m, "drops_empty: %lu\n", stats.counts[STACKMAP_DROP_EMPTY]);
+	seq_printf(m, "drops_parts: %lu\n", stats.counts[STACKMAP_DROP_PARTS]);
+	seq_printf(m, "drops_buffer: %lu\n", stats.counts[STACKMAP_DROP_BUFFER]);
+	seq_printf(m, "rotations: %lu\n", stats.rotations);
+	seq_printf(m, "recycled: %lu\n", stats.recycled);
+	seq_printf(m, "recycled_refs: %lu\n", stats.recycled_refs);
+	seq_printf(m, "kept: %u\n", stats.kept);
 	return 0;
 }
 
@@ -327,7 +414,7 @@ static const struct seq_operations stackmap_bin_seq_ops = {
 static int stackmap_locked_reset(struct trace_array *tr)
 {
 	guard(mutex)(&trace_types_lock);
-	return ftrace_stackmap_reset(tr);
+	return stackmap_reset(tr);
 }
 
 static int stackmap_open(struct inode *inode, struct file *file, const struct seq_operations *ops)

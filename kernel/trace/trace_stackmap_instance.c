@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The stack map of a trace instance: its option, its reset and the parameters.
+ * The stack map of a trace instance: its option, its reset, the parameters, and
+ * the work that replaces it when it is nearly full.
  *
- * The map is replaced as a whole, under trace_types_lock, and freed after a
- * grace period. It outlives the option, for the ids in the buffer.
+ * trace_types_lock serializes option and reset. Those disable the work before they
+ * replace the map, so that it takes no lock.
  */
-#define pr_fmt(fmt) "ftrace_stackmap: " fmt
-
+#include <linux/bitmap.h>
 #include <linux/kernel.h>
-#include <linux/minmax.h>
+#include <linux/log2.h>
 #include <linux/moduleparam.h>
+#include <linux/percpu.h>
 #include <linux/rcupdate.h>
+#include <linux/sched/cputime.h>
+#include <linux/slab.h>
 
 #include <asm/sections.h>
 
-#include "trace_stackmap.h"
+#include <kunit/visibility.h>
+
+#include "trace_stackmap_internal.h"
 
 #undef MODULE_PARAM_PREFIX
 #define MODULE_PARAM_PREFIX "ftrace_stackmap."
@@ -31,34 +36,20 @@
 #define STACKMAP_ENTRY_END	0UL
 #endif
 
-/*
- * For maps that are allocated from now on: log2 of the stacks, whether they are
- * split, and whether the map is replaced when it is nearly full.
- */
+/* The longest pause, so that a wrap of jiffies can't make it endless. */
+#define STACKMAP_MAX_PAUSE	(600L * HZ)
+
+/* @bits is read at each replacement, the others at the first map after a reset. */
 unsigned int ftrace_stackmap_bits __read_mostly = STACKMAP_BITS_DEFAULT;
 static bool stackmap_split __read_mostly = true;
 static bool stackmap_recycle __read_mostly = true;
 
-/* At boot, a number out of range is clamped, so that a typo does not cost the trace. */
+/* After replacing a map took t of CPU time, this is not done again for this number times t. */
+static unsigned int stackmap_pause __read_mostly = 20;
+
 static int stackmap_bits_set(const char *val, const struct kernel_param *kp)
 {
-	long bits, nearest;
-	int ret;
-
-	ret = kstrtol(val, 0, &bits);
-	if (ret == -ERANGE)
-		bits = *val == '-' ? LONG_MIN : LONG_MAX;
-	else if (ret)
-		return ret;
-
-	nearest = clamp(bits, STACKMAP_BITS_MIN, STACKMAP_BITS_MAX);
-	if (nearest != bits && system_state >= SYSTEM_RUNNING)
-		return -EINVAL;
-	if (nearest != bits)
-		pr_warn("bits is out of range, using %ld\n", nearest);
-
-	WRITE_ONCE(ftrace_stackmap_bits, nearest);
-	return 0;
+	return param_set_uint_minmax(val, kp, STACKMAP_BITS_MIN, STACKMAP_BITS_MAX);
 }
 
 static const struct kernel_param_ops stackmap_bits_ops = {
@@ -67,56 +58,252 @@ static const struct kernel_param_ops stackmap_bits_ops = {
 };
 
 module_param_cb(bits, &stackmap_bits_ops, &ftrace_stackmap_bits, 0644);
-MODULE_PARM_DESC(bits, "log2 of the number of stacks that a stack map holds, 10 to 18");
+MODULE_PARM_DESC(bits, "log2 of the number of stacks that a stack map holds at most, 10 to 18");
 
 module_param_named(split, stackmap_split, bool, 0644);
 MODULE_PARM_DESC(split, "split stacks where an interrupt has hit");
 
 module_param_named(recycle, stackmap_recycle, bool, 0644);
-MODULE_PARM_DESC(recycle, "forget stacks that no event refers to when the map is nearly full");
+MODULE_PARM_DESC(recycle, "replace a map that is nearly full, and forget unused stacks");
+
+#ifdef CONFIG_FTRACE_STACKMAP_KUNIT_TEST
+module_param_named(pause, stackmap_pause, uint, 0644);
+MODULE_PARM_DESC(pause, "how many times the CPU time of replacing a map is the pause after it");
+#endif
+
+static struct ftrace_stackmap *stackmap_current(struct trace_array *tr)
+{
+	/* Under trace_types_lock, or in the work, which an option or a reset disables first. */
+	return rcu_dereference_protected(tr->stackmap, true);
+}
+
+/* Find the first generation from @gen on that is not in use. */
+static int stackmap_unused_gen(const struct trace_array *tr, u32 *gen)
+{
+	for (u32 i = 0; i < STACKMAP_GENS; i++, ++*gen) {
+		if (!test_bit(*gen & STACKMAP_GEN_MASK, tr->stackmap_gens))
+			return 0;
+	}
+	return -EBUSY;
+}
+
+/* The same. If all seem to be in use, walk the buffers. @map has no marks. */
+static int stackmap_take_gen(struct ftrace_stackmap *map, u32 *gen)
+{
+	struct trace_array *tr = map->shared->tr;
+	int ret;
+
+	if (!stackmap_unused_gen(tr, gen))
+		return 0;
+
+	ret = stackmap_mark(map, STACKMAP_BITS_MAX);
+	stackmap_unmark(map);
+	return ret ?: stackmap_unused_gen(tr, gen);
+}
+
+/* Make @map, which may be NULL, the map of @tr. Nobody uses the one before it after that. */
+static void stackmap_publish(struct trace_array *tr, struct ftrace_stackmap *map)
+{
+	if (map) {
+		__set_bit(map->gen & STACKMAP_GEN_MASK, tr->stackmap_gens);
+		WRITE_ONCE(tr->stackmap_gen, map->gen);
+	}
+	rcu_assign_pointer(tr->stackmap, map);
+	/* stackmap_publish:A, pairs with stackmap_active() and the readers */
+	synchronize_rcu();
+}
+
+/* The next map after @map, which is nearly full, or an error. */
+static struct ftrace_stackmap *stackmap_successor(struct ftrace_stackmap *map, bool *grow)
+{
+	struct stackmap_shared *shared = map->shared;
+	unsigned int bits = READ_ONCE(ftrace_stackmap_bits);
+	struct ftrace_stackmap *new;
+	u32 gen = map->gen + 1;
+	int ret;
+
+	*grow = ilog2(map->max_entries) < bits;
+	if (*grow) {
+		bits = ilog2(map->max_entries) + 1;
+		ret = stackmap_take_gen(map, &gen);
+	} else {
+		ret = stackmap_mark(map, bits) ?: stackmap_unused_gen(shared->tr, &gen);
+	}
+	if (ret)
+		return ERR_PTR(ret);
+
+	new = stackmap_alloc(shared, bits, gen);
+	return new ?: ERR_PTR(-ENOMEM);
+}
 
 /**
- * ftrace_stackmap_new - allocate an empty map for an instance
- * @tr: the instance
- * @gen: its generation
+ * stackmap_replace - replace the map of an instance by an empty one
+ * @shared: of the instance
  *
- * Context: may sleep.
- * Return: the map, or NULL when there is not enough memory.
+ * The new one is twice as large, or takes the stacks of a map that is as large as
+ * it may be. Then the map stays, and of those before it the stacks that an event
+ * refers to.
+ *
+ * Context: the work of @shared.
+ * Return: 0, -ENOMEM, -ENOSPC if too many stacks would have to be kept, -EINTR if a
+ * reset waits for the work, or -EBUSY if all generations are in use.
  */
-struct ftrace_stackmap *ftrace_stackmap_new(struct trace_array *tr, u32 gen)
+VISIBLE_IF_KUNIT int stackmap_replace(struct stackmap_shared *shared)
 {
-	bool early = system_state < SYSTEM_SCHEDULING;
+	struct ftrace_stackmap *map = stackmap_current(shared->tr), *new, *old = NULL;
+	bool grow;
+
+	new = stackmap_successor(map, &grow);
+	if (IS_ERR(new)) {
+		stackmap_unmark(map);
+		return PTR_ERR(new);
+	}
+
+	if (!grow)
+		old = stackmap_forget(map);
+	new->prev = map;
+	shared->rotations++;
+	stackmap_publish(shared->tr, new);
+	stackmap_retire(map);
+	stackmap_free(old);
+	return 0;
+}
+
+static void stackmap_work(struct work_struct *work)
+{
+	struct stackmap_shared *shared = container_of(to_delayed_work(work),
+						      struct stackmap_shared, work);
+	u64 start = task_sched_runtime(current), ran;
+	int ret;
+
+	ret = stackmap_replace(shared);
+	ran = task_sched_runtime(current) - start;
+	WRITE_ONCE(shared->not_before,
+		   jiffies + 1 + nsecs_to_jiffies(ran * stackmap_pause) + (ret ? HZ : 0));
+	/* After a failure, the next insert asks again. */
+	WRITE_ONCE(shared->asked, false);
+}
+
+/* An insert may happen in the scheduler or in an NMI, and can't queue a work. */
+static void stackmap_nearly_full(struct irq_work *work)
+{
+	struct stackmap_shared *shared = container_of(work, struct stackmap_shared, nearly_full);
+	long wait = READ_ONCE(shared->not_before) - jiffies;
+
+	/* Too early during boot. */
+	if (!system_dfl_wq || xchg(&shared->asked, true))
+		return;
+
+	queue_delayed_work(system_dfl_wq, &shared->work, clamp(wait, 0L, STACKMAP_MAX_PAUSE));
+}
+
+static void stackmap_free_shared(struct stackmap_shared *shared)
+{
+	free_percpu(shared->counts);
+	kvfree(shared);
+}
+
+static struct stackmap_shared *stackmap_alloc_shared(struct trace_array *tr, unsigned int bits)
+{
+	struct stackmap_shared *shared;
+
+	shared = kvzalloc(struct_size(shared, kept, 1U << bits), GFP_KERNEL);
+	if (!shared)
+		return NULL;
+
+	shared->counts = alloc_percpu(struct stackmap_counts);
+	if (!shared->counts) {
+		stackmap_free_shared(shared);
+		return NULL;
+	}
+
+	shared->tr = tr;
+	if (READ_ONCE(stackmap_split)) {
+		shared->entry_start = STACKMAP_ENTRY_START;
+		shared->entry_size = STACKMAP_ENTRY_END - STACKMAP_ENTRY_START;
+	}
+	shared->never = !READ_ONCE(stackmap_recycle);
+	shared->asked = shared->never;
+	shared->not_before = jiffies;
+	shared->nearly_full = IRQ_WORK_INIT_HARD(stackmap_nearly_full);
+	INIT_DELAYED_WORK(&shared->work, stackmap_work);
+	shared->kept_bits = bits;
+	return shared;
+}
+
+/* The first map of an instance, or the first one after a reset. Returns NULL without memory. */
+VISIBLE_IF_KUNIT struct ftrace_stackmap *stackmap_new(struct trace_array *tr, unsigned int bits,
+						      u32 gen)
+{
+	struct stackmap_shared *shared = stackmap_alloc_shared(tr, bits);
 	struct ftrace_stackmap *map;
 
-	map = ftrace_stackmap_alloc(READ_ONCE(ftrace_stackmap_bits), gen, early);
-	if (map && READ_ONCE(stackmap_split)) {
-		map->entry_start = STACKMAP_ENTRY_START;
-		map->entry_size = STACKMAP_ENTRY_END - STACKMAP_ENTRY_START;
-	}
-	if (map && READ_ONCE(stackmap_recycle))
-		ftrace_stackmap_set_rotate(map, tr, ftrace_stackmap_rotate);
+	if (!shared)
+		return NULL;
+
+	/* Unless it can't be replaced, or not by a work yet. */
+	if (!shared->never && system_state >= SYSTEM_SCHEDULING)
+		bits = min(bits, STACKMAP_BITS_FIRST);
+	map = stackmap_alloc(shared, bits, gen);
+	if (!map)
+		stackmap_free_shared(shared);
 	return map;
 }
 
-static struct ftrace_stackmap *stackmap_protected(struct trace_array *tr)
+/* Free all maps of an instance. Nobody uses them, and the work is stopped. */
+VISIBLE_IF_KUNIT void stackmap_free_all(struct ftrace_stackmap *map)
 {
-	return rcu_dereference_protected(tr->stackmap, lockdep_is_held(&trace_types_lock));
+	struct stackmap_shared *shared = map->shared;
+
+	irq_work_sync(&shared->nearly_full);
+	stackmap_free(map);
+	stackmap_free_kept(shared);
+	stackmap_free_shared(shared);
 }
 
-/* Replace the map of @tr by @new, which may be NULL. */
-static void stackmap_swap(struct trace_array *tr, struct ftrace_stackmap *new)
+/* Stop the work that replaces a map. */
+static void stackmap_stop(struct stackmap_shared *shared)
 {
-	struct ftrace_stackmap *old = stackmap_protected(tr);
+	WRITE_ONCE(shared->stop, true);
+	disable_delayed_work_sync(&shared->work);
+	WRITE_ONCE(shared->stop, false);
+}
 
-	rcu_assign_pointer(tr->stackmap, new);
-	if (!old)
-		return;
+static void stackmap_restart(struct stackmap_shared *shared)
+{
+	enable_delayed_work(&shared->work);
+	/* A request may have been lost. */
+	if (!shared->never)
+		WRITE_ONCE(shared->asked, false);
+}
 
-	/* stackmap_swap:A, pairs with ftrace_stackmap_active() and the readers */
-	synchronize_rcu();
-	if (new)
-		new->settled = atomic_read(&new->tail);
-	ftrace_stackmap_free(old);
+static int stackmap_enable(struct trace_array *tr)
+{
+	struct ftrace_stackmap *map;
+	int ret;
+
+	/* The ids would survive a reboot, the map would not. */
+	if (tr->range_addr_start)
+		return -EOPNOTSUPP;
+
+	if (stackmap_current(tr))
+		return 0;
+
+	if (!tr->stackmap_gens)
+		tr->stackmap_gens = bitmap_zalloc(STACKMAP_GENS, GFP_KERNEL);
+	if (!tr->stackmap_gens)
+		return -ENOMEM;
+
+	map = stackmap_new(tr, READ_ONCE(ftrace_stackmap_bits), tr->stackmap_gen);
+	if (!map)
+		return -ENOMEM;
+
+	ret = stackmap_take_gen(map, &map->gen);
+	if (ret)
+		stackmap_free_all(map);
+	else
+		stackmap_publish(tr, map);
+	return ret;
 }
 
 /**
@@ -132,8 +319,6 @@ static void stackmap_swap(struct trace_array *tr, struct ftrace_stackmap *new)
  */
 int ftrace_stackmap_set(struct trace_array *tr, bool enable)
 {
-	struct ftrace_stackmap *map;
-	u32 gen = tr->stackmap_gen;
 	int ret;
 
 	lockdep_assert_held(&trace_types_lock);
@@ -143,60 +328,76 @@ int ftrace_stackmap_set(struct trace_array *tr, bool enable)
 		return 0;
 	}
 
-	/* The ids would survive a reboot, the map would not. */
-	if (tr->range_addr_start)
-		return -EOPNOTSUPP;
+	ret = stackmap_enable(tr);
+	if (!ret)
+		tr->trace_flags |= TRACE_ITER(STACKMAP);
+	return ret;
+}
 
-	if (!stackmap_protected(tr)) {
-		ret = ftrace_stackmap_unused_gen(tr, &gen);
-		if (ret)
-			return ret;
-		map = ftrace_stackmap_new(tr, gen);
-		if (!map)
-			return -ENOMEM;
-		WRITE_ONCE(tr->stackmap_gen, gen);
-		stackmap_swap(tr, map);
+/* Has nothing been stored or counted since the last reset? */
+static bool stackmap_unused(const struct ftrace_stackmap *map)
+{
+	if (map->shared->rotations || atomic_read(&map->entries))
+		return false;
+
+	for (int i = 0; i < STACKMAP_NR_COUNTS; i++) {
+		if (stackmap_sum(map->shared, i))
+			return false;
 	}
-
-	tr->trace_flags |= TRACE_ITER(STACKMAP);
-	return 0;
+	return true;
 }
 
 /**
- * ftrace_stackmap_reset - forget all stacks of an instance
+ * stackmap_reset - forget all stacks of an instance
  * @tr: the instance
  *
  * With options/stackmap on, an empty map replaces the current one. With the
- * option off, the memory is freed. The ids in the buffer are stale afterwards.
+ * option off, the memory is freed. The ids in the buffer are stale afterwards. If
+ * there are none, the generation stays.
  *
  * Context: may sleep, under trace_types_lock.
  * Return: 0, or with the option on: -ENOMEM; -EBUSY while tracing is on in @tr,
  * or if events hold ids of all generations.
  */
-int ftrace_stackmap_reset(struct trace_array *tr)
+int stackmap_reset(struct trace_array *tr)
 {
-	struct ftrace_stackmap *new = NULL;
-	u32 gen = tr->stackmap_gen + 1;
-	int ret;
+	bool on = tr->trace_flags & TRACE_ITER(STACKMAP);
+	struct ftrace_stackmap *map, *new = NULL;
+	int ret = 0;
+	u32 gen;
 
 	lockdep_assert_held(&trace_types_lock);
 
-	if (!stackmap_protected(tr))
+	map = stackmap_current(tr);
+	if (!map)
 		return 0;
+	if (on && tracer_tracing_is_on(tr))
+		return -EBUSY;
 
-	if (tr->trace_flags & TRACE_ITER(STACKMAP)) {
-		if (tracer_tracing_is_on(tr))
-			return -EBUSY;
-		ret = ftrace_stackmap_unused_gen(tr, &gen);
-		if (ret)
-			return ret;
-		new = ftrace_stackmap_new(tr, gen);
-		if (!new)
-			return -ENOMEM;
+	stackmap_stop(map->shared);
+	map = stackmap_current(tr);
+	gen = map->gen + 1;
+	if (on) {
+		ret = stackmap_take_gen(map, &gen);
+		new = ret ? NULL : stackmap_new(tr, READ_ONCE(ftrace_stackmap_bits), gen);
+	}
+	if (on && !new) {
+		stackmap_restart(map->shared);
+		return ret ?: -ENOMEM;
 	}
 
+	stackmap_publish(tr, NULL);
+	/* Now nobody records into the old map. If it gave no id, its generation can stay. */
+	if (stackmap_unused(map)) {
+		gen = map->gen;
+		__clear_bit(gen & STACKMAP_GEN_MASK, tr->stackmap_gens);
+	}
+	if (new) {
+		new->gen = gen;
+		stackmap_publish(tr, new);
+	}
 	WRITE_ONCE(tr->stackmap_gen, gen);
-	stackmap_swap(tr, new);
+	stackmap_free_all(map);
 	return 0;
 }
 
@@ -208,5 +409,13 @@ int ftrace_stackmap_reset(struct trace_array *tr)
  */
 void ftrace_stackmap_destroy(struct trace_array *tr)
 {
-	stackmap_swap(tr, NULL);
+	struct ftrace_stackmap *map = stackmap_current(tr);
+
+	if (map) {
+		stackmap_stop(map->shared);
+		map = stackmap_current(tr);
+		stackmap_publish(tr, NULL);
+		stackmap_free_all(map);
+	}
+	bitmap_free(tr->stackmap_gens);
 }

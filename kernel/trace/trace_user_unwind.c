@@ -61,9 +61,9 @@ bool trace_user_unwind_request(struct trace_array *tr, struct trace_buffer *buff
 	return requested;
 }
 
-/* Record a user stack that the map does not take. Returns whether the buffer did. */
-static bool user_unwind_record(struct trace_buffer *buffer, unsigned int trace_ctx,
-			       const struct stackmap_stack *stack)
+/* Write the event of a whole user stack. Returns whether the buffer took it. */
+static bool user_unwind_write(struct trace_buffer *buffer, unsigned int trace_ctx,
+			      const struct stackmap_stack *stack)
 {
 	struct user_unwind_stack_entry *entry;
 	struct ring_buffer_event *event;
@@ -95,26 +95,17 @@ static void trace_user_unwind_callback(struct unwind_work *work, struct unwind_s
 		.tgid	= current->tgid,
 		.cookie	= cookie,
 	};
-	struct ftrace_stackmap *map;
 	struct trace_buffer *buffer;
-	int drop = 0;
 
-	/* An NMI has requested it while the cookie was being cleared. */
+	/* An NMI raced with clearing the cookie. */
 	if (!cookie)
 		return;
 
 	guard(preempt_notrace)();
 	/* A snapshot swaps the buffers at any time. */
 	buffer = data_race(READ_ONCE(tr->array_buffer.buffer));
-	map = ftrace_stackmap_active(tr);
-	if (map) {
-		drop = ftrace_stackmap_record(tr, map, buffer, trace_ctx, &stack);
-		if (!drop)
-			return;
-	}
-
-	if (user_unwind_record(buffer, trace_ctx, &stack) && map)
-		ftrace_stackmap_count(map, drop);
+	if (!ftrace_stackmap_record(tr, buffer, trace_ctx, &stack, user_unwind_write))
+		user_unwind_write(buffer, trace_ctx, &stack);
 }
 
 /**
