@@ -1,725 +1,500 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The recycling of stack maps, for Spin: rotations of kernel/trace/trace_stackmap_rotate.c while
- * stacks are recorded. model/stackmap.pml has what happens within one map. The inlines have the
- * names of the C functions that they model. Each step is one access to shared memory, or several
- * to what belongs to one CPU.
+ * The replacement of stack maps, for Spin: the work of kernel/trace/trace_stackmap_instance.c and
+ * trace_stackmap_old.c, and the walk of kernel/trace/ring_buffer.c, while stacks are recorded and
+ * read. model/stackmap.pml has what happens within one map. The inlines have the names of the C
+ * functions that they model. Each step is one access to shared memory, or what a lock makes one.
  *
- * A writer records stacks by their ids in a ring buffer, an interrupt records one in the midst of
- * that. A worker walks the buffer and the snapshot's, keeps the stacks of older maps that an event
- * refers to, and publishes an empty map. A snapshot swaps the two buffers. A reader looks up the id
- * of an event. Spin checks in every interleaving:
- *   - the id of an event in a buffer stands for the stack that was recorded with it;
- *   - one from before a reset stands for none, so that its generation is not used again;
- *   - nobody touches a map, or a table of kept stacks, that has been freed.
+ * A writer records the ids of stacks. A consumer takes pages from the ring buffer. An iterator
+ * copies an event, and prints it later. A work replaces the map: by a larger one, or it walks the
+ * buffers, keeps the stacks of older maps that events refer to, and lets those maps go. Spin checks
+ * in every interleaving:
+ *   - the id of an event in a buffer, or in the copy of an iterator, leads to the stack that was
+ *     recorded with it, or after a reset to none;
+ *   - so no generation is used again that such an id, or a kept stack, has;
+ *   - nobody touches a map, a cache or a page that has been freed.
  *
- * The buffers are those of one CPU, and full. A page holds one event, so that the writer moves to
- * the next page, and overwrites the oldest, each time. This is done in the steps of
- * kernel/trace/ring_buffer.c, since the iterator has no lock against them. Nobody takes events out
- * of a buffer: the access lock holds that up. So the reader page is empty. The model leaves out
- * weak memory, and that a map is nearly full when it is replaced.
+ * The buffers are those of one CPU. A page holds one event, so that the writer moves to the next
+ * page, and overwrites the oldest event of a full buffer, each time. A map has one stack. An event
+ * is the number of that map, and its id is the map's generation. An interrupt's event is committed
+ * with that of what it hit, so it would only make the section longer. What is read while the writer
+ * overwrites it may be garbage, which can only keep more. The model leaves out weak memory.
  *
  * Configuration:
- *   WRITES=n          how many stacks the writer records
- *   ROTATIONS=n       how often the map is replaced
- *   NR_PAGES=n        pages of a buffer
- *   INTERRUPTS=n      how many interrupts there are
- *   SNAPSHOT          a snapshot swaps the buffers of the instance
- *   SINGLE            a snapshot swaps the buffers of the CPU
- *   LOOKUP            there is a reader
- *
- * Each of these breaks the protocol, and scripts/test-model demands that Spin finds it:
- *   NO_GRACE          the next walk does not wait for the grace period after a rotation
- *   FREE_EARLY        the old maps are freed before the grace period
- *   DEEP_READER       a reader follows the map before the map before the current one
- *   ONE_BUFFER        the snapshot's buffer is not walked
- *   READ_LATE         the second buffer is looked up when the first one was walked
- *   NO_SEQ            a swap of the CPU's buffers is not noticed
- *   ANY_GENERATION    the next generation is used, whether or not an event has it
- *   ANY_CURRENT       a walk ends at any event of the current map
- *   NO_OVERRUN        that the writer has overtaken the iterator is not noticed
- *   LOST_HEAD         nor is it where the writer is just taking the page that the iterator begins at
- *   OLD_HEAD          the end of the buffer is found by the head page that was the last one known
+ *   REPLACEMENTS=n    how often the map is replaced
+ *   NR_PAGES=n        pages of the ring, the reader page not included
+ *   CONSUME, ITERATE  there is a consumer, an iterator
+ *   SNAPSHOT          there is another buffer, and a snapshot swaps them, or those of the CPU
+ *   RESIZE            a page of the buffer is removed
+ *   RESET             the map is reset
+ *   BREAK=...         breaks the protocol by one of these; Spin must find each
  */
-#ifndef WRITES
-#define WRITES		2
+#define READER_FIRST	1	/* the reader page is visited before the ring */
+#define COPIES_FIRST	2	/* so are the copies of iterators */
+#define NO_COPIES	3	/* they are not visited */
+#define UNTIL_ADVANCED	4	/* they are only visited until the iterator has advanced */
+#define STAY		5	/* a walk stays at a page that a reader has taken */
+#define NO_RESTART	6	/* it goes on when pages were removed */
+#define FIRST_CURRENT	7	/* it ends at the first event of the current map */
+#define ONE_BUFFER	8	/* the snapshot's buffer is not walked */
+#define SAME_BUFFER	9	/* the same buffer may be walked twice */
+#define FOLLOW		10	/* a walk goes on with the buffer that took the place of its own */
+#define KEPT_UNUSED	11	/* a stack that is kept already is not marked as used */
+#define NO_KEPT		12	/* kept stacks are not looked up */
+#define EARLY_WALK	13	/* the next walk does not wait for the grace period of a replacement */
+#define EARLY_FREE	14	/* older maps are freed before that grace period */
+#define LATE_CUT	15	/* the chain is cut after it */
+#define EARLY_RETIRE	16	/* the caches are emptied before it */
+#define CACHE_FREED	17	/* they are freed without another one */
+#define ANY_GENERATION	18	/* the next generation is used, no matter what has it */
+#define MAP_GENS	19	/* a walk finds the generations of maps unused */
+#define KEPT_GENS	20	/* or those of kept stacks */
+#define RUNNING_WORK	21	/* a reset does not wait for the work */
+
+#ifndef BREAK
+#define BREAK		0
 #endif
-#ifndef ROTATIONS
-#define ROTATIONS	2
-#endif
-#ifndef INTERRUPTS
-#define INTERRUPTS	0
+#ifndef REPLACEMENTS
+#define REPLACEMENTS	3
 #endif
 #ifndef NR_PAGES
 #define NR_PAGES	2
 #endif
-
-#define NR_MAPS		(ROTATIONS + 1)
-#define NR_STACKS	3	/* what a map has room for */
-#define NR_GENS		3	/* the generations wrap */
+#ifdef SNAPSHOT
+#define NR_BUFFERS	2
+#else
+#define NR_BUFFERS	1
+#endif
+#define WRITES		2	/* stacks that the writer records */
+#define STALE		1	/* the map before the last reset */
+#define FIRST		2	/* the first one after it */
+#define NR_MAPS		(FIRST + REPLACEMENTS + 1)
+#define NR_GENS		4	/* the generations wrap */
 #define NONE		255
-
-/* An event, by what was recorded: 0 is none, then come the stacks of each map, and a stale id. */
-#define EVENT(m, i)	((m) * NR_STACKS + (i) + 1)
-#define MAP(e)		(((e) - 1) / NR_STACKS)
-#define IDX(e)		(((e) - 1) % NR_STACKS)
-#define STALE		(NR_MAPS * NR_STACKS + 1)
-#define STALE_GEN	1
-#define GEN(e)		((e) == STALE -> STALE_GEN : gen[MAP(e)])
 #define BIT(n)		(1 << (n))
 
-/* Whoever runs. The writer stands still while the interrupt runs. */
-#define WRITER		0
-#define IRQ		1
-#define READER		2
+/* The maps. Number 0 is none, and has a generation of its own. */
+byte current = FIRST;		/* tr->stackmap */
+byte last = FIRST;
+byte gen[NR_MAPS + 1];
+byte prev[NR_MAPS + 1];
+byte shared[NR_MAPS + 1];	/* the first map since a reset */
+bool freed[NR_MAPS + 1];
+bool retired[NR_MAPS + 1];	/* map->cache is NULL ... */
+bool uncached[NR_MAPS + 1];	/* ... and what it was is freed */
+int kept;			/* the stacks of these maps are kept ... */
+int used;			/* ... and the walk has found events with them */
+int gens;			/* tr->stackmap_gens */
+bool stop, working;
 
-/* The maps. The one before map m is map m - 1, and kept[m] are stacks of those before it. */
-byte current;			/* tr->stackmap */
-byte gen[NR_MAPS];
-byte tail[NR_MAPS];		/* stacks in it */
-byte settled[NR_MAPS];
-int kept[NR_MAPS];		/* a set of events */
-bool freed[NR_MAPS];
-bool kept_freed[NR_MAPS];
-bool forgotten[NR_MAPS];	/* map->prev is NULL, after it was freed */
+/* The ring buffers. The oldest page is the head. */
+#define NR_ALL		(NR_PAGES + 1)
+#define PAGE(b, p)	(b) * NR_ALL + (p)
+#define COPY		(NR_BUFFERS * NR_ALL)
 
-/* The ring buffers: two of NR_PAGES each, and a reader page. */
-#define NORMAL		0
-#define HEAD		1
-#define UPDATE		2
-#define READER_PAGE	NR_PAGES
-#define ALL_LOST	-10000
+byte event[COPY + 1];		/* of all pages, and the copy that the iterator is going to print */
+byte next[COPY];
+bool page_freed[COPY];
+byte pages[NR_BUFFERS];		/* any page of the ring */
+byte nr_pages[NR_BUFFERS] = NR_PAGES;
+byte head[NR_BUFFERS];
+byte head_page[NR_BUFFERS];	/* the last head that a reader knew */
+byte tail[NR_BUFFERS] = NR_PAGES - 1;
+byte reader[NR_BUFFERS] = NR_PAGES;
+bool resized[NR_BUFFERS];
+bit buffer[2];			/* tr->array_buffer, tr->snapshot_buffer */
+bit copy_of;			/* the buffer of the iterator */
+bool advanced;
 
-byte event[2 * NR_PAGES];
-bool write[2 * NR_PAGES];	/* the event of the page is reserved ... */
-bool commit[2 * NR_PAGES];	/* ... and committed ... */
-bool taken[2 * NR_PAGES];	/* ... and about to be overwritten */
-byte flag[2 * NR_PAGES];	/* HEAD if it is the oldest page, UPDATE while the writer takes it */
-byte tail_page[2];
-byte commit_page[2];
-byte head_page[2];		/* the last one that a reader or an iterator knew */
-byte pages_lost[2];
-byte committing[2];
+/* In a section that a grace period waits for, because preemption is off, or under RCU. */
+bool recording, printing;
 
-bit array;			/* which buffer is tr->array_buffer; the other is the snapshot */
-bit swapped;			/* whether they have exchanged the buffer of this CPU */
-byte snapshot_cpu_seq;
-
-bool watching[3];		/* in a section that a grace period waits for */
-bool irq_runs;
-
-#define PAGE(b, p)	(b) * NR_PAGES + (p)
-#define NEXT(p)		(((p) + 1) % NR_PAGES)
-
-/* Comes first in each step on shared memory, since the writer stands still while its interrupt runs. */
-#define turn(who)	((who) != WRITER || !irq_runs)
-
-/* Waits until everybody has been seen outside of a section. */
 inline synchronize_rcu()
 {
-	!watching[WRITER];
-	!watching[IRQ];
-	!watching[READER]
+	!recording;
+	!printing
 }
 
-/*
- * Leaves found at the stack that map m has for the id of event e: itself, another one, or 0. With
- * old, only older maps are looked at.
- */
-inline ftrace_stackmap_lookup(m, e, old, found)
+/* Leaves found at the map before m that made the id of event e, or at 0. */
+inline stackmap_of(m, e, found)
 {
-	found = 0;
-	assert(!freed[m]);
-	if
-	:: !old && GEN(e) == gen[m] -> found = EVENT(m, (e == STALE -> 0 : IDX(e)))
-	:: else ->
-		assert(m == 0 || !freed[m - 1]);
-		assert(!kept_freed[m]);
-		if
-		:: m > 0 && GEN(e) == gen[m - 1] ->
-			found = EVENT(m - 1, (e == STALE -> 0 : IDX(e)))
-		:: else ->
-			for (k : 1 .. STALE - 1) {
-				if
-				:: (kept[m] & BIT(k)) && gen[MAP(k)] == GEN(e) &&
-				   IDX(k) == (e == STALE -> 0 : IDX(e)) -> found = k
-				:: else
-				fi
-			}
-			k = 0
-		fi
-	fi
-}
-
-/* The event of page number i is in the buffer. */
-#define in_buffer(i)	(commit[i] && !taken[i])
-
-/* Comes last in the steps that let an event appear, or another map. */
-inline check_events(found)
-{
-	for (j : 0 .. 2 * NR_PAGES - 1) {
-		if
-		:: in_buffer(j) ->
-			ftrace_stackmap_lookup(current, event[j], false, found);
-			assert(found == (event[j] == STALE -> 0 : event[j]))
-		:: else
-		fi
-	}
-	j = 0;
-	found = 0
-}
-
-inline rb_set_commit_to_write(b)
-{
+	found = m;
 	do
-	:: commit_page[b] != tail_page[b] ->
-		commit[PAGE(b, commit_page[b])] = write[PAGE(b, commit_page[b])];
-		commit_page[b] = NEXT(commit_page[b])
+	:: found != 0 && gen[found] != gen[e] -> found = prev[found]
 	:: else -> break
 	od;
-	commit[PAGE(b, commit_page[b])] = write[PAGE(b, commit_page[b])]
+	assert(!freed[found])
 }
 
-/* The outermost writer commits the events of all. */
-inline rb_end_commit(b)
+/* Leaves found at the kept stack of event e, unless it is at a map. */
+inline stackmap_find_kept(m, e, found)
 {
-	if
-	:: committing[b] == 1 -> rb_set_commit_to_write(b)
-	:: else
-	fi
-}
-
-/* Leaves type at what the head page was, NORMAL if an interrupt has moved it meanwhile. */
-inline rb_handle_head_page(who, b, old, next, type, ret)
-{
-	d_step {
-		turn(who);
-		type = flag[PAGE(b, next)];
-		if
-		:: type == HEAD ->
-			flag[PAGE(b, next)] = UPDATE;
-			taken[PAGE(b, next)] = true
-		:: else
-		fi
-	}
-	if
-	:: type == HEAD ->
-		d_step {
-			turn(who);
-			pages_lost[b]++
-		}
-	:: else
-	fi;
-	if
-	:: type != NORMAL ->
-		d_step {
-			turn(who);
-			ret = flag[PAGE(b, NEXT(next))];
-			flag[PAGE(b, NEXT(next))] = (ret == NORMAL -> HEAD : ret)
-		}
-		if
-		:: ret == NORMAL ->
-			d_step {
-				turn(who);
-				if
-				:: tail_page[b] != old && tail_page[b] != next ->
-					flag[PAGE(b, NEXT(next))] = NORMAL
-				:: else
-				fi
-			}
-		:: else
-		fi;
-		if
-		:: type == HEAD ->
-			d_step {
-				turn(who);
-				assert(flag[PAGE(b, next)] == UPDATE);
-				flag[PAGE(b, next)] = NORMAL
-			}
-		:: else
-		fi
-	:: else
-	fi
-}
-
-inline rb_tail_page_update(who, b, old, next)
-{
-	d_step {
-		turn(who);
-		if
-		:: tail_page[b] == old ->
-			write[PAGE(b, next)] = false;
-			commit[PAGE(b, next)] = false;
-			taken[PAGE(b, next)] = false;
-			event[PAGE(b, next)] = 0
-		:: else
-		fi
-	}
-	d_step {
-		turn(who);
-		tail_page[b] = (tail_page[b] == old -> next : tail_page[b])
+	for (k : 1 .. NR_MAPS) {
+		found = (found == 0 && (kept & BIT(k)) && shared[k] == shared[m] && gen[k] == gen[e] &&
+			 BREAK != NO_KEPT -> k : found)
 	}
 }
 
-/* Leaves page at where the event goes, or at NONE where interrupts have filled the buffer. */
-inline trace_buffer_lock_reserve(who, b, page, old, next, type, ret)
+/* Comes last in the steps that bring an event or change the maps. */
+inline check_events(found)
 {
-	d_step {
-		turn(who);
-#ifdef SINGLE
-		b = b ^ swapped;
-#endif
-		committing[b]++
+	for (j : 0 .. COPY) {
+		stackmap_of(current, event[j], found);
+		stackmap_find_kept(current, event[j], found);
+		assert(found == (shared[event[j]] == shared[current] -> event[j] : 0))
 	}
-	do
-	:: d_step {
-			turn(who);
-			old = tail_page[b];
-			next = NEXT(old);
-			page = (write[PAGE(b, old)] -> NONE : old);
-			if
-			:: page != NONE -> write[PAGE(b, old)] = true
-			:: else
-			fi
-		}
-		if
-		:: page != NONE || next == commit_page[b] -> break
-		:: else
-		fi;
-		/* rb_move_tail() */
-		d_step {
-			turn(who);
-			type = flag[PAGE(b, next)]
-		}
-		if
-		:: type != NORMAL -> rb_handle_head_page(who, b, old, next, type, ret)
-		:: else -> type = HEAD
-		fi;
-		if
-		:: type != NORMAL -> rb_tail_page_update(who, b, old, next)
-		:: else
-		fi;
-		d_step {
-			turn(who);
-			rb_end_commit(b)
-		}
-	od
-}
-
-/* Leaves idx at a stack that is in the map, or at a new one. */
-inline ftrace_stackmap_store(who, m, idx)
-{
-	assert(!freed[m]);
-	if
-	:: d_step {
-			turn(who) && tail[m] < NR_STACKS;
-			idx = tail[m];
-			tail[m]++
-		}
-	:: d_step {
-			turn(who) && tail[m] != 0;
-			idx = 0
-		}
-	fi
-}
-
-/* A grace period waits for it, because preemption is off. */
-inline trace_record_stack(who)
-{
-	d_step {
-		turn(who);
-		watching[who] = true;
-		m = current;		/* ftrace_stackmap_active() */
-		b = array
-	}
-	trace_buffer_lock_reserve(who, b, page, old, next, type, ret);
-	if
-	:: page != NONE -> ftrace_stackmap_store(who, m, idx)
-	:: else
-	fi;
-	d_step {
-		turn(who);
-		if
-		:: page != NONE -> event[PAGE(b, page)] = EVENT(m, idx)
-		:: else
-		fi;
-		rb_end_commit(b);
-		committing[b]--;
-		check_events(page);
-		watching[who] = false;
-		irq_runs = (who == IRQ -> false : irq_runs);
-		m = 0;
-		idx = 0;
-		b = 0;
-		old = 0;
-		next = 0;
-		type = 0;
-		ret = 0
-	}
+	found = 0
 }
 
 proctype writer()
 {
-	byte m, idx, page, old, next, type, ret, n, j, k;
+	byte map, page, n, found, j, k;
 	bit b;
 
 	do
 	:: n < WRITES ->
-		trace_record_stack(WRITER);
-		n++
+		d_step {
+			recording = true;
+			map = current;		/* stackmap_active() */
+			b = buffer[0]; n++
+		}
+		d_step {			/* __trace_buffer_lock_reserve() */
+			page = next[PAGE(b, tail[b])];
+			head[b] = (page == head[b] && tail[b] != reader[b] -> next[PAGE(b, page)] : head[b]);
+			tail[b] = page;
+			event[PAGE(b, page)] = 0
+		}
+		d_step {
+			assert(!freed[map] && !retired[map]);
+			event[PAGE(b, page)] = map;
+			check_events(found);
+			recording = false;
+			map = 0; page = 0; b = 0
+		}
 	:: else -> break
 	od
 }
 
-#if INTERRUPTS > 0
-proctype irq()
+/* Readers, the walk and a resize have the reader_lock. */
+proctype consumer()
 {
-	byte m, idx, page, old, next, type, ret, n, j, k;
+	byte page, i;
 	bit b;
 
-	do
-	:: n < INTERRUPTS ->
-		irq_runs = true;
-		trace_record_stack(IRQ);
-		n++
-	:: else -> break
+end:	do
+	:: event[PAGE(b, reader[b])] != 0 -> event[PAGE(b, reader[b])] = 0
+	:: d_step {			/* rb_get_reader_page() */
+			event[PAGE(b, reader[b])] == 0 && tail[b] != reader[b] && event[PAGE(b, head[b])] != 0;
+			page = head[b];
+			head[b] = next[PAGE(b, page)];
+			head_page[b] = head[b];
+			for (i : 0 .. NR_PAGES) {
+				pages[b] = (next[PAGE(b, i)] == page && i != reader[b] &&
+					    !page_freed[PAGE(b, i)] -> i : pages[b])
+			}
+			next[PAGE(b, reader[b])] = head[b];
+			next[PAGE(b, pages[b])] = reader[b];
+			reader[b] = page; page = 0
+		}
+	:: NR_BUFFERS == 2 -> b = 1 - b
 	od
 }
-#endif
 
-#if defined(SNAPSHOT) || defined(SINGLE)
-/* Whoever takes a snapshot is on another CPU, or has interrupts off where the CPU's buffers are swapped. */
+proctype iterator()
+{
+	byte map, found, i, k;
+
+end:	do
+	:: atomic {			/* rb_iter_head_event() */
+			select(i : 0 .. COPY - 1);
+			event[COPY] = event[i];
+			copy_of = i / NR_ALL;
+			head_page[copy_of] = head[copy_of];
+			i = 0
+		}
+		advanced = true;	/* rb_advance_iter(), then print it */
+		d_step {
+			printing = true;
+			map = current; found = map
+		}
+		do			/* stackmap_of() */
+		:: d_step {
+				found != 0 && gen[found] != gen[event[COPY]];
+				assert(!freed[found]);
+				found = prev[found]
+			}
+		:: found == 0 || gen[found] == gen[event[COPY]] -> break
+		od;
+		assert(!freed[found]);
+		if
+		:: !retired[found] -> assert(!uncached[found])	/* stackmap_ref() of the files */
+		:: retired[found]
+		fi;
+		d_step {
+			stackmap_find_kept(map, event[COPY], found);
+			assert(found == event[COPY] ||
+			       (found == 0 && shared[event[COPY]] != shared[current]));
+			printing = false; advanced = false;
+			event[COPY] = 0; copy_of = 0;
+			map = 0; found = 0
+		}
+	od
+}
+
+/* update_max_tr(), or that of a CPU */
 proctype snapshot()
 {
-#ifdef SINGLE
-	/* update_max_tr_single() */
+	buffer[0] = 1; buffer[1] = 0
+}
+
+/* rb_remove_pages() */
+proctype resize()
+{
+	byte page, i;
+
 	d_step {
-		!irq_runs && committing[0] == 0 && committing[1] == 0;
-		swapped = 1 - swapped;
-		snapshot_cpu_seq++
+		i = (tail[0] == reader[0] -> next[tail[0]] : tail[0]);
+		page = next[i];
+		next[i] = next[page];
+		pages[0] = next[page];
+		nr_pages[0]--; resized[0] = true;
+		head_page[0] = (head[0] == page -> next[page] : head_page[0]);
+		head[0] = (head[0] == page -> next[page] : head[0]);
+		event[page] = 0; page_freed[page] = true
 	}
-#else
-	array = 1 - array	/* update_max_tr() */
-#endif
 }
-#endif
 
-/*
- * Leaves it_lost at the pages that were lost before it_page. How many are counted by now is not
- * known while the writer is taking that page, and interrupts the next ones.
- */
-inline rb_inc_iter(b)
+/* Keep the stack of an event that the walk has found. */
+inline stackmap_use(e)
 {
-	if
-	:: it_page == READER_PAGE ->
-		d_step {
-			it_lost = pages_lost[b];
-			it_page = head_page[b]
-		}
-		/* rb_set_head_page() */
-		do
-		:: d_step {
-				flag[PAGE(b, it_page)] == NORMAL;
-				it_page = NEXT(it_page)
-			}
-		:: d_step {
-				flag[PAGE(b, it_page)] != NORMAL;
-				head_page[b] = it_page
-			}
-			break
-		od;
-#ifndef LOST_HEAD
-		it_lost = (flag[PAGE(b, it_page)] == HEAD -> it_lost : ALL_LOST)
-#endif
-	:: else ->
-		it_lost++;
-		it_page = NEXT(it_page)
-	fi;
-	it_read = false
+	walk_gens = walk_gens | BIT(gen[e]);
+	stackmap_of(current, e, found);
+	stackmap_find_kept(current, e, found);
+	left = (found == current && BREAK == FIRST_CURRENT -> 0 : left);
+	used = used | (found == 0 || found == current || ((kept & BIT(found)) && BREAK == KEPT_UNUSED) ->
+		       0 : BIT(found));
+	kept = kept | used;
+	found = 0
 }
 
-#ifdef OLD_HEAD
-#define is_head(b, p)	(head_page[b] == (p))
-#else
-#define is_head(b, p)	(flag[PAGE(b, p)] == HEAD)
-#endif
-
-#define ring_buffer_iter_empty(b) \
-	((it_page == commit_page[b] && (it_read || !commit[PAGE(b, it_page)])) || \
-	 (it_page == READER_PAGE && is_head(b, commit_page[b]) && !commit[PAGE(b, commit_page[b])]))
-
-/* Leaves e at the event, or at 0. */
-inline ring_buffer_iter_peek(b)
-{
-	do
-	:: e != 0 || ring_buffer_iter_empty(b) -> break
-	:: else ->
-		d_step {
-			if
-			:: it_page != READER_PAGE && !it_read && commit[PAGE(b, it_page)] ->
-				e = event[PAGE(b, it_page)]
-			:: else
-			fi
-		}
-		if
-		:: e == 0 -> rb_inc_iter(b)
-		:: else
-		fi
-	od
-}
-
-/* Sets done if every later event has an id of the current map. */
-inline stackmap_mark(e)
-{
-	gens = gens | BIT(GEN(e));
-	if
-	:: GEN(e) != gen[current] ->
-		ftrace_stackmap_lookup(current, e, true, found);
-		marks = (found != 0 -> marks | BIT(found) : marks);
-		found = 0
-	:: else ->
-#ifdef ANY_CURRENT
-		done = true
-#else
-		done = (e != STALE && IDX(e) >= settled[current])
-#endif
-	fi
-}
-
-/* Clears done if it has to be walked again. */
-inline stackmap_walk_buffer(buffer)
+/* Leaves left at 0 after the last step: one for each position, the reader page, the copies. */
+inline ring_buffer_walk_next()
 {
 	d_step {
-		b = buffer;
-#ifdef SINGLE
-		b = b ^ swapped;
-#endif
-		it_page = READER_PAGE;
-		done = false
-	}
-	do
-	:: ring_buffer_iter_peek(b);
+		b = (BREAK == FOLLOW -> buffer[nr] : walked[nr]);
 		if
-		:: e != 0 ->
-			d_step {
-				stackmap_mark(e);
-				e = 0;
-				it_read = true
-			}
-			/* ring_buffer_iter_advance() */
+		:: left == 0 || (was_resized != resized[b] && BREAK != NO_RESTART) ->
+			was_resized = resized[b]; page = pages[b];
+			left = nr_pages[b] + 2;
+			e = (BREAK == READER_FIRST -> event[PAGE(b, reader[b])] :
+			     (BREAK == COPIES_FIRST && copy_of == b -> event[COPY] : 0))
+		:: else ->
 			if
-			:: it_page != commit_page[b] -> rb_inc_iter(b)
-			:: it_page == commit_page[b]
-			fi
-		:: else -> done = ring_buffer_iter_empty(b)
+			:: left > 2 && page == reader[b] -> page = (BREAK == STAY -> page : head_page[b])
+			:: left > 2 && page != reader[b] ->
+				assert(!page_freed[PAGE(b, page)]);
+				e = event[PAGE(b, page)];
+				page = next[PAGE(b, page)]
+			:: left == 2 -> e = (page == reader[b] && BREAK != READER_FIRST -> event[PAGE(b, page)] : 0)
+			:: left == 1 -> e = (copy_of == b && BREAK != NO_COPIES && BREAK != COPIES_FIRST &&
+					     !(advanced && BREAK == UNTIL_ADVANCED) -> event[COPY] : 0)
+			fi;
+			left--; page = (left == 2 -> reader[b] : page)
 		fi;
-		/* ring_buffer_iter_overrun() */
-		d_step {
-			overrun = (it_page != READER_PAGE && pages_lost[b] > it_lost);
-#ifdef NO_OVERRUN
-			overrun = false
-#endif
-		}
+		stackmap_use(e);
+		nr = (left == 0 -> (BREAK == ONE_BUFFER -> NR_BUFFERS : nr + 1) : nr);
+		e = 0; b = 0
+	}
+}
+
+/* Leaves nr at NR_BUFFERS, unless a reset waits for the work. */
+inline stackmap_mark()
+{
+	do
+	:: walked[0] = buffer[0];
+		walked[1] = buffer[1];
 		if
-		:: done || overrun -> break
-		:: else
+		:: NR_BUFFERS == 2 && walked[0] == walked[1] && BREAK != SAME_BUFFER
+		:: else -> break
 		fi
 	od;
-	done = done && !overrun;
-	d_step {
-		overrun = false;
-		it_page = 0;
-		it_lost = 0;
-		it_read = false;
-		b = 0
-	}
-}
-
-inline stackmap_walk_buffers()
-{
 	do
-	:: d_step {
-			seq = snapshot_cpu_seq;
-			first = array
-		}
-		stackmap_walk_buffer(first);
-#ifndef ONE_BUFFER
-		if
-		:: done ->
-#ifdef READ_LATE
-			first = array;
-#endif
-			stackmap_walk_buffer(1 - first)
-		:: else
-		fi;
-#endif
-#ifndef NO_SEQ
-		done = done && seq == snapshot_cpu_seq;
-#endif
-		if
-		:: done -> break
-		:: else
-		fi
+	:: nr < NR_BUFFERS && !stop -> ring_buffer_walk_next()
+	:: else -> break
 	od;
-	done = false;
-	d_step {
-		seq = 0;
-		first = 0
+	left = 0;
+	d_step {			/* stackmap_set_gens() */
+		for (k : 1 .. NR_MAPS) {
+			stackmap_of(current, k, found);
+			walk_gens = walk_gens | (found == k && BREAK != MAP_GENS -> BIT(gen[k]) : 0) |
+				    ((kept & BIT(k)) && BREAK != KEPT_GENS -> BIT(gen[k]) : 0)
+		}
+		gens = (nr == NR_BUFFERS -> walk_gens : gens);
+		walked[0] = 0; walked[1] = 0; was_resized = false;
+		walk_gens = 0; found = 0
 	}
 }
 
 /* Leaves g at the generation of the next map, or at NONE. */
-inline stackmap_free_gen()
-{
-	g = NONE;
-	for (i : 1 .. NR_GENS - 1) {
-		if
-#ifdef ANY_GENERATION
-		:: g == NONE ->
-#else
-		:: g == NONE && !(gens & BIT((gen[current] + i) % NR_GENS)) ->
-#endif
-			g = (gen[current] + i) % NR_GENS
-		:: else
-		fi
-	}
-	i = 0
-}
-
-/* Frees what map m has of older maps. */
-inline free_older(m)
+inline stackmap_unused_gen()
 {
 	d_step {
+		g = NONE;
+		for (k : 1 .. NR_GENS) {
+			g = (g == NONE && (!(gens & BIT((gen[current] + k) % NR_GENS)) || BREAK == ANY_GENERATION) ->
+			     (gen[current] + k) % NR_GENS : g)
+		}
+		k = 0
+	}
+}
+
+/* Publish a map that leads to the one before, or to none. */
+inline stackmap_publish(before)
+{
+	d_step {
+		last++;
+		gen[last] = g; gens = gens | BIT(g);
+		prev[last] = before;
+		shared[last] = (before == 0 -> last : shared[before]);
+		stackmap_find_kept(last, last, found);
+		assert(found == 0);
+		current = last;
+		check_events(found)
+	}
+}
+
+/* Free a map and those before it. */
+inline stackmap_free(map)
+{
+	d_step {
+		found = map;
+		do
+		:: found != 0 ->
+			freed[found] = true;
+			found = prev[found]
+		:: else -> break
+		od;
+		found = 0
+	}
+}
+
+proctype work()
+{
+	byte map, old, page, left, n, nr, g, e, found, j, k;
+	int walk_gens;
+	bool grow, was_resized;
+	bit b, walked[2];
+
+end:	do
+	:: d_step {
+			n < REPLACEMENTS && !stop;
+			working = true; map = current
+		}
 		if
-		:: m > 0 -> freed[m - 1] = true
+		:: grow = true
+		:: stackmap_mark()
+		fi;
+		stackmap_unused_gen();
+		if
+		:: g != NONE && (grow || nr == NR_BUFFERS) ->	/* stackmap_replace() */
+			if
+			:: !grow ->		/* stackmap_forget() */
+				old = prev[map];
+				prev[map] = (BREAK == LATE_CUT -> old : 0);
+				d_step {
+					kept = kept & used;
+					check_events(found)
+				}
+			:: else
+			fi;
+			stackmap_publish(map);
+			retired[map] = (BREAK == EARLY_RETIRE);
+			stackmap_free(old * (BREAK == EARLY_FREE));
+			if
+			:: BREAK != EARLY_WALK ->
+				synchronize_rcu();
+				retired[map] = true;		/* stackmap_retire() */
+				if
+				:: BREAK != CACHE_FREED -> synchronize_rcu()
+				:: else
+				fi;
+				uncached[map] = true;
+				prev[map] = (BREAK == LATE_CUT && !grow -> 0 : prev[map]);
+				stackmap_free(old)
+			:: else
+			fi;
+			n++
+		:: !grow ->		/* no memory, or stackmap_take_gen() */
+			d_step {	/* stackmap_unmark() */
+				for (k : 1 .. NR_MAPS) {
+					stackmap_of(current, k, found);
+					kept = (found != 0 -> kept & ~BIT(k) : kept)
+				}
+				check_events(found)
+			}
 		:: else
 		fi;
-		kept_freed[m] = true
-	}
-	forgotten[m] = true
-}
-
-inline stackmap_publish()
-{
-	d_step {
-		kept[current + 1] = marks;
-		gen[current + 1] = g;
-		current++;
-		check_events(found);
-		marks = 0;
-		gens = 0;
-		g = 0
-	}
-#ifdef FREE_EARLY
-	free_older(current - 1);
-#endif
-#ifndef NO_GRACE
-	synchronize_rcu();
-#endif
-	settled[current] = tail[current];
-#ifdef NO_GRACE
-	/* What the rotation before has not freed. */
-	if
-	:: current > 1 ->
-		synchronize_rcu();
-		free_older(current - 2)
-	:: else
-	fi
-#elif !defined(FREE_EARLY)
-	free_older(current - 1)
-#endif
-}
-
-proctype rotate()
-{
-	byte e, g, gens, found, it_page, seq, i, j, k;
-	int marks;
-	short it_lost;
-	bool it_read, done, overrun;
-	bit b, first;
-
-	do
-	:: current < ROTATIONS ->
-		stackmap_walk_buffers();
-		stackmap_free_gen();
-		if
-		:: g != NONE -> stackmap_publish()
-		:: else ->
-			d_step {	/* -EBUSY */
-				marks = 0;
-				gens = 0;
-				g = 0
-			}
-		fi
-	:: else -> break
+		d_step {
+			map = 0; old = 0; nr = 0; page = 0; g = 0; used = 0;
+			grow = false; working = false
+		}
 	od
 }
 
-#ifdef LOOKUP
-proctype reader()
+/* stackmap_reset() */
+proctype reset()
 {
-	byte m, e, i, found, k;
+	byte map, g, found, j, k;
 
-	watching[READER] = true;
-	do
-	:: i < 2 * NR_PAGES - 1 -> i++
-	:: break
-	od;
-	e = (commit[i] -> event[i] : 0);
-	m = current;
-	d_step {
-		if
-		:: e != 0 ->
-			ftrace_stackmap_lookup(m, e, false, found);
-			assert(event[i] != e || !in_buffer(i) || found == (e == STALE -> 0 : e))
-		:: else
-		fi;
-		found = 0;
-		e = 0;
-		i = 0
-	}
-#ifdef DEEP_READER
-	/* ftrace_stackmap_memory() */
-	assert(m < 2 || forgotten[m - 1] || !freed[m - 2]);
-#endif
-	d_step {
-		watching[READER] = false;
-		m = 0
-	}
+	stop = true;
+	!working || BREAK == RUNNING_WORK;
+	synchronize_rcu();
+	map = current;
+	stackmap_unused_gen();
+	if
+	:: g != NONE ->
+		stackmap_publish(0);
+		synchronize_rcu();
+		stackmap_free(map);
+		kept = 0
+	:: else				/* -EBUSY */
+	fi;
+	stop = false
 }
-#endif
 
-/* Both buffers are full. One holds an id from before a reset. */
+/* All pages have events. One of them is from before a reset. */
 init
 {
 	byte i;
 
 	d_step {
-		tail[0] = NR_STACKS - 1;
-		for (i : 0 .. 2 * NR_PAGES - 1) {
-			event[i] = EVENT(0, (i < NR_PAGES -> 0 : 1));
-			write[i] = true;
-			commit[i] = true
+		gen[0] = NR_GENS; gen[FIRST] = 1;
+		gens = BIT(0) | BIT(1);
+		shared[STALE] = STALE; shared[FIRST] = FIRST;
+		freed[STALE] = true;
+		for (i : 0 .. COPY - 1) {
+			event[i] = (i == 0 -> STALE : FIRST);
+			next[i] = (i % NR_ALL + 1) % NR_PAGES
 		}
-		event[0] = STALE;
-		for (i : 0 .. 1) {
-			flag[i * NR_PAGES] = HEAD;
-			tail_page[i] = NR_PAGES - 1;
-			commit_page[i] = NR_PAGES - 1
-		}
-		i = 0
+		buffer[1] = NR_BUFFERS - 1
 	}
 	atomic {
 		run writer();
-#if INTERRUPTS > 0
-		run irq();
+		run work();
+#ifdef CONSUME
+		run consumer();
 #endif
-#if defined(SNAPSHOT) || defined(SINGLE)
+#ifdef ITERATE
+		run iterator();
+#endif
+#ifdef SNAPSHOT
 		run snapshot();
 #endif
-#ifdef LOOKUP
-		run reader();
+#ifdef RESIZE
+		run resize();
 #endif
-		run rotate()
+#ifdef RESET
+		run reset();
+#endif
 	}
 }

@@ -14,12 +14,11 @@
  *   - at the end, there are as many references as events with an id;
  *   - unless tracing is stopped, each stack gets an event, with its id or with its frames (a drop);
  *   - a reader finds the stacks that stackmap_latch() counted;
- *   - an id from before a reset finds nothing;
- *   - when the generation wraps, no event with an old id is left in the buffer or in the snapshot.
+ *   - an id from before a reset finds nothing.
  *
  * Spin does not model weak memory. In C, a release and an address dependency order the record
  * before its slot. PUBLISH_FIRST shows the order that another CPU could see without them. The model
- * leaves out the parts of a split stack, the growth of the arena, and a reader's copies of events.
+ * leaves out the parts of a split stack. model/recycle.pml has older maps and the ring buffer.
  *
  * Configuration:
  *   CALLS=n           how many stacks each CPU records
@@ -187,7 +186,7 @@ inline stackmap_check_room(who, m, idx)
 }
 
 /* Sets idx to NONE if the stack is not in the map and can't be stored. */
-inline ftrace_stackmap_find(who, m, cpu, stack, idx, found, hole)
+inline stackmap_find(who, m, cpu, stack, idx, found, hole)
 {
 	stackmap_recall(who, m, cpu, stack, idx, found);
 	if
@@ -363,7 +362,7 @@ inline stackmap_add_ref(who, m, cpu, idx, old_slot, old_count, counted)
 }
 
 /* Sets idx to NONE if the stack could not be stored. */
-inline ftrace_stackmap_store(who, m, cpu, stack, idx, found, hole, new, slot, count)
+inline stackmap_store(who, m, cpu, stack, idx, found, hole, new, slot, count)
 {
 	if
 	:: !found -> stackmap_insert(who, m, stack, idx, found, hole, new)
@@ -396,14 +395,14 @@ inline trace_buffer_unlock_commit(who, m, buffer, idx, stack)
 }
 
 /* Sets idx to NONE if the stack must be recorded in full. */
-inline ftrace_stackmap_record(who, m, cpu, stack, idx, found, hole, new, slot, count, buffer, ok)
+inline stackmap_record_ids(who, m, cpu, stack, idx, found, hole, new, slot, count, buffer, ok)
 {
-	ftrace_stackmap_find(who, m, cpu, stack, idx, found, hole);
+	stackmap_find(who, m, cpu, stack, idx, found, hole);
 	if
 	:: idx != NONE ->
 		trace_buffer_lock_reserve(who, buffer, ok);
 		if
-		:: ok -> ftrace_stackmap_store(who, m, cpu, stack, idx, found, hole, new, slot, count)
+		:: ok -> stackmap_store(who, m, cpu, stack, idx, found, hole, new, slot, count)
 		:: else
 		fi;
 		if
@@ -423,9 +422,9 @@ inline trace_record_stack(who, cpu, stack)
 	}
 	d_step {
 		turn(who);
-		m = current		/* ftrace_stackmap_active() */
+		m = current		/* stackmap_active() */
 	}
-	ftrace_stackmap_record(who, m, cpu, stack, idx, found, hole, new, slot, count, buffer, ok);
+	stackmap_record_ids(who, m, cpu, stack, idx, found, hole, new, slot, count, buffer, ok);
 	if
 	:: idx == NONE ->
 		trace_buffer_lock_reserve(who, buffer, ok);
@@ -433,7 +432,7 @@ inline trace_record_stack(who, cpu, stack)
 		:: ok ->
 			d_step {
 				in_map(who, m);
-				drops[m]++	/* ftrace_stackmap_count() */
+				drops[m]++	/* stackmap_count() */
 			}
 		:: else
 		fi
@@ -567,7 +566,7 @@ active proctype reset()
 	assert(id_events[0] + id_events[1] + drops[0] + drops[1] == 2 * CALLS + 1)
 }
 
-/* Counts the stacks that stackmap_iter_has() in n. */
+/* Counts the stacks that a reader sees, in n. */
 inline count_stacks(m, n)
 {
 	i = 0;
@@ -624,7 +623,7 @@ active proctype reader()
 		stack = event_stack
 	}
 	m = current;
-	/* ftrace_stackmap_lookup() */
+	/* stackmap_lookup() */
 #ifdef ANY_GENERATION
 	if
 	:: gen != NONE ->
