@@ -18,7 +18,8 @@
  *   trace_stackmap_record.c    events with ids
  *   trace_stackmap_print.c     how they are printed
  *   trace_stackmap_instance.c  option, reset, parameters, replacement of the map
- *   trace_stackmap_files.c     the files in tracefs
+ *   trace_stackmap_stat.c      the statistics in tracefs
+ *   trace_stackmap_files.c     the other files there
  *
  * The map:
  *
@@ -127,7 +128,6 @@ static inline unsigned int user_stack_depth(const unsigned long *ips, unsigned i
 }
 
 #ifdef CONFIG_FTRACE_STACKMAP
-void ftrace_stackmap_init_events(void);
 int ftrace_stackmap_set(struct trace_array *tr, bool enable);
 void ftrace_stackmap_destroy(struct trace_array *tr);
 void ftrace_stackmap_create_files(struct trace_array *tr, struct dentry *dir);
@@ -141,8 +141,6 @@ void ftrace_stackmap_undefine(struct trace_array *tr);
 void ftrace_stackmap_swap_begin(struct trace_array *tr);
 void ftrace_stackmap_swap_end(struct trace_array *tr);
 #else
-static inline void ftrace_stackmap_init_events(void) { }
-
 static inline int ftrace_stackmap_set(struct trace_array *tr, bool enable)
 {
 	return -EOPNOTSUPP;

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The files of a stack map in tracefs: stack_map (text, and the reset),
- * stack_map_stat (statistics), stack_map_bin (binary).
+ * The files of a stack map in tracefs: stack_map (text, and the reset) and
+ * stack_map_bin (binary). trace_stackmap_stat.c has the statistics.
  *
  * Readers take no lock. stackmap_latch() fixes the set of stacks that a reader
  * sees. A reset ends it with -ESTALE.
  */
 #include <linux/buildid.h>
-#include <linux/log2.h>
-#include <linux/math64.h>
 #include <linux/rculist.h>
 #include <linux/seq_file.h>
 #include <linux/string.h>
@@ -318,85 +316,6 @@ static int stackmap_bin_show(struct seq_file *m, void *v)
 	return 0;
 }
 
-/* What the statistics show, 0 without a map. */
-struct stackmap_stats {
-	unsigned long		counts[STACKMAP_NR_COUNTS];
-	unsigned long		drops;
-	unsigned long		rotations;
-	unsigned long		recycled;
-	unsigned long		recycled_refs;
-	size_t			memory;
-	u32			entries;
-	u32			kept;
-};
-
-static void stackmap_get_stats(const struct ftrace_stackmap *map, struct stackmap_stats *stats)
-{
-	const struct stackmap_shared *shared = map->shared;
-
-	for (int i = 0; i < STACKMAP_NR_COUNTS; i++)
-		stats->counts[i] = stackmap_sum(shared, i);
-	for (int i = STACKMAP_DROP_ENTRIES; i < STACKMAP_NR_COUNTS; i++)
-		stats->drops += stats->counts[i];
-	stats->rotations = shared->rotations;
-	stats->recycled = shared->recycled;
-	stats->recycled_refs = shared->recycled_refs;
-
-	stats->entries = atomic_read(&map->entries);
-	stats->kept = shared->nr_kept;
-	stats->memory = struct_size(shared, kept, 1U << shared->kept_bits) + shared->kept_size +
-			num_possible_cpus() * (sizeof(*shared->counts) + sizeof(*map->cache));
-	stats->memory += stackmap_size(ilog2(map->max_entries));
-	while ((map = READ_ONCE(map->prev))) {
-		stats->kept += atomic_read(&map->entries);
-		stats->memory += stackmap_size(ilog2(map->max_entries));
-	}
-}
-
-static int stackmap_stat_show(struct seq_file *m, void *v)
-{
-	u32 max = 1U << min(READ_ONCE(ftrace_stackmap_bits), STACKMAP_BITS_FIRST);
-	struct trace_array *tr = m->private;
-	u32 gen = READ_ONCE(tr->stackmap_gen);
-	const struct ftrace_stackmap *map;
-	struct stackmap_stats stats = { };
-	unsigned long successes;
-	u64 asked;
-
-	scoped_guard(rcu) {
-		map = rcu_dereference(tr->stackmap);
-		if (map) {
-			stackmap_get_stats(map, &stats);
-			max = map->max_entries;
-			gen = map->gen;
-		}
-	}
-	successes = stats.counts[STACKMAP_SUCCESSES];
-	asked = (u64)successes + stats.drops;
-
-	seq_printf(m, "entries: %u / %u\n", stats.entries, max);
-	seq_printf(m, "table_size: %u\n", 2 * max);
-	seq_printf(m, "successes: %lu\n", successes);
-	seq_printf(m, "drops: %lu\n", stats.drops);
-	seq_printf(m, "success_rate: %llu%%\n",
-		   asked ? div64_u64((u64)successes * 100, asked) : 100);
-	seq_printf(m, "generation: %u\n", gen & STACKMAP_GEN_MASK);
-	seq_printf(m, "memory: %zu\n", stats.memory);
-	seq_printf(m, "split: %lu\n", stats.counts[STACKMAP_SPLIT]);
-	seq_printf(m, "parts: %lu\n", successes + stats.counts[STACKMAP_MORE_PARTS]);
-	seq_printf(m, "drops_entries: %lu\n", stats.counts[STACKMAP_DROP_ENTRIES]);
-	seq_printf(m, "drops_arena: %lu\n", stats.counts[STACKMAP_DROP_ARENA]);
-	seq_printf(m, "drops_probes: %lu\n", stats.counts[STACKMAP_DROP_PROBES]);
-	seq_printf(m, "drops_empty: %lu\n", stats.counts[STACKMAP_DROP_EMPTY]);
-	seq_printf(m, "drops_parts: %lu\n", stats.counts[STACKMAP_DROP_PARTS]);
-	seq_printf(m, "drops_buffer: %lu\n", stats.counts[STACKMAP_DROP_BUFFER]);
-	seq_printf(m, "rotations: %lu\n", stats.rotations);
-	seq_printf(m, "recycled: %lu\n", stats.recycled);
-	seq_printf(m, "recycled_refs: %lu\n", stats.recycled_refs);
-	seq_printf(m, "kept: %u\n", stats.kept);
-	return 0;
-}
-
 static const struct seq_operations stackmap_text_seq_ops = {
 	.start		= stackmap_seq_start,
 	.next		= stackmap_seq_next,
@@ -459,21 +378,6 @@ static int stackmap_bin_open(struct inode *inode, struct file *file)
 	return stackmap_open(inode, file, &stackmap_bin_seq_ops);
 }
 
-static int stackmap_stat_open(struct inode *inode, struct file *file)
-{
-	struct trace_array *tr = inode->i_private;
-	int ret;
-
-	ret = tracing_check_open_get_tr(tr);
-	if (ret)
-		return ret;
-
-	ret = single_open(file, stackmap_stat_show, tr);
-	if (ret)
-		trace_array_put(tr);
-	return ret;
-}
-
 static int stackmap_release(struct inode *inode, struct file *file)
 {
 	trace_array_put(inode->i_private);
@@ -509,13 +413,6 @@ static const struct file_operations stackmap_bin_fops = {
 	.open		= stackmap_bin_open,
 	.read		= seq_read,
 	.release	= stackmap_release,
-};
-
-static const struct file_operations stackmap_stat_fops = {
-	.open		= stackmap_stat_open,
-	.read		= seq_read,
-	.llseek		= seq_lseek,
-	.release	= tracing_single_release_tr,
 };
 
 /**

@@ -113,29 +113,6 @@ static void stackmap_publish(struct trace_array *tr, struct ftrace_stackmap *map
 	synchronize_rcu();
 }
 
-/* The next map after @map, which is nearly full, or an error. */
-static struct ftrace_stackmap *stackmap_successor(struct ftrace_stackmap *map, bool *grow)
-{
-	struct stackmap_shared *shared = map->shared;
-	unsigned int bits = READ_ONCE(ftrace_stackmap_bits);
-	struct ftrace_stackmap *new;
-	u32 gen = map->gen + 1;
-	int ret;
-
-	*grow = ilog2(map->max_entries) < bits;
-	if (*grow) {
-		bits = ilog2(map->max_entries) + 1;
-		ret = stackmap_take_gen(map, &gen);
-	} else {
-		ret = stackmap_mark(map, bits) ?: stackmap_unused_gen(shared->tr, &gen);
-	}
-	if (ret)
-		return ERR_PTR(ret);
-
-	new = stackmap_alloc(shared, bits, gen);
-	return new ?: ERR_PTR(-ENOMEM);
-}
-
 /**
  * stackmap_replace - replace the map of an instance by an empty one
  * @shared: of the instance
@@ -151,22 +128,37 @@ static struct ftrace_stackmap *stackmap_successor(struct ftrace_stackmap *map, b
 VISIBLE_IF_KUNIT int stackmap_replace(struct stackmap_shared *shared)
 {
 	struct ftrace_stackmap *map = stackmap_current(shared->tr), *new, *old = NULL;
-	bool grow;
+	unsigned int bits = READ_ONCE(ftrace_stackmap_bits);
+	bool grow = map->max_entries < 1U << bits;
+	u32 gen = map->gen + 1;
+	int ret;
 
-	new = stackmap_successor(map, &grow);
-	if (IS_ERR(new)) {
-		stackmap_unmark(map);
-		return PTR_ERR(new);
+	if (grow) {
+		bits = ilog2(map->max_entries) + 1;
+		ret = stackmap_take_gen(map, &gen);
+	} else {
+		ret = stackmap_mark(map, bits) ?: stackmap_unused_gen(shared->tr, &gen);
 	}
+	if (ret)
+		goto fail;
+
+	ret = -ENOMEM;
+	new = stackmap_alloc(shared, bits, gen);
+	if (!new)
+		goto fail;
 
 	if (!grow)
 		old = stackmap_forget(map);
 	new->prev = map;
-	shared->rotations++;
+	shared->past.rotations++;
 	stackmap_publish(shared->tr, new);
 	stackmap_retire(map);
 	stackmap_free(old);
 	return 0;
+
+ fail:
+	stackmap_unmark(map);
+	return ret;
 }
 
 static void stackmap_work(struct work_struct *work)
@@ -337,7 +329,7 @@ int ftrace_stackmap_set(struct trace_array *tr, bool enable)
 /* Has nothing been stored or counted since the last reset? */
 static bool stackmap_unused(const struct ftrace_stackmap *map)
 {
-	if (map->shared->rotations || atomic_read(&map->entries))
+	if (map->shared->past.rotations || atomic_read(&map->entries))
 		return false;
 
 	for (int i = 0; i < STACKMAP_NR_COUNTS; i++) {
@@ -409,13 +401,7 @@ int stackmap_reset(struct trace_array *tr)
  */
 void ftrace_stackmap_destroy(struct trace_array *tr)
 {
-	struct ftrace_stackmap *map = stackmap_current(tr);
-
-	if (map) {
-		stackmap_stop(map->shared);
-		map = stackmap_current(tr);
-		stackmap_publish(tr, NULL);
-		stackmap_free_all(map);
-	}
+	ftrace_stackmap_set(tr, false);
+	stackmap_reset(tr);
 	bitmap_free(tr->stackmap_gens);
 }

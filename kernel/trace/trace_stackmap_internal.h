@@ -80,6 +80,15 @@ struct stackmap_counts {
 	local_t			of[STACKMAP_NR_COUNTS];
 };
 
+/* What became of older maps. Changed by the work, read by readers. */
+struct stackmap_past {
+	unsigned long		rotations;	/* replacements */
+	unsigned long		recycled;	/* stacks that are gone ... */
+	unsigned long		recycled_refs;	/* ... and their references */
+	size_t			kept_size;	/* bytes */
+	u32			nr_kept;
+};
+
 /* What all maps of an instance share, from the first one to the next reset. */
 struct stackmap_shared {
 	struct stackmap_counts __percpu *counts;
@@ -92,13 +101,8 @@ struct stackmap_shared {
 	struct irq_work		nearly_full;	/* queues the work, from any context */
 	struct delayed_work	work;		/* replaces the map; nobody else does */
 	unsigned long		not_before;	/* jiffies; the next replacement */
-	/* Changed by the work, read by readers. */
-	unsigned long		rotations;	/* replacements */
-	unsigned long		recycled;	/* stacks that are gone ... */
-	unsigned long		recycled_refs;	/* ... and their references */
+	struct stackmap_past	past;
 	u32			forgotten;	/* how often stacks went */
-	u32			nr_kept;
-	size_t			kept_size;	/* bytes */
 	unsigned int		kept_bits;
 	struct hlist_head	kept[];		/* 2^kept_bits lists, by hash of the id */
 };
@@ -169,6 +173,9 @@ void stackmap_free_kept(struct stackmap_shared *shared);
 /* trace_stackmap_instance.c */
 extern unsigned int ftrace_stackmap_bits;
 int stackmap_reset(struct trace_array *tr);
+
+/* trace_stackmap_stat.c */
+extern const struct file_operations stackmap_stat_fops;
 
 #if IS_ENABLED(CONFIG_KUNIT)
 u32 *stackmap_probe(struct ftrace_stackmap *map, struct stackmap_part *part);

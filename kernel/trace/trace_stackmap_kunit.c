@@ -211,7 +211,7 @@ static unsigned long test_drops(struct ftrace_stackmap *map)
 /* The references of all stacks, those of older maps and those that are gone included. */
 static unsigned long test_refs(struct ftrace_stackmap *map)
 {
-	unsigned long sum = map->shared->recycled_refs;
+	unsigned long sum = map->shared->past.recycled_refs;
 	struct stackmap_kept *kept;
 
 	for (u32 i = 0; i < 1U << map->shared->kept_bits; i++) {
@@ -1566,18 +1566,18 @@ static void test_check_recycling(struct kunit *test, struct trace_array *tr)
 			nr++;
 		}
 	}
-	KUNIT_EXPECT_EQ(test, nr, shared->nr_kept);
-	KUNIT_EXPECT_EQ(test, size, shared->kept_size);
+	KUNIT_EXPECT_EQ(test, nr, shared->past.nr_kept);
+	KUNIT_EXPECT_EQ(test, size, shared->past.kept_size);
 }
 
 static unsigned long test_rotations(struct trace_array *tr)
 {
-	return test_current(tr)->shared->rotations;
+	return test_current(tr)->shared->past.rotations;
 }
 
 static unsigned int test_nr_kept(struct trace_array *tr)
 {
-	return test_current(tr)->shared->nr_kept;
+	return test_current(tr)->shared->past.nr_kept;
 }
 
 /*
@@ -1689,8 +1689,8 @@ static void stackmap_grows(struct kunit *test)
 		stored += atomic_read(&map->entries);
 	}
 	KUNIT_EXPECT_EQ(test, test_current(tr)->max_entries, 1U << ftrace_stackmap_bits);
-	KUNIT_EXPECT_EQ(test, shared->rotations, 3);
-	KUNIT_EXPECT_EQ(test, shared->nr_kept + shared->recycled, 0);
+	KUNIT_EXPECT_EQ(test, shared->past.rotations, 3);
+	KUNIT_EXPECT_EQ(test, shared->past.nr_kept + shared->past.recycled, 0);
 	for (int no = 0; no < max; no++)
 		KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, ids[no], no));
 	test_check_map(test, test_current(tr), max, max);
@@ -1702,8 +1702,8 @@ static void stackmap_grows(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, test_current(tr)->max_entries, 1U << STACKMAP_BITS_MIN);
 	KUNIT_EXPECT_PTR_EQ(test, test_current(tr)->prev, map);
 	KUNIT_EXPECT_NULL(test, map->prev);
-	KUNIT_EXPECT_EQ(test, shared->recycled, stored);
-	KUNIT_EXPECT_EQ(test, shared->recycled_refs, stored);
+	KUNIT_EXPECT_EQ(test, shared->past.recycled, stored);
+	KUNIT_EXPECT_EQ(test, shared->past.recycled_refs, stored);
 	KUNIT_EXPECT_FALSE(test, test_resolves(test, tr, ids[stored - 1], stored - 1));
 	KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, ids[stored], stored));
 }
@@ -1723,12 +1723,12 @@ static void stackmap_recycles(struct kunit *test)
 			test_record_event(tr, no);
 	}
 	test_replace(test, tr, 1);
-	KUNIT_EXPECT_EQ(test, shared->nr_kept + shared->recycled, 0);
+	KUNIT_EXPECT_EQ(test, shared->past.nr_kept + shared->past.recycled, 0);
 	for (int i = 0; i < 2; i++) {
 		test_replace(test, tr, 1);
-		KUNIT_EXPECT_EQ(test, shared->nr_kept, 3);
-		KUNIT_EXPECT_EQ(test, shared->recycled, 7);
-		KUNIT_EXPECT_EQ(test, shared->recycled_refs, 4 + 5 + 6 + 7 + 8 + 9 + 10);
+		KUNIT_EXPECT_EQ(test, shared->past.nr_kept, 3);
+		KUNIT_EXPECT_EQ(test, shared->past.recycled, 7);
+		KUNIT_EXPECT_EQ(test, shared->past.recycled_refs, 4 + 5 + 6 + 7 + 8 + 9 + 10);
 		for (int no = 0; no < ARRAY_SIZE(ids); no++)
 			KUNIT_EXPECT_EQ(test, test_resolves(test, tr, ids[no], no), no < 3);
 		for (int no = 0; no < 3; no++) {
@@ -1740,8 +1740,8 @@ static void stackmap_recycles(struct kunit *test)
 
 	ring_buffer_reset(tr->array_buffer.buffer);
 	test_replace(test, tr, 1);
-	KUNIT_EXPECT_EQ(test, shared->nr_kept, 0);
-	KUNIT_EXPECT_EQ(test, shared->recycled, ARRAY_SIZE(ids));
+	KUNIT_EXPECT_EQ(test, shared->past.nr_kept, 0);
+	KUNIT_EXPECT_EQ(test, shared->past.recycled, ARRAY_SIZE(ids));
 	test_check_recycling(test, tr);
 }
 
@@ -1762,8 +1762,8 @@ static void stackmap_stops(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, stackmap_replace(shared), -EINTR);
 		shared->stop = false;
 		KUNIT_EXPECT_PTR_EQ(test, test_current(tr), map);
-		KUNIT_EXPECT_EQ(test, shared->nr_kept, i ? 100 : 0);
-		KUNIT_EXPECT_EQ(test, shared->rotations, 1 + i);
+		KUNIT_EXPECT_EQ(test, shared->past.nr_kept, i ? 100 : 0);
+		KUNIT_EXPECT_EQ(test, shared->past.rotations, 1 + i);
 		test_check_recycling(test, tr);
 		test_replace(test, tr, 1);
 	}
@@ -1834,11 +1834,11 @@ static void stackmap_keeps_no_more(struct kunit *test)
 
 	/* The stacks that there would be one more of are not kept. */
 	map = test_current(tr);
-	size = shared->kept_size;
-	kunit_info(test, "%u stacks, %u kept, %zu bytes\n", no, shared->nr_kept, size);
-	KUNIT_EXPECT_GT(test, shared->nr_kept, 2 * map->max_entries);
+	size = shared->past.kept_size;
+	kunit_info(test, "%u stacks, %u kept, %zu bytes\n", no, shared->past.nr_kept, size);
+	KUNIT_EXPECT_GT(test, shared->past.nr_kept, 2 * map->max_entries);
 	KUNIT_EXPECT_EQ(test, stackmap_replace(shared), -ENOSPC);
-	KUNIT_EXPECT_EQ(test, shared->kept_size, size);
+	KUNIT_EXPECT_EQ(test, shared->past.kept_size, size);
 	test_check_recycling(test, tr);
 
 	/* An insert asks again, but not at once. */
@@ -1858,7 +1858,7 @@ static void stackmap_keeps_no_more(struct kunit *test)
 	KUNIT_EXPECT_PTR_NE(test, test_current(tr), map);
 	test_record_event(tr, ++no);
 	KUNIT_EXPECT_EQ(test, test_full(tr), full);
-	KUNIT_EXPECT_EQ(test, shared->nr_kept, 0);
+	KUNIT_EXPECT_EQ(test, shared->past.nr_kept, 0);
 	test_check_recycling(test, tr);
 }
 

@@ -163,12 +163,18 @@ static void stackmap_collect(void *data, const void *entry, unsigned int size)
 	}
 }
 
+/* Bytes that a kept stack of @nr frames takes. */
+static size_t stackmap_kept_size(unsigned int nr)
+{
+	return kmalloc_size_roundup(struct_size_t(struct stackmap_kept, rec.ips, nr));
+}
+
 /* Copy a stack of an older map. */
 static struct stackmap_kept *stackmap_keep(struct stackmap_shared *shared, int id,
 					   const struct stackmap_record *rec)
 {
+	size_t size = stackmap_kept_size(rec->nr);
 	struct stackmap_kept *kept;
-	size_t size = struct_size(kept, rec.ips, rec->nr);
 
 	kept = kmalloc(size, GFP_KERNEL | __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
 	if (!kept)
@@ -181,8 +187,8 @@ static struct stackmap_kept *stackmap_keep(struct stackmap_shared *shared, int i
 	atomic_long_set(&kept->rec.ref, atomic_long_read(&rec->ref));
 	/* Readers count places in the list. */
 	hlist_add_tail_rcu(&kept->node, stackmap_kept_list(shared, id));
-	shared->nr_kept++;
-	shared->kept_size += ksize(kept);
+	shared->past.nr_kept++;
+	shared->past.kept_size += size;
 	return kept;
 }
 
@@ -209,9 +215,10 @@ static int stackmap_use(struct stackmap_walk *walk, int id)
 		return -ENOMEM;
 
 	if (!kept->used)
-		walk->size += ksize(kept);
+		walk->size += stackmap_kept_size(kept->rec.nr);
 	kept->used = true;
-	if (walk->size > walk->limit || shared->nr_kept >> shared->kept_bits > STACKMAP_KEPT_LENGTH)
+	if (walk->size > walk->limit ||
+	    shared->past.nr_kept >> shared->kept_bits > STACKMAP_KEPT_LENGTH)
 		return -ENOSPC;
 	return 0;
 }
@@ -307,8 +314,8 @@ static void stackmap_set_gens(struct stackmap_walk *walk)
 static void stackmap_drop(struct stackmap_shared *shared, struct stackmap_kept *kept)
 {
 	hlist_del_rcu(&kept->node);
-	shared->nr_kept--;
-	shared->kept_size -= ksize(kept);
+	shared->past.nr_kept--;
+	shared->past.kept_size -= stackmap_kept_size(kept->rec.nr);
 	kfree_rcu(kept, rcu);
 }
 
@@ -329,8 +336,8 @@ static void stackmap_sweep(struct ftrace_stackmap *map, bool failed)
 				continue;
 			}
 			if (!failed) {
-				shared->recycled++;
-				shared->recycled_refs += atomic_long_read(&kept->rec.ref);
+				shared->past.recycled++;
+				shared->past.recycled_refs += atomic_long_read(&kept->rec.ref);
 			}
 			stackmap_drop(shared, kept);
 		}
@@ -410,8 +417,8 @@ struct ftrace_stackmap *stackmap_forget(struct ftrace_stackmap *map)
 			rec = stackmap_record(old, idx);
 			if (!rec || stackmap_find_kept(shared, stackmap_id(old, idx)))
 				continue;
-			shared->recycled++;
-			shared->recycled_refs += atomic_long_read(&rec->ref);
+			shared->past.recycled++;
+			shared->past.recycled_refs += atomic_long_read(&rec->ref);
 			cond_resched();
 		}
 	}

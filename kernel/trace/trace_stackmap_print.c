@@ -4,6 +4,7 @@
  * for, by the functions that print full stacks.
  */
 #include <linux/cleanup.h>
+#include <linux/init.h>
 #include <linux/rcupdate.h>
 #include <linux/string.h>
 
@@ -167,13 +168,10 @@ static struct trace_event stackmap_events[] = {
 	{ .type = TRACE_USER_STACK_DEF, .funcs = &trace_stack_def_funcs },
 };
 
-/**
- * ftrace_stackmap_init_events - register the events
- *
- * Context: boot, from init_events().
- */
-void __init ftrace_stackmap_init_events(void)
+static int __init stackmap_init_events(void)
 {
 	for (int i = 0; i < ARRAY_SIZE(stackmap_events); i++)
 		WARN_ON_ONCE(!register_trace_event(&stackmap_events[i]));
+	return 0;
 }
+early_initcall(stackmap_init_events);

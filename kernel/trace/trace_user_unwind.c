@@ -4,6 +4,7 @@
  * the kernel, on the way back to user space. Each event is followed by the cookie
  * of the entry. The stack has the same one.
  */
+#include <linux/init.h>
 #include <linux/mutex.h>
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
@@ -183,13 +184,10 @@ static struct trace_event trace_user_unwind_stack_event = {
 	.funcs		= &trace_user_unwind_stack_funcs,
 };
 
-/**
- * trace_user_unwind_init_events - register the events of deferred user stacks
- *
- * Context: boot, from init_events().
- */
-void __init trace_user_unwind_init_events(void)
+static int __init trace_user_unwind_init_events(void)
 {
 	WARN_ON_ONCE(!register_trace_event(&trace_user_unwind_cookie_event));
 	WARN_ON_ONCE(!register_trace_event(&trace_user_unwind_stack_event));
+	return 0;
 }
+early_initcall(trace_user_unwind_init_events);
