@@ -98,6 +98,10 @@ no_reset() {
 was_reset() {
 	gen=$((gen + 1))
 	no_reset
+	# A reset of a map that was not used keeps the generation.
+	echo 1 > $dir/tracing_on
+	stackmap_work
+	stop_recording $dir
 }
 
 every "enabling" no_map free_map nth_write $dir/options/stackmap 1
