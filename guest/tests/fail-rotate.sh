@@ -3,7 +3,7 @@
 # Makes each allocation fail when the map is replaced, one at a time, and then all from a page on. The map stays,
 # or it is replaced without that memory. No id is lost, no stack is uncounted, nothing leaks, and the next
 # try replaces the map. A work does it, which fail-nth of a process does not reach, so failures are for
-# calls from stackmap_replace().
+# calls from stackmap_work().
 # Usage: fail-rotate.sh [allocations of each kind, at most]
 # flavour: debug
 # when: full
@@ -15,7 +15,7 @@ debug=/sys/kernel/debug
 [ -e $debug/failslab/require-start ] || skip "no failures by the caller"
 [ -e $debug/kmemleak ] || skip "no kmemleak"
 # To read all names takes more than a minute.
-awk '$3 == "stackmap_replace" { start = $1 }
+awk '$3 == "stackmap_work" { start = $1 }
 	start && $1 != start { print "0x" start, "0x" $1; exit }' /proc/kallsyms > "$TMPDIR/symbol"
 read -r start end < "$TMPDIR/symbol"
 for kind in failslab fail_page_alloc; do
