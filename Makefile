@@ -17,6 +17,7 @@ help:
 	@echo "make test-upstream compare the kernel's whole ftracetest without and with the stack map"
 	@echo "make guest     SCRIPT=path [APPEND=\"kernel arguments\"] [CPUS=n] [MEM=n] [TIMEOUT=seconds]"
 	@echo "               [FLAVOUR=x86_64|debug|arm64|i386|s390x]: run a script in the guest, end with its exit status"
+	@echo "make stress    [MINUTES=60] [SEED=n] [CPUS=4]: stress-ng and a fuzzer of tracefs under KASAN and lockdep"
 	@echo "make flamegraph record the demo's workload and draw build/flamegraph.svg from the recording"
 	@echo "make pictures  draw pictures/hits.svg, growth.svg and soak.svg from README.md's table and pictures/*.csv"
 	@echo "make series    [FROM=\"name <address>\"]: two mail series, the kernel's and the tool's, checked, in"
@@ -56,6 +57,11 @@ guest:
 	@scripts/prepare $(or $(FLAVOUR),x86_64) rootfs >&2
 	@scripts/guest -f $(or $(FLAVOUR),x86_64) -a "$$APPEND" -c $(or $(CPUS),2) -m $(or $(MEM),1024) \
 		-t $(or $(TIMEOUT),600) "$$SCRIPT"
+stress:
+	@scripts/prepare debug rootfs
+	@scripts/packages stress
+	@scripts/guest -f debug -p stress-ng -j multi -c $(or $(CPUS),4) -m $(or $(MEM),3072) \
+		-t $$(($(or $(MINUTES),60) * 300 + 600)) guest/stress.sh $(or $(MINUTES),60) $(SEED)
 shell:
 	@scripts/prepare $(or $(FLAVOUR),x86_64) rootfs
 	@scripts/guest -i -f $(or $(FLAVOUR),x86_64) -a "$$APPEND" -c $(or $(CPUS),2) -m $(or $(MEM),1024)
@@ -84,4 +90,4 @@ clean:
 distclean:
 	rm -rf build
 
-.PHONY: help tree kernel rootfs demo test test-full test-arch test-upstream guest shell flamegraph pictures series bench hackbench mutants deb clean distclean
+.PHONY: help tree kernel rootfs demo test test-full test-arch test-upstream guest stress shell flamegraph pictures series bench hackbench mutants deb clean distclean

@@ -66,6 +66,17 @@ rotate() { # number dir
 	done
 }
 
+now() { cut -d. -f1 /proc/uptime; }
+
+# Prints the kernel stacks of a process and its children.
+where() { # pid
+	echo "$1: $(tr '\0' ' ' < "/proc/$1/cmdline") $(grep State "/proc/$1/status")"
+	cat "/proc/$1/stack" || true
+	grep -l "^PPid:.$1\$" /proc/[0-9]*/status 2> /dev/null | while IFS=/ read -r _ _ child _; do
+		(where "$child")
+	done
+}
+
 # Each event has its stack behind it, so half of what was recorded are stacks. When tracing stops, a CPU
 # may be between the two.
 check_recorded() { # stacks that the map was asked for, dir

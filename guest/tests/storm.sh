@@ -155,15 +155,6 @@ churn() { # makes an instance and removes it at once, with or without a reader
 	rmdir instances/"$1"
 }
 
-# Prints the kernel stacks of a process and its children.
-where() { # pid
-	echo "$1: $(tr '\0' ' ' < "/proc/$1/cmdline") $(grep State "/proc/$1/status")"
-	cat "/proc/$1/stack" || true
-	grep -l "^PPid:.$1\$" /proc/[0-9]*/status 2> /dev/null | while IFS=/ read -r _ _ child _; do
-		(where "$child")
-	done
-}
-
 # A process may wait for a mutex for that long under this load.
 [ ! -e /proc/sys/kernel/hung_task_timeout_secs ] || echo 600 > /proc/sys/kernel/hung_task_timeout_secs
 touch "$storm/run"
@@ -194,7 +185,6 @@ start churn churn storm_churn
 
 # The loop that checks the time must not wait for the others.
 renice -n -20 $$ > /dev/null
-now() { cut -d. -f1 /proc/uptime; }
 begin=$(now)
 end=$((begin + seconds))
 while [ "$(now)" -lt $end ]; do

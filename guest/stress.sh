@@ -1,0 +1,183 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# stress-ng loads the machine while a fuzzer does to instances whatever their files allow. Every minute,
+# with recording stopped: the kernel has not complained, ids and full stacks of the same events agree, no id
+# is stale, the counts add up, the memory is within its bound. At the end everything is given back.
+# Usage: stress.sh [minutes] [seed]     The same seed gives the same loads and the same steps of the fuzzer.
+# flavour: debug
+. /guest/lib.sh
+. /guest/compare.sh
+
+minutes=${1:-5} seed=${2:-$RANDOM}
+debug=/sys/kernel/debug
+command -v stress-ng > /dev/null || skip "no stress-ng"
+loads=(context switch yield nice schedpolicy affinity pthread mutex futex sem pipe eventfd poll
+	clone fork vfork spawn exec wait daemon zombie kill signal sigq sigfd sigsegv sigchld itimer timer timerfd alarm
+	nanosleep hrtimers fault mmap mmapfork mmapmany mprotect mremap munmap madvise brk malloc stack vm shm memfd
+	dentry dir open close dup fcntl flock rename symlink link touch utime fstat getdent procfs tmpfs hdd copy-file
+	mq msg sock sockpair splice tee sendfile userfaultfd vm-splice vdso get getrandom sysinfo set resources)
+fuzzed="fuzz1 fuzz2"
+# At most four maps of 2^14 stacks for what is kept, two to look up, one to come, all smaller ones, and caches.
+memory_bound=$((10 * 3670016))
+
+complaints() {
+	dmesg | grep -E 'WARNING: |BUG: |INFO: (task|rcu)|possible (recursive|circular)|suspicious|KASAN: |Oops'
+}
+
+# An instance that traces the same all the time, without recording. A function or tracepoint with another user
+# is not patched when a user comes or goes: QEMU with a thread for each CPU does not survive much of that.
+make_anchor() {
+	make_instance anchor
+	echo 0 > instances/anchor/tracing_on
+	echo 1 > instances/anchor/options/stackmap
+	for event in sched kmem irq timer syscalls/sys_enter_close syscalls/sys_enter_read; do
+		echo 1 > "instances/anchor/events/$event/enable"
+	done
+	(cd instances/anchor && record_many_functions)
+	echo 0 > instances/anchor/tracing_on
+}
+
+is_there() { [ -e "instances/$1/stack_map" ]; }
+
+make_fuzzed() { # name
+	local dir=instances/$1
+	mkdir "$dir" || return
+	echo 64 > "$dir/buffer_size_kb"
+	echo 1 > "$dir/options/stackmap"
+	echo 1 > "$dir/options/stacktrace"
+	for event in sched kmem irq timer syscalls/sys_enter_close syscalls/sys_enter_read; do
+		echo 1 > "$dir/events/$event/enable"
+	done
+	[ "$1" != fuzz1 ] || (cd "$dir" && record_many_functions)
+}
+
+# One step of the fuzzer. Any command may fail.
+step() { # name
+	local dir=instances/$1 n=$((RANDOM % 24)) file
+	is_there "$1" || { make_fuzzed "$1"; return; }
+	case $n in
+	0) echo $((RANDOM % 2)) > "$dir/options/stackmap" ;;
+	1) echo $((RANDOM % 2)) > "$dir/options/stacktrace" ;;
+	2) echo $((RANDOM % 2)) > "$dir/options/stackmap-define" ;;
+	3) echo $((RANDOM % 2)) > "$dir/options/stackmap-frames" ;;
+	4) echo $((RANDOM % 2)) > "$dir/options/userstacktrace" ;;
+	5) echo $((RANDOM % 2)) > "$dir/options/userstacktrace_delay" ;;
+	6) echo reset > "$dir/stack_map" ;;
+	7) echo 0 > "$dir/tracing_on"; echo reset 1<> "$dir/stack_map"; echo 1 > "$dir/tracing_on" ;;
+	8) echo > "$dir/trace" ;;
+	9) echo > "$dir/per_cpu/cpu$((RANDOM % 2))/trace" ;;
+	10) echo $((RANDOM % 3)) > "$dir/snapshot" ;;
+	11) echo 1 > "$dir/per_cpu/cpu$((RANDOM % 2))/snapshot" ;;
+	12) echo $((16 << RANDOM % 6)) > "$dir/buffer_size_kb" ;;
+	13) echo $((4 << RANDOM % 2)) > "$dir/buffer_subbuf_size_kb" ;;
+	14) head -c $((RANDOM % 20000)) "$dir/trace" ;;
+	15) timeout 1 head -n $((RANDOM % 200)) "$dir/trace_pipe" ;;
+	16) timeout 1 dd if="$dir/per_cpu/cpu0/trace_pipe_raw" bs=4096 count=$((RANDOM % 8)) iflag=nonblock ;;
+	17) for file in stack_map stack_map_bin stack_map_stat; do
+		dd if="$dir/$file" bs=$((1 + RANDOM % 4096)) count=$((1 + RANDOM % 9))
+	done ;;
+	18) head -c $((RANDOM % 12)) /dev/urandom > "$dir/stack_map" ;;
+	19) head -c $((RANDOM % 4)) /dev/urandom > "$dir/options/stackmap" ;;
+	20) echo nop > "$dir/current_tracer"; rmdir "$dir" ;;
+	21) cat "$dir/stack_map_bin" ;;
+	22) cat "$dir/stack_map_stat" ;;
+	23) echo $((10 + RANDOM % 5)) > /sys/module/ftrace_stackmap/parameters/bits ;;
+	esac
+}
+
+fuzz() { # name seed
+	set +e
+	trap - EXIT
+	RANDOM=$2
+	while [ -e "$TMPDIR/go_on" ]; do
+		step "$1"
+		echo >> "$TMPDIR/steps.$1"
+	done > /dev/null 2>&1
+}
+
+start_loads() {
+	local load n
+	args=()
+	names=
+	for ((n = 0; n < 6; n++)); do
+		load=${loads[RANDOM % ${#loads[@]}]}
+		[[ " $names " != *" $load "* ]] || continue
+		args+=("--$load" 1)
+		names+=" $load"
+	done
+	stress-ng --seed "$seed" --no-rand-seed --oomable --vm-bytes 16m --hdd-bytes 8m --mmap-bytes 16m --shm-bytes 1m \
+		--temp-path "$TMPDIR/stress" --timeout 50s --quiet "${args[@]}" > "$TMPDIR/stress.out" 2>&1 &
+	stress=$!
+}
+
+# Waits for processes that are to end, but not for ever.
+wait_all() { # pid...
+	local pid limit
+	limit=$(($(now) + 120))
+	for pid; do
+		while kill -0 "$pid" 2> /dev/null && [ "$(now)" -lt $limit ]; do sleep 1; done
+		! kill -0 "$pid" 2> /dev/null || { where "$pid"; fail "process $pid is stuck, minute $minute, seed $seed"; }
+	done
+}
+
+# With the fuzzer stopped: successes and references of an instance add up.
+check_fuzzed() { # name
+	is_there "$1" || return 0
+	echo 0 > "instances/$1/tracing_on"
+	settle
+	check_map "instances/$1"
+	[ "$(stat_of memory "instances/$1")" -le $memory_bound ] || fail "$1 takes $(stat_of memory "instances/$1") bytes"
+	echo 1 > "instances/$1/tracing_on"
+}
+
+echo "seed $seed, $minutes minutes, $(nproc) CPUs, Linux $(uname -r)"
+RANDOM=$seed
+mkdir "$TMPDIR/stress"
+[ ! -e /proc/sys/kernel/hung_task_timeout_secs ] || echo 600 > /proc/sys/kernel/hung_task_timeout_secs
+[ ! -e $debug/kmemleak ] || echo clear > $debug/kmemleak
+make_anchor
+make_pair stress 1024
+for ((minute = 1; minute <= minutes; minute++)); do
+	began=$(now)
+	: > "$TMPDIR/go_on"
+	rm -rf "$TMPDIR"/go.? "$TMPDIR"/steps.*
+	both tracing_on 0
+	echo > $ids/trace
+	echo > $full/trace
+	start_loads
+	fuzzers=
+	for name in $fuzzed; do
+		fuzz "$name" $((seed + minute + ${#fuzzers})) &
+		fuzzers="$fuzzers $!"
+	done
+	both tracing_on 1
+	start_pair
+	end=$(($(now) + 50))
+	while [ "$(now)" -lt $end ]; do sleep 1; done
+	rm "$TMPDIR/go_on" "$TMPDIR/work_on"
+	# shellcheck disable=SC2086 # lists
+	wait_all $stress $fuzzers $pair
+	both tracing_on 0
+	both events/enable 0
+	settle
+	! complaints || fail "the kernel complained, minute $minute, seed $seed"
+	compare_pair 100 1
+	check_map $ids
+	for name in $fuzzed; do check_fuzzed "$name"; done
+	echo "minute $minute, took $(($(now) - began)) s: $(cat "$TMPDIR"/steps.* | wc -l) steps;$names;" \
+		"$(stat_of successes $ids) by id, $(stat_of drops $ids) in full, $(stat_of rotations $ids) rotations"
+done
+
+for dir in $ids $full instances/fuzz1 instances/fuzz2 instances/anchor; do
+	[ -d "$dir" ] || continue
+	echo nop > "$dir/current_tracer"
+	rmdir "$dir" || fail "$dir stays"
+done
+if [ -e $debug/kmemleak ]; then
+	# kmemleak reports blocks that are older than 5 seconds.
+	sleep 6
+	echo scan > $debug/kmemleak
+	echo scan > $debug/kmemleak
+	! grep -A 12 -E 'stackmap|user_object' $debug/kmemleak || fail "memory leaks"
+fi
+! complaints || fail "the kernel complained at the end"
