@@ -15,9 +15,12 @@
  *
  *   trace_stackmap.c           the map of one generation
  *   trace_stackmap_old.c       the stacks of older generations
+ *   trace_stackmap_replace.c   replacement of the map
+ *   trace_stackmap_define.c    definitions of stacks in the ring buffer
  *   trace_stackmap_record.c    events with ids
  *   trace_stackmap_print.c     how they are printed
- *   trace_stackmap_instance.c  option, reset, parameters, replacement of the map
+ *   trace_stackmap_user.c      user stacks: recorded and printed
+ *   trace_stackmap_instance.c  option, reset, parameters
  *   trace_stackmap_stat.c      the statistics in tracefs
  *   trace_stackmap_files.c     the other files there
  *

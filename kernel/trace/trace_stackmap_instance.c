@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The stack map of a trace instance: its option, its reset, the parameters, and
- * the work that replaces it when it is nearly full.
+ * The stack map of a trace instance: its option, its reset and the parameters.
  *
- * trace_types_lock serializes option and reset. Those disable the work before they
- * replace the map, so that it takes no lock.
+ * trace_types_lock serializes option and reset.
  */
 #include <linux/bitmap.h>
 #include <linux/kernel.h>
-#include <linux/log2.h>
 #include <linux/moduleparam.h>
 #include <linux/percpu.h>
 #include <linux/rcupdate.h>
-#include <linux/sched/cputime.h>
 #include <linux/slab.h>
 
 #include <asm/sections.h>
@@ -36,16 +32,9 @@
 #define STACKMAP_ENTRY_END	0UL
 #endif
 
-/* The longest pause, so that a wrap of jiffies can't make it endless. */
-#define STACKMAP_MAX_PAUSE	(600L * HZ)
-
-/* @bits is read at each replacement, the others at the first map after a reset. */
+/* Read when a map is allocated, and when it is the first one after a reset. */
 unsigned int ftrace_stackmap_bits __read_mostly = STACKMAP_BITS_DEFAULT;
 static bool stackmap_split __read_mostly = true;
-static bool stackmap_recycle __read_mostly = true;
-
-/* After replacing a map took t of CPU time, this is not done again for this number times t. */
-static unsigned int stackmap_pause __read_mostly = 20;
 
 static int stackmap_bits_set(const char *val, const struct kernel_param *kp)
 {
@@ -63,46 +52,16 @@ MODULE_PARM_DESC(bits, "log2 of the number of stacks that a stack map holds at m
 module_param_named(split, stackmap_split, bool, 0644);
 MODULE_PARM_DESC(split, "split stacks where an interrupt has hit");
 
-module_param_named(recycle, stackmap_recycle, bool, 0644);
-MODULE_PARM_DESC(recycle, "replace a map that is nearly full, and forget unused stacks");
-
-#ifdef CONFIG_FTRACE_STACKMAP_KUNIT_TEST
-module_param_named(pause, stackmap_pause, uint, 0644);
-MODULE_PARM_DESC(pause, "how many times the CPU time of replacing a map is the pause after it");
-#endif
-
-static struct ftrace_stackmap *stackmap_current(struct trace_array *tr)
-{
-	/* Under trace_types_lock, or in the work, which an option or a reset disables first. */
-	return rcu_dereference_protected(tr->stackmap, true);
-}
-
-/* Find the first generation from @gen on that is not in use. */
-static int stackmap_unused_gen(const struct trace_array *tr, u32 *gen)
-{
-	for (u32 i = 0; i < STACKMAP_GENS; i++, ++*gen) {
-		if (!test_bit(*gen & STACKMAP_GEN_MASK, tr->stackmap_gens))
-			return 0;
-	}
-	return -EBUSY;
-}
-
-/* The same. If all seem to be in use, walk the buffers. @map has no marks. */
-static int stackmap_take_gen(struct ftrace_stackmap *map, u32 *gen)
-{
-	struct trace_array *tr = map->shared->tr;
-	int ret;
-
-	if (!stackmap_unused_gen(tr, gen))
-		return 0;
-
-	ret = stackmap_mark(map, STACKMAP_BITS_MAX);
-	stackmap_unmark(map);
-	return ret ?: stackmap_unused_gen(tr, gen);
-}
-
-/* Make @map, which may be NULL, the map of @tr. Nobody uses the one before it after that. */
-static void stackmap_publish(struct trace_array *tr, struct ftrace_stackmap *map)
+/**
+ * stackmap_publish - replace the map of an instance
+ * @tr: the instance
+ * @map: the new map, or NULL
+ *
+ * Nobody uses the map before it afterwards.
+ *
+ * Context: may sleep, under trace_types_lock or in the work that replaces maps.
+ */
+void stackmap_publish(struct trace_array *tr, struct ftrace_stackmap *map)
 {
 	if (map) {
 		__set_bit(map->gen & STACKMAP_GEN_MASK, tr->stackmap_gens);
@@ -111,82 +70,6 @@ static void stackmap_publish(struct trace_array *tr, struct ftrace_stackmap *map
 	rcu_assign_pointer(tr->stackmap, map);
 	/* stackmap_publish:A, pairs with stackmap_active() and the readers */
 	synchronize_rcu();
-}
-
-/**
- * stackmap_replace - replace the map of an instance by an empty one
- * @shared: of the instance
- *
- * The new one is twice as large, or takes the stacks of a map that is as large as
- * it may be. Then the map stays, and of those before it the stacks that an event
- * refers to.
- *
- * Context: the work of @shared.
- * Return: 0, -ENOMEM, -ENOSPC if too many stacks would have to be kept, -EINTR if a
- * reset waits for the work, or -EBUSY if all generations are in use.
- */
-VISIBLE_IF_KUNIT int stackmap_replace(struct stackmap_shared *shared)
-{
-	struct ftrace_stackmap *map = stackmap_current(shared->tr), *new, *old = NULL;
-	unsigned int bits = READ_ONCE(ftrace_stackmap_bits);
-	bool grow = map->max_entries < 1U << bits;
-	u32 gen = map->gen + 1;
-	int ret;
-
-	if (grow) {
-		bits = ilog2(map->max_entries) + 1;
-		ret = stackmap_take_gen(map, &gen);
-	} else {
-		ret = stackmap_mark(map, bits) ?: stackmap_unused_gen(shared->tr, &gen);
-	}
-	if (ret)
-		goto fail;
-
-	ret = -ENOMEM;
-	new = stackmap_alloc(shared, bits, gen);
-	if (!new)
-		goto fail;
-
-	if (!grow)
-		old = stackmap_forget(map);
-	new->prev = map;
-	shared->past.rotations++;
-	stackmap_publish(shared->tr, new);
-	stackmap_retire(map);
-	stackmap_free(old);
-	return 0;
-
- fail:
-	stackmap_unmark(map);
-	return ret;
-}
-
-static void stackmap_work(struct work_struct *work)
-{
-	struct stackmap_shared *shared = container_of(to_delayed_work(work),
-						      struct stackmap_shared, work);
-	u64 start = task_sched_runtime(current), ran;
-	int ret;
-
-	ret = stackmap_replace(shared);
-	ran = task_sched_runtime(current) - start;
-	WRITE_ONCE(shared->not_before,
-		   jiffies + 1 + nsecs_to_jiffies(ran * stackmap_pause) + (ret ? HZ : 0));
-	/* After a failure, the next insert asks again. */
-	WRITE_ONCE(shared->asked, false);
-}
-
-/* An insert may happen in the scheduler or in an NMI, and can't queue a work. */
-static void stackmap_nearly_full(struct irq_work *work)
-{
-	struct stackmap_shared *shared = container_of(work, struct stackmap_shared, nearly_full);
-	long wait = READ_ONCE(shared->not_before) - jiffies;
-
-	/* Too early during boot. */
-	if (!system_dfl_wq || xchg(&shared->asked, true))
-		return;
-
-	queue_delayed_work(system_dfl_wq, &shared->work, clamp(wait, 0L, STACKMAP_MAX_PAUSE));
 }
 
 static void stackmap_free_shared(struct stackmap_shared *shared)
@@ -209,17 +92,11 @@ static struct stackmap_shared *stackmap_alloc_shared(struct trace_array *tr, uns
 		return NULL;
 	}
 
-	shared->tr = tr;
 	if (READ_ONCE(stackmap_split)) {
 		shared->entry_start = STACKMAP_ENTRY_START;
 		shared->entry_size = STACKMAP_ENTRY_END - STACKMAP_ENTRY_START;
 	}
-	shared->never = !READ_ONCE(stackmap_recycle);
-	shared->asked = shared->never;
-	shared->not_before = jiffies;
-	shared->nearly_full = IRQ_WORK_INIT_HARD(stackmap_nearly_full);
-	INIT_DELAYED_WORK(&shared->work, stackmap_work);
-	shared->kept_bits = bits;
+	stackmap_init_replacement(shared, tr, bits);
 	return shared;
 }
 
@@ -233,10 +110,7 @@ VISIBLE_IF_KUNIT struct ftrace_stackmap *stackmap_new(struct trace_array *tr, un
 	if (!shared)
 		return NULL;
 
-	/* Unless it can't be replaced, or not by a work yet. */
-	if (!shared->never && system_state >= SYSTEM_SCHEDULING)
-		bits = min(bits, STACKMAP_BITS_FIRST);
-	map = stackmap_alloc(shared, bits, gen);
+	map = stackmap_alloc(shared, stackmap_first_bits(shared, bits), gen);
 	if (!map)
 		stackmap_free_shared(shared);
 	return map;
@@ -247,26 +121,9 @@ VISIBLE_IF_KUNIT void stackmap_free_all(struct ftrace_stackmap *map)
 {
 	struct stackmap_shared *shared = map->shared;
 
-	irq_work_sync(&shared->nearly_full);
+	stackmap_end_replacement(shared);
 	stackmap_free(map);
-	stackmap_free_kept(shared);
 	stackmap_free_shared(shared);
-}
-
-/* Stop the work that replaces a map. */
-static void stackmap_stop(struct stackmap_shared *shared)
-{
-	WRITE_ONCE(shared->stop, true);
-	disable_delayed_work_sync(&shared->work);
-	WRITE_ONCE(shared->stop, false);
-}
-
-static void stackmap_restart(struct stackmap_shared *shared)
-{
-	enable_delayed_work(&shared->work);
-	/* A request may have been lost. */
-	if (!shared->never)
-		WRITE_ONCE(shared->asked, false);
 }
 
 static int stackmap_enable(struct trace_array *tr)

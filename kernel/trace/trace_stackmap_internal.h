@@ -163,15 +163,36 @@ size_t stackmap_size(unsigned int bits);
 /* trace_stackmap_old.c */
 struct ftrace_stackmap *stackmap_of(struct ftrace_stackmap *map, int id);
 const struct stackmap_record *stackmap_lookup(struct ftrace_stackmap *map, int id);
-int stackmap_event_ids(const struct trace_entry *ent, int size);
-int stackmap_event_id(const struct trace_entry *ent, int i);
 int stackmap_mark(struct ftrace_stackmap *map, unsigned int bits);
 void stackmap_unmark(struct ftrace_stackmap *map);
 struct ftrace_stackmap *stackmap_forget(struct ftrace_stackmap *map);
 void stackmap_free_kept(struct stackmap_shared *shared);
 
+/* trace_stackmap_replace.c */
+int stackmap_take_gen(struct ftrace_stackmap *map, u32 *gen);
+unsigned int stackmap_first_bits(const struct stackmap_shared *shared, unsigned int bits);
+void stackmap_init_replacement(struct stackmap_shared *shared, struct trace_array *tr,
+			       unsigned int bits);
+void stackmap_end_replacement(struct stackmap_shared *shared);
+void stackmap_stop(struct stackmap_shared *shared);
+void stackmap_restart(struct stackmap_shared *shared);
+
+/* trace_stackmap_record.c */
+int stackmap_store(struct ftrace_stackmap *map, struct stackmap_part *parts, int nr);
+
+/* trace_stackmap_define.c */
+int stackmap_define(struct trace_array *tr, struct ftrace_stackmap *map,
+		    struct trace_buffer *buffer, unsigned int trace_ctx,
+		    struct stackmap_part *parts, int nr, u32 *define);
+
+/* trace_stackmap_print.c */
+int stackmap_event_ids(const struct trace_entry *ent, int size);
+int stackmap_event_id(const struct trace_entry *ent, int i);
+struct ftrace_stackmap *stackmap_resolve(struct trace_iterator *iter);
+
 /* trace_stackmap_instance.c */
 extern unsigned int ftrace_stackmap_bits;
+void stackmap_publish(struct trace_array *tr, struct ftrace_stackmap *map);
 int stackmap_reset(struct trace_array *tr);
 
 /* trace_stackmap_stat.c */
@@ -181,7 +202,6 @@ extern const struct file_operations stackmap_stat_fops;
 u32 *stackmap_probe(struct ftrace_stackmap *map, struct stackmap_part *part);
 int stackmap_find_parts(struct ftrace_stackmap *map, const struct stackmap_stack *stack,
 			struct stackmap_part *parts);
-int stackmap_store(struct ftrace_stackmap *map, struct stackmap_part *parts, int nr);
 void stackmap_success(struct ftrace_stackmap *map, const struct stackmap_part *parts, int nr);
 struct ftrace_stackmap *stackmap_new(struct trace_array *tr, unsigned int bits, u32 gen);
 void stackmap_free_all(struct ftrace_stackmap *map);
@@ -218,6 +238,41 @@ static inline void stackmap_fill(struct stackmap_record *rec, const unsigned lon
 	rec->user = user;
 	rec->defined = 1;	/* undefined, as it is odd */
 	memcpy(rec->ips, ips, flex_array_size(rec, ips, nr));
+}
+
+static inline struct ftrace_stackmap *stackmap_current(struct trace_array *tr)
+{
+	/* Under trace_types_lock, or in the work, which an option or a reset disables first. */
+	return rcu_dereference_protected(tr->stackmap, true);
+}
+
+/* Is @buffer another one than that of the instance? */
+static inline bool stackmap_foreign(struct trace_array *tr, struct trace_buffer *buffer)
+{
+	/* A snapshot swaps the buffers at any time. */
+	return buffer != data_race(READ_ONCE(tr->array_buffer.buffer));
+}
+
+/* Are the frames to be printed below an id? */
+static inline bool stackmap_frames(const struct trace_iterator *iter)
+{
+	return iter->tr->trace_flags & TRACE_ITER(STACKMAP_FRAMES);
+}
+
+/*
+ * The map that stacks go through, or NULL. A CPU that RCU ignores, or that is not
+ * online, has none: a grace period would not wait for it. Preemption is off.
+ */
+static __always_inline struct ftrace_stackmap *stackmap_active(struct trace_array *tr)
+{
+	if (!(tr->trace_flags & TRACE_ITER(STACKMAP)))
+		return NULL;
+
+	if (!rcu_is_watching() || !cpu_online(raw_smp_processor_id()))
+		return NULL;
+
+	/* The checking variants call functions that could be traced. */
+	return rcu_dereference_raw_check(tr->stackmap);
 }
 
 /* Add to a count. Context: any, with preemption off. */

@@ -2159,6 +2159,8 @@ static struct trace_array *test_defining_instance(struct kunit *test)
 	struct trace_array *tr = test_instance(test, 3);
 	struct ftrace_stackmap *map = test_current(tr);
 
+	if (!TRACE_ITER(STACKMAP_DEFINE))
+		kunit_skip(test, "no option");
 	test_define(test, tr);
 	/* What was in the memory before does not count. */
 	memset32(map->arena, atomic_read(&tr->stackmap_define),

@@ -95,57 +95,6 @@ const struct stackmap_record *stackmap_lookup(struct ftrace_stackmap *map, int i
 	return kept ? &kept->rec : NULL;
 }
 
-/**
- * stackmap_event_ids - the number of stack ids that an event holds
- * @ent: the event
- * @size: its size in bytes
- *
- * Context: any.
- * Return: the number, 0 for an event of another type.
- */
-int stackmap_event_ids(const struct trace_entry *ent, int size)
-{
-	int rest = size - (int)sizeof(struct stack_split_entry);
-
-	if (size < (int)sizeof(struct stack_id_entry))
-		return 0;
-
-	switch (READ_ONCE(ent->type)) {
-	case TRACE_STACK_ID:
-	case TRACE_STACK_DEF:
-	case TRACE_USER_STACK_ID:
-	case TRACE_USER_STACK_DEF:
-	case TRACE_USER_UNWIND_STACK_ID:
-		return 1;
-	case TRACE_STACK_SPLIT:
-		return rest < 0 ? 0 : min(2 + rest / (2 * (int)sizeof(long)), STACKMAP_MAX_PARTS);
-	default:
-		return 0;
-	}
-}
-
-/**
- * stackmap_event_id - one of the stack ids that an event holds
- * @ent: the event
- * @i: which one, innermost part first
- *
- * Context: any.
- * Return: the id.
- */
-int stackmap_event_id(const struct trace_entry *ent, int i)
-{
-	const struct stack_split_entry *field = (const void *)ent;
-
-	switch (i) {
-	case 0:
-		return READ_ONCE(field->stack_id) & ~STACK_SPLIT_MORE;
-	case 1:
-		return READ_ONCE(field->outer) & ~STACK_SPLIT_MORE;
-	default:
-		return READ_ONCE(field->rest[2 * i - 3]) & ~STACK_SPLIT_MORE;
-	}
-}
-
 /* Collect the ids of an event but those that were met lately. Interrupts are off. */
 static void stackmap_collect(void *data, const void *entry, unsigned int size)
 {

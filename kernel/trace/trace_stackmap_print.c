@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Printing of stack ids and definitions. Each is printed as the stack that it stands
- * for, by the functions that print full stacks.
+ * Stack ids: those of an event, and how they are printed, which is as the stack that
+ * they stand for, by the function that prints full stacks.
  */
 #include <linux/cleanup.h>
 #include <linux/init.h>
@@ -11,26 +11,65 @@
 #include "trace_output.h"
 #include "trace_stackmap_internal.h"
 
-static bool stackmap_frames(const struct trace_iterator *iter)
+/**
+ * stackmap_event_ids - the number of stack ids that an event holds
+ * @ent: the event
+ * @size: its size in bytes
+ *
+ * Context: any.
+ * Return: the number, 0 for an event of another type.
+ */
+int stackmap_event_ids(const struct trace_entry *ent, int size)
 {
-	return iter->tr->trace_flags & TRACE_ITER(STACKMAP_FRAMES);
+	int rest = size - (int)sizeof(struct stack_split_entry);
+
+	if (size < (int)sizeof(struct stack_id_entry))
+		return 0;
+
+	switch (READ_ONCE(ent->type)) {
+	case TRACE_STACK_ID:
+	case TRACE_STACK_DEF:
+	case TRACE_USER_STACK_ID:
+	case TRACE_USER_STACK_DEF:
+	case TRACE_USER_UNWIND_STACK_ID:
+		return 1;
+	case TRACE_STACK_SPLIT:
+		return rest < 0 ? 0 : min(2 + rest / (2 * (int)sizeof(long)), STACKMAP_MAX_PARTS);
+	default:
+		return 0;
+	}
 }
 
 /**
- * ftrace_stackmap_hidden - whether an event is not to be printed
- * @iter: the event
+ * stackmap_event_id - one of the stack ids that an event holds
+ * @ent: the event
+ * @i: which one, innermost part first
  *
  * Context: any.
- * Return: true for a definition whose frames are printed below each use.
+ * Return: the id.
  */
-bool ftrace_stackmap_hidden(const struct trace_iterator *iter)
+int stackmap_event_id(const struct trace_entry *ent, int i)
 {
-	return (iter->ent->type == TRACE_STACK_DEF || iter->ent->type == TRACE_USER_STACK_DEF) &&
-	       stackmap_frames(iter);
+	const struct stack_split_entry *field = (const void *)ent;
+
+	switch (i) {
+	case 0:
+		return READ_ONCE(field->stack_id) & ~STACK_SPLIT_MORE;
+	case 1:
+		return READ_ONCE(field->outer) & ~STACK_SPLIT_MORE;
+	default:
+		return READ_ONCE(field->rest[2 * i - 3]) & ~STACK_SPLIT_MORE;
+	}
 }
 
-/* Returns the map if all ids of an event have their stacks, else NULL. Under RCU. */
-static struct ftrace_stackmap *stackmap_resolve(struct trace_iterator *iter)
+/**
+ * stackmap_resolve - find the map of an event
+ * @iter: the event
+ *
+ * Context: any, under RCU.
+ * Return: the map if all ids of the event have their stacks, else NULL.
+ */
+struct ftrace_stackmap *stackmap_resolve(struct trace_iterator *iter)
 {
 	struct ftrace_stackmap *map = rcu_dereference(iter->tr->stackmap);
 	int nr = stackmap_event_ids(iter->ent, iter->ent_size);
@@ -88,84 +127,13 @@ static enum print_line_t trace_stack_id_print(struct trace_iterator *iter,
 	return trace_handle_return(s);
 }
 
-/* Copy the stack of an event. Returns the number of frames, or -ENOENT. */
-static int stackmap_copy_user(struct trace_iterator *iter, unsigned long *ips)
-{
-	const struct stackmap_record *rec;
-	struct ftrace_stackmap *map;
-	int nr;
-
-	guard(rcu)();
-	map = stackmap_resolve(iter);
-	rec = stackmap_lookup(map, stackmap_event_id(iter->ent, 0));
-	if (!rec)
-		return -ENOENT;
-
-	nr = min(rec->nr, USER_STACK_MAX_DEPTH);
-	memcpy(ips, rec->ips, nr * sizeof(*ips));
-	return nr;
-}
-
-static enum print_line_t trace_user_stack_id_print(struct trace_iterator *iter,
-						   int flags, struct trace_event *event)
-{
-	struct user_unwind_stack_id_entry *field = (void *)iter->ent;
-	unsigned long ips[USER_STACK_MAX_DEPTH];
-	struct trace_seq *s = &iter->seq;
-	int nr;
-
-	if (iter->ent->type == TRACE_USER_STACK_ID)
-		trace_seq_printf(s, "<user_stack_id %d>", field->stack_id);
-	else
-		trace_seq_printf(s, "<user_unwind_stack_id %llx %d>", field->cookie,
-				 field->stack_id);
-
-	/* Copied, because to look up the file of an address may sleep. */
-	nr = stackmap_copy_user(iter, ips);
-	trace_seq_puts(s, nr < 0 ? " (stale)\n" : "\n");
-	if (nr > 0 && stackmap_frames(iter))
-		trace_print_user_frames(iter, flags, field->tgid, ips, nr);
-	return trace_handle_return(s);
-}
-
-static enum print_line_t trace_stack_def_print(struct trace_iterator *iter,
-					       int flags, struct trace_event *event)
-{
-	struct stack_def_entry *field = (void *)iter->ent;
-	const void *end = (void *)iter->ent + iter->ent_size;
-	bool user = iter->ent->type == TRACE_USER_STACK_DEF;
-	struct trace_seq *s = &iter->seq;
-	const unsigned long *p;
-
-	trace_seq_printf(s, "<%sstack_def %d>\n", user ? "user_" : "", field->stack_id);
-	p = field->caller;
-	/* No process: several may have the stack. */
-	if (user)
-		trace_print_user_frames(iter, flags, 0, p, max((const unsigned long *)end - p, 0));
-	else
-		trace_print_stack_frames(iter, flags, p, end);
-	return trace_handle_return(s);
-}
-
 static struct trace_event_functions trace_stack_id_funcs = {
 	.trace		= trace_stack_id_print,
-};
-
-static struct trace_event_functions trace_user_stack_id_funcs = {
-	.trace		= trace_user_stack_id_print,
-};
-
-static struct trace_event_functions trace_stack_def_funcs = {
-	.trace		= trace_stack_def_print,
 };
 
 static struct trace_event stackmap_events[] = {
 	{ .type = TRACE_STACK_ID, .funcs = &trace_stack_id_funcs },
 	{ .type = TRACE_STACK_SPLIT, .funcs = &trace_stack_id_funcs },
-	{ .type = TRACE_USER_STACK_ID, .funcs = &trace_user_stack_id_funcs },
-	{ .type = TRACE_USER_UNWIND_STACK_ID, .funcs = &trace_user_stack_id_funcs },
-	{ .type = TRACE_STACK_DEF, .funcs = &trace_stack_def_funcs },
-	{ .type = TRACE_USER_STACK_DEF, .funcs = &trace_stack_def_funcs },
 };
 
 static int __init stackmap_init_events(void)

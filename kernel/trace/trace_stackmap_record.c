@@ -1,32 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Recording of stacks by their ids, and of definitions.
+ * Recording of stacks by their ids.
  *
  * A kernel stack is one TRACE_STACK_ID event, or one TRACE_STACK_SPLIT event where it
  * is split. A user stack is a TRACE_USER_STACK_ID or TRACE_USER_UNWIND_STACK_ID event.
- *
- * With options/stackmap-define, the first use of a stack writes a TRACE_STACK_DEF or
- * TRACE_USER_STACK_DEF event with its frames, ahead of the event that has the id. So
- * a recording of the raw buffer can be read without the map.
- *
- * A record is marked with the value of tr->stackmap_define. Where that changes, all
- * stacks are undefined. It is odd while a snapshot swaps the buffers: a definition
- * may end up in either of them then.
- *
- * Memory ordering:
- *
- *   stackmap_define_part:A       commits a definition, then smp_store_release() of
- *                                the mark in the record.
- *   stackmap_define:A            reads the mark, then writes an event with the id.
- *                                Pairs with stackmap_define_part:A.
- *   ftrace_stackmap_swap_begin:A makes stackmap_define odd, then the buffers are
- *                                swapped.
- *   stackmap_define:B            has the buffer, then reads stackmap_define. Pairs
- *                                with ftrace_stackmap_swap_begin:A.
- *   ftrace_stackmap_swap_end:A   the buffers are swapped, then makes stackmap_define
- *                                even by a release.
- *   stackmap_define:C            acquires stackmap_define, then checks the buffer.
- *                                Pairs with ftrace_stackmap_swap_end:A.
  */
 #include <linux/cpumask.h>
 #include <linux/percpu.h>
@@ -37,29 +14,6 @@
 #include <kunit/visibility.h>
 
 #include "trace_stackmap_internal.h"
-
-/*
- * The map that stacks go through, or NULL. A CPU that RCU ignores, or that is not
- * online, has none: a grace period would not wait for it. Preemption is off.
- */
-static __always_inline struct ftrace_stackmap *stackmap_active(struct trace_array *tr)
-{
-	if (!(tr->trace_flags & TRACE_ITER(STACKMAP)))
-		return NULL;
-
-	if (!rcu_is_watching() || !cpu_online(raw_smp_processor_id()))
-		return NULL;
-
-	/* The checking variants call functions that could be traced. */
-	return rcu_dereference_raw_check(tr->stackmap);
-}
-
-/* Is @buffer another one than that of the instance? */
-static bool stackmap_foreign(struct trace_array *tr, struct trace_buffer *buffer)
-{
-	/* A snapshot swaps the buffers at any time. */
-	return buffer != data_race(READ_ONCE(tr->array_buffer.buffer));
-}
 
 /* Find the parts of a stack. Returns their number, or why there is none, negated. */
 VISIBLE_IF_KUNIT int stackmap_find_parts(struct ftrace_stackmap *map,
@@ -84,80 +38,22 @@ VISIBLE_IF_KUNIT int stackmap_find_parts(struct ftrace_stackmap *map,
 	return -STACKMAP_DROP_PARTS;
 }
 
-/* Store what is new of a stack. Returns 0 or why a part does not fit. */
-VISIBLE_IF_KUNIT int stackmap_store(struct ftrace_stackmap *map, struct stackmap_part *parts,
-				    int nr)
+/**
+ * stackmap_store - store what is new of a stack
+ * @map: the map
+ * @parts: the parts, from stackmap_find()
+ * @nr: number of parts
+ *
+ * Context: any, NMI included, with preemption off.
+ * Return: 0 or why a part does not fit (enum stackmap_count).
+ */
+int stackmap_store(struct ftrace_stackmap *map, struct stackmap_part *parts, int nr)
 {
 	int why = 0;
 
 	for (int i = 0; !why && i < nr; i++) {
 		if (parts[i].idx < 0)
 			why = stackmap_insert(map, &parts[i]);
-	}
-	return why;
-}
-
-/* Write the definition of @part, which is stored if it is new. Returns 0 or why it does not fit. */
-static int stackmap_define_part(struct ftrace_stackmap *map, struct trace_buffer *buffer,
-				unsigned int trace_ctx, struct stackmap_part *part, u32 define)
-{
-	int why, type = part->user ? TRACE_USER_STACK_DEF : TRACE_STACK_DEF;
-	struct ring_buffer_event *event;
-	struct stack_def_entry *entry;
-
-	event = __trace_buffer_lock_reserve(buffer, type, struct_size(entry, caller, part->nr),
-					    trace_ctx);
-	/* The next use tries again. */
-	if (!event)
-		return 0;
-
-	why = stackmap_store(map, part, 1);
-	if (why) {
-		ring_buffer_discard_commit(buffer, event);
-		return why;
-	}
-
-	entry = ring_buffer_event_data(event);
-	entry->stack_id = stackmap_id(map, part->idx);
-	entry->size = part->nr;
-	memcpy(entry->caller, part->ips, flex_array_size(entry, caller, part->nr));
-	__buffer_unlock_commit(buffer, event);
-
-	if (define & 1)
-		return 0;
-
-	/* stackmap_define_part:A, pairs with stackmap_define:A */
-	smp_store_release(&stackmap_record(map, part->idx)->defined, define);
-	return 0;
-}
-
-/*
- * Define those parts of a stack that are not defined yet, and set @define to the
- * value of tr->stackmap_define. If that changes before the event with the ids is
- * reserved, a snapshot may have taken the definitions away. Returns 0, also if the
- * buffer does not take a definition, or why a part does not fit.
- */
-static int stackmap_define(struct trace_array *tr, struct ftrace_stackmap *map,
-			   struct trace_buffer *buffer, unsigned int trace_ctx,
-			   struct stackmap_part *parts, int nr, u32 *define)
-{
-	int why = 0;
-
-	/* stackmap_define:B, pairs with ftrace_stackmap_swap_begin:A */
-	smp_rmb();
-	/* stackmap_define:C, pairs with ftrace_stackmap_swap_end:A */
-	*define = atomic_read_acquire(&tr->stackmap_define);
-
-	/* The buffer became the snapshot's; a definition there is useless. */
-	if (stackmap_foreign(tr, buffer))
-		return STACKMAP_DROP_BUFFER;
-
-	for (int i = 0; !why && i < nr; i++) {
-		/* stackmap_define:A, pairs with stackmap_define_part:A */
-		if (parts[i].idx >= 0 && !(*define & 1) &&
-		    READ_ONCE(stackmap_record(map, parts[i].idx)->defined) == *define)
-			continue;
-		why = stackmap_define_part(map, buffer, trace_ctx, &parts[i], *define);
 	}
 	return why;
 }
@@ -303,84 +199,4 @@ bool ftrace_stackmap_record(struct trace_array *tr, struct trace_buffer *buffer,
 	if (why && full(buffer, trace_ctx, stack))
 		stackmap_count(map->shared, why, 1);
 	return true;
-}
-
-#ifdef CONFIG_USER_STACKTRACE_SUPPORT
-struct stackmap_user_frames {
-	unsigned long		ips[USER_STACK_MAX_DEPTH];
-};
-
-static DEFINE_PER_CPU(struct stackmap_user_frames, stackmap_user_frames);
-
-/**
- * ftrace_stackmap_record_user - record the user stack of the current task
- * @tr: the instance
- * @buffer: the ring buffer
- * @trace_ctx: context of the event
- * @full: as of ftrace_stackmap_record()
- *
- * A kernel thread has no user stack, and gets no event. Nor does a worker of
- * io_uring or vhost, which has the registers of the task that created it.
- *
- * Context: any but NMI, with preemption off. Must not nest: the frame buffer is
- * per CPU.
- * Return: as ftrace_stackmap_record().
- */
-bool ftrace_stackmap_record_user(struct trace_array *tr, struct trace_buffer *buffer,
-				 unsigned int trace_ctx, stackmap_full_fn full)
-{
-	unsigned long *ips = this_cpu_ptr(&stackmap_user_frames)->ips;
-	struct stackmap_stack stack = {
-		.ips	= ips,
-		.type	= TRACE_USER_STACK_ID,
-		.tgid	= current->tgid,
-	};
-
-	if (!stackmap_active(tr))
-		return false;
-
-	if (!(current->flags & PF_USER_WORKER)) {
-		stack.nr = stack_trace_save_user(ips, USER_STACK_MAX_DEPTH);
-		stack.nr = user_stack_depth(ips, stack.nr);
-	}
-	return !stack.nr || ftrace_stackmap_record(tr, buffer, trace_ctx, &stack, full);
-}
-#endif
-
-/**
- * ftrace_stackmap_undefine - have all stacks of an instance defined again
- * @tr: the instance
- *
- * Context: any.
- */
-void ftrace_stackmap_undefine(struct trace_array *tr)
-{
-	atomic_add(2, &tr->stackmap_define);
-}
-
-/**
- * ftrace_stackmap_swap_begin - buffers of an instance are going to be swapped
- * @tr: the instance
- *
- * Until ftrace_stackmap_swap_end(), every use of a stack is defined.
- *
- * Context: any, under tr->max_lock.
- */
-void ftrace_stackmap_swap_begin(struct trace_array *tr)
-{
-	atomic_inc(&tr->stackmap_define);
-	/* ftrace_stackmap_swap_begin:A, pairs with stackmap_define:B */
-	smp_mb__after_atomic();
-}
-
-/**
- * ftrace_stackmap_swap_end - the buffers are swapped
- * @tr: the instance
- *
- * Context: any, under tr->max_lock.
- */
-void ftrace_stackmap_swap_end(struct trace_array *tr)
-{
-	/* ftrace_stackmap_swap_end:A, pairs with stackmap_define:C */
-	atomic_fetch_inc_release(&tr->stackmap_define);
 }

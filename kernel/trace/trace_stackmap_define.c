@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Definitions of stacks in the ring buffer.
+ *
+ * With options/stackmap-define, the first use of a stack writes a TRACE_STACK_DEF or
+ * TRACE_USER_STACK_DEF event with its frames, ahead of the event that has the id. So
+ * a recording of the raw buffer can be read without the map.
+ *
+ * A record is marked with the value of tr->stackmap_define. Where that changes, all
+ * stacks are undefined. It is odd while a snapshot swaps the buffers: a definition
+ * may end up in either of them then.
+ *
+ * Memory ordering:
+ *
+ *   stackmap_define_part:A       commits a definition, then smp_store_release() of
+ *                                the mark in the record.
+ *   stackmap_define:A            reads the mark, then writes an event with the id.
+ *                                Pairs with stackmap_define_part:A.
+ *   ftrace_stackmap_swap_begin:A makes stackmap_define odd, then the buffers are
+ *                                swapped.
+ *   stackmap_define:B            has the buffer, then reads stackmap_define. Pairs
+ *                                with ftrace_stackmap_swap_begin:A.
+ *   ftrace_stackmap_swap_end:A   the buffers are swapped, then makes stackmap_define
+ *                                even by a release.
+ *   stackmap_define:C            acquires stackmap_define, then checks the buffer.
+ *                                Pairs with ftrace_stackmap_swap_end:A.
+ */
+#include <linux/init.h>
+#include <linux/sched.h>
+#include <linux/string.h>
+
+#include "trace_output.h"
+#include "trace_stackmap_internal.h"
+
+/* Write the definition of @part, which is stored if it is new. Returns 0 or why it does not fit. */
+static int stackmap_define_part(struct ftrace_stackmap *map, struct trace_buffer *buffer,
+				unsigned int trace_ctx, struct stackmap_part *part, u32 define)
+{
+	int why, type = part->user ? TRACE_USER_STACK_DEF : TRACE_STACK_DEF;
+	struct ring_buffer_event *event;
+	struct stack_def_entry *entry;
+
+	event = __trace_buffer_lock_reserve(buffer, type, struct_size(entry, caller, part->nr),
+					    trace_ctx);
+	/* The next use tries again. */
+	if (!event)
+		return 0;
+
+	why = stackmap_store(map, part, 1);
+	if (why) {
+		ring_buffer_discard_commit(buffer, event);
+		return why;
+	}
+
+	entry = ring_buffer_event_data(event);
+	entry->stack_id = stackmap_id(map, part->idx);
+	entry->size = part->nr;
+	memcpy(entry->caller, part->ips, flex_array_size(entry, caller, part->nr));
+	__buffer_unlock_commit(buffer, event);
+
+	if (define & 1)
+		return 0;
+
+	/* stackmap_define_part:A, pairs with stackmap_define:A */
+	smp_store_release(&stackmap_record(map, part->idx)->defined, define);
+	return 0;
+}
+
+/**
+ * stackmap_define - define those parts of a stack that are not defined yet
+ * @tr: the instance, with options/stackmap-define on
+ * @map: its map
+ * @buffer: the ring buffer
+ * @trace_ctx: context of the event
+ * @parts: the parts, from stackmap_find(); those that are new are stored
+ * @nr: number of parts
+ * @define: set to the value of tr->stackmap_define. If that changes before the event
+ *	with the ids is reserved, a snapshot may have taken the definitions away.
+ *
+ * Context: any, NMI included, with preemption off.
+ * Return: 0, also if the buffer does not take a definition, or why a part does not
+ * fit (enum stackmap_count).
+ */
+int stackmap_define(struct trace_array *tr, struct ftrace_stackmap *map,
+		    struct trace_buffer *buffer, unsigned int trace_ctx,
+		    struct stackmap_part *parts, int nr, u32 *define)
+{
+	int why = 0;
+
+	/* stackmap_define:B, pairs with ftrace_stackmap_swap_begin:A */
+	smp_rmb();
+	/* stackmap_define:C, pairs with ftrace_stackmap_swap_end:A */
+	*define = atomic_read_acquire(&tr->stackmap_define);
+
+	/* The buffer became the snapshot's; a definition there is useless. */
+	if (stackmap_foreign(tr, buffer))
+		return STACKMAP_DROP_BUFFER;
+
+	for (int i = 0; !why && i < nr; i++) {
+		/* stackmap_define:A, pairs with stackmap_define_part:A */
+		if (parts[i].idx >= 0 && !(*define & 1) &&
+		    READ_ONCE(stackmap_record(map, parts[i].idx)->defined) == *define)
+			continue;
+		why = stackmap_define_part(map, buffer, trace_ctx, &parts[i], *define);
+	}
+	return why;
+}
+
+/**
+ * ftrace_stackmap_undefine - have all stacks of an instance defined again
+ * @tr: the instance
+ *
+ * Context: any.
+ */
+void ftrace_stackmap_undefine(struct trace_array *tr)
+{
+	atomic_add(2, &tr->stackmap_define);
+}
+
+/**
+ * ftrace_stackmap_swap_begin - buffers of an instance are going to be swapped
+ * @tr: the instance
+ *
+ * Until ftrace_stackmap_swap_end(), every use of a stack is defined.
+ *
+ * Context: any, under tr->max_lock.
+ */
+void ftrace_stackmap_swap_begin(struct trace_array *tr)
+{
+	atomic_inc(&tr->stackmap_define);
+	/* ftrace_stackmap_swap_begin:A, pairs with stackmap_define:B */
+	smp_mb__after_atomic();
+}
+
+/**
+ * ftrace_stackmap_swap_end - the buffers are swapped
+ * @tr: the instance
+ *
+ * Context: any, under tr->max_lock.
+ */
+void ftrace_stackmap_swap_end(struct trace_array *tr)
+{
+	/* ftrace_stackmap_swap_end:A, pairs with stackmap_define:C */
+	atomic_fetch_inc_release(&tr->stackmap_define);
+}
+
+/**
+ * ftrace_stackmap_hidden - whether an event is not to be printed
+ * @iter: the event
+ *
+ * Context: any.
+ * Return: true for a definition whose frames are printed below each use.
+ */
+bool ftrace_stackmap_hidden(const struct trace_iterator *iter)
+{
+	return (iter->ent->type == TRACE_STACK_DEF || iter->ent->type == TRACE_USER_STACK_DEF) &&
+	       stackmap_frames(iter);
+}
+
+static enum print_line_t trace_stack_def_print(struct trace_iterator *iter,
+					       int flags, struct trace_event *event)
+{
+	struct stack_def_entry *field = (void *)iter->ent;
+	const void *end = (void *)iter->ent + iter->ent_size;
+	bool user = iter->ent->type == TRACE_USER_STACK_DEF;
+	struct trace_seq *s = &iter->seq;
+	const unsigned long *p;
+
+	trace_seq_printf(s, "<%sstack_def %d>\n", user ? "user_" : "", field->stack_id);
+	p = field->caller;
+	/* No process: several may have the stack. */
+	if (user)
+		trace_print_user_frames(iter, flags, 0, p, max((const unsigned long *)end - p, 0));
+	else
+		trace_print_stack_frames(iter, flags, p, end);
+	return trace_handle_return(s);
+}
+
+static struct trace_event_functions trace_stack_def_funcs = {
+	.trace		= trace_stack_def_print,
+};
+
+static struct trace_event stackmap_def_events[] = {
+	{ .type = TRACE_STACK_DEF, .funcs = &trace_stack_def_funcs },
+	{ .type = TRACE_USER_STACK_DEF, .funcs = &trace_stack_def_funcs },
+};
+
+static int __init stackmap_init_def_events(void)
+{
+	for (int i = 0; i < ARRAY_SIZE(stackmap_def_events); i++)
+		WARN_ON_ONCE(!register_trace_event(&stackmap_def_events[i]));
+	return 0;
+}
+early_initcall(stackmap_init_def_events);

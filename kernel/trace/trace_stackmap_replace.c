@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Replacement of a stack map that is nearly full, by a larger one, or by one that
+ * takes the place of all but the one before it.
+ *
+ * A work does it. Option and reset disable the work before they touch the map, so
+ * that it takes no lock.
+ */
+#include <linux/bitmap.h>
+#include <linux/jiffies.h>
+#include <linux/kernel.h>
+#include <linux/log2.h>
+#include <linux/moduleparam.h>
+#include <linux/sched/cputime.h>
+
+#include <kunit/visibility.h>
+
+#include "trace_stackmap_internal.h"
+
+#undef MODULE_PARAM_PREFIX
+#define MODULE_PARAM_PREFIX "ftrace_stackmap."
+
+/* The longest pause, so that a wrap of jiffies can't make it endless. */
+#define STACKMAP_MAX_PAUSE	(600L * HZ)
+
+/* Read at the first map after a reset. */
+static bool stackmap_recycle __read_mostly = true;
+
+/* After replacing a map took t of CPU time, this is not done again for this number times t. */
+static unsigned int stackmap_pause __read_mostly = 20;
+
+module_param_named(recycle, stackmap_recycle, bool, 0644);
+MODULE_PARM_DESC(recycle, "replace a map that is nearly full, and forget unused stacks");
+
+#ifdef CONFIG_FTRACE_STACKMAP_KUNIT_TEST
+module_param_named(pause, stackmap_pause, uint, 0644);
+MODULE_PARM_DESC(pause, "how many times the CPU time of replacing a map is the pause after it");
+#endif
+
+/* Find the first generation from @gen on that is not in use. */
+static int stackmap_unused_gen(const struct trace_array *tr, u32 *gen)
+{
+	for (u32 i = 0; i < STACKMAP_GENS; i++, ++*gen) {
+		if (!test_bit(*gen & STACKMAP_GEN_MASK, tr->stackmap_gens))
+			return 0;
+	}
+	return -EBUSY;
+}
+
+/**
+ * stackmap_take_gen - find a generation of which no event has an id
+ * @map: the map of an instance, on which stackmap_mark() was not called
+ * @gen: where to begin; set to the one that was found
+ *
+ * If all seem to be in use, walks the buffers.
+ *
+ * Context: may sleep, under trace_types_lock or in the work that replaces maps.
+ * Return: 0, -EBUSY if all are in use, or an error of stackmap_mark().
+ */
+int stackmap_take_gen(struct ftrace_stackmap *map, u32 *gen)
+{
+	struct trace_array *tr = map->shared->tr;
+	int ret;
+
+	if (!stackmap_unused_gen(tr, gen))
+		return 0;
+
+	ret = stackmap_mark(map, STACKMAP_BITS_MAX);
+	stackmap_unmark(map);
+	return ret ?: stackmap_unused_gen(tr, gen);
+}
+
+/**
+ * stackmap_replace - replace the map of an instance by an empty one
+ * @shared: of the instance
+ *
+ * The new one is twice as large, or takes the stacks of a map that is as large as
+ * it may be. Then the map stays, and of those before it the stacks that an event
+ * refers to.
+ *
+ * Context: the work of @shared.
+ * Return: 0, -ENOMEM, -ENOSPC if too many stacks would have to be kept, -EINTR if a
+ * reset waits for the work, or -EBUSY if all generations are in use.
+ */
+VISIBLE_IF_KUNIT int stackmap_replace(struct stackmap_shared *shared)
+{
+	struct ftrace_stackmap *map = stackmap_current(shared->tr), *new, *old = NULL;
+	unsigned int bits = READ_ONCE(ftrace_stackmap_bits);
+	bool grow = map->max_entries < 1U << bits;
+	u32 gen = map->gen + 1;
+	int ret;
+
+	if (grow) {
+		bits = ilog2(map->max_entries) + 1;
+		ret = stackmap_take_gen(map, &gen);
+	} else {
+		ret = stackmap_mark(map, bits) ?: stackmap_unused_gen(shared->tr, &gen);
+	}
+	if (ret)
+		goto fail;
+
+	ret = -ENOMEM;
+	new = stackmap_alloc(shared, bits, gen);
+	if (!new)
+		goto fail;
+
+	if (!grow)
+		old = stackmap_forget(map);
+	new->prev = map;
+	shared->past.rotations++;
+	stackmap_publish(shared->tr, new);
+	stackmap_retire(map);
+	stackmap_free(old);
+	return 0;
+
+ fail:
+	stackmap_unmark(map);
+	return ret;
+}
+
+static void stackmap_work(struct work_struct *work)
+{
+	struct stackmap_shared *shared = container_of(to_delayed_work(work),
+						      struct stackmap_shared, work);
+	u64 start = task_sched_runtime(current), ran;
+	int ret;
+
+	ret = stackmap_replace(shared);
+	ran = task_sched_runtime(current) - start;
+	WRITE_ONCE(shared->not_before,
+		   jiffies + 1 + nsecs_to_jiffies(ran * stackmap_pause) + (ret ? HZ : 0));
+	/* After a failure, the next insert asks again. */
+	WRITE_ONCE(shared->asked, false);
+}
+
+/* An insert may happen in the scheduler or in an NMI, and can't queue a work. */
+static void stackmap_nearly_full(struct irq_work *work)
+{
+	struct stackmap_shared *shared = container_of(work, struct stackmap_shared, nearly_full);
+	long wait = READ_ONCE(shared->not_before) - jiffies;
+
+	/* Too early during boot. */
+	if (!system_dfl_wq || xchg(&shared->asked, true))
+		return;
+
+	queue_delayed_work(system_dfl_wq, &shared->work, clamp(wait, 0L, STACKMAP_MAX_PAUSE));
+}
+
+/**
+ * stackmap_first_bits - the size of the first map
+ * @shared: of the instance
+ * @bits: log2 of the number of stacks that it may hold
+ *
+ * Context: any.
+ * Return: log2 of the number of stacks that it does hold.
+ */
+unsigned int stackmap_first_bits(const struct stackmap_shared *shared, unsigned int bits)
+{
+	/* It can't be replaced, or not by a work yet. */
+	if (shared->never || system_state < SYSTEM_SCHEDULING)
+		return bits;
+	return min(bits, STACKMAP_BITS_FIRST);
+}
+
+/**
+ * stackmap_init_replacement - prepare the replacement of maps
+ * @shared: of the instance
+ * @tr: the instance
+ * @bits: log2 of the number of lists in @shared->kept
+ *
+ * Context: any.
+ */
+void stackmap_init_replacement(struct stackmap_shared *shared, struct trace_array *tr,
+			       unsigned int bits)
+{
+	shared->tr = tr;
+	shared->kept_bits = bits;
+	shared->never = !READ_ONCE(stackmap_recycle);
+	shared->asked = shared->never;
+	shared->not_before = jiffies;
+	shared->nearly_full = IRQ_WORK_INIT_HARD(stackmap_nearly_full);
+	INIT_DELAYED_WORK(&shared->work, stackmap_work);
+}
+
+/**
+ * stackmap_end_replacement - free what replacements have left
+ * @shared: of an instance without users, after stackmap_stop()
+ *
+ * Context: may sleep.
+ */
+void stackmap_end_replacement(struct stackmap_shared *shared)
+{
+	irq_work_sync(&shared->nearly_full);
+	stackmap_free_kept(shared);
+}
+
+/**
+ * stackmap_stop - stop the work that replaces a map
+ * @shared: of the instance
+ *
+ * Context: may sleep, under trace_types_lock.
+ */
+void stackmap_stop(struct stackmap_shared *shared)
+{
+	WRITE_ONCE(shared->stop, true);
+	disable_delayed_work_sync(&shared->work);
+	WRITE_ONCE(shared->stop, false);
+}
+
+/**
+ * stackmap_restart - undo stackmap_stop()
+ * @shared: of the instance
+ *
+ * Context: under trace_types_lock.
+ */
+void stackmap_restart(struct stackmap_shared *shared)
+{
+	enable_delayed_work(&shared->work);
+	/* A request may have been lost. */
+	if (!shared->never)
+		WRITE_ONCE(shared->asked, false);
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * User stacks by their ids: how that of the current task is recorded, and how ids are
+ * printed. The map does the rest as for kernel stacks.
+ */
+#include <linux/cleanup.h>
+#include <linux/init.h>
+#include <linux/percpu.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/stacktrace.h>
+#include <linux/string.h>
+
+#include "trace_output.h"
+#include "trace_stackmap_internal.h"
+
+#ifdef CONFIG_USER_STACKTRACE_SUPPORT
+struct stackmap_user_frames {
+	unsigned long		ips[USER_STACK_MAX_DEPTH];
+};
+
+static DEFINE_PER_CPU(struct stackmap_user_frames, stackmap_user_frames);
+
+/**
+ * ftrace_stackmap_record_user - record the user stack of the current task
+ * @tr: the instance
+ * @buffer: the ring buffer
+ * @trace_ctx: context of the event
+ * @full: as of ftrace_stackmap_record()
+ *
+ * A kernel thread has no user stack, and gets no event. Nor does a worker of
+ * io_uring or vhost, which has the registers of the task that created it.
+ *
+ * Context: any but NMI, with preemption off. Must not nest: the frame buffer is
+ * per CPU.
+ * Return: as ftrace_stackmap_record().
+ */
+bool ftrace_stackmap_record_user(struct trace_array *tr, struct trace_buffer *buffer,
+				 unsigned int trace_ctx, stackmap_full_fn full)
+{
+	unsigned long *ips = this_cpu_ptr(&stackmap_user_frames)->ips;
+	struct stackmap_stack stack = {
+		.ips	= ips,
+		.type	= TRACE_USER_STACK_ID,
+		.tgid	= current->tgid,
+	};
+
+	if (!stackmap_active(tr))
+		return false;
+
+	if (!(current->flags & PF_USER_WORKER)) {
+		stack.nr = stack_trace_save_user(ips, USER_STACK_MAX_DEPTH);
+		stack.nr = user_stack_depth(ips, stack.nr);
+	}
+	return !stack.nr || ftrace_stackmap_record(tr, buffer, trace_ctx, &stack, full);
+}
+#endif
+
+/* Copy the stack of an event. Returns the number of frames, or -ENOENT. */
+static int stackmap_copy_user(struct trace_iterator *iter, unsigned long *ips)
+{
+	const struct stackmap_record *rec;
+	struct ftrace_stackmap *map;
+	int nr;
+
+	guard(rcu)();
+	map = stackmap_resolve(iter);
+	rec = stackmap_lookup(map, stackmap_event_id(iter->ent, 0));
+	if (!rec)
+		return -ENOENT;
+
+	nr = min(rec->nr, USER_STACK_MAX_DEPTH);
+	memcpy(ips, rec->ips, nr * sizeof(*ips));
+	return nr;
+}
+
+static enum print_line_t trace_user_stack_id_print(struct trace_iterator *iter,
+						   int flags, struct trace_event *event)
+{
+	struct user_unwind_stack_id_entry *field = (void *)iter->ent;
+	unsigned long ips[USER_STACK_MAX_DEPTH];
+	struct trace_seq *s = &iter->seq;
+	int nr;
+
+	if (iter->ent->type == TRACE_USER_STACK_ID)
+		trace_seq_printf(s, "<user_stack_id %d>", field->stack_id);
+	else
+		trace_seq_printf(s, "<user_unwind_stack_id %llx %d>", field->cookie,
+				 field->stack_id);
+
+	/* Copied, because to look up the file of an address may sleep. */
+	nr = stackmap_copy_user(iter, ips);
+	trace_seq_puts(s, nr < 0 ? " (stale)\n" : "\n");
+	if (nr > 0 && stackmap_frames(iter))
+		trace_print_user_frames(iter, flags, field->tgid, ips, nr);
+	return trace_handle_return(s);
+}
+
+static struct trace_event_functions trace_user_stack_id_funcs = {
+	.trace		= trace_user_stack_id_print,
+};
+
+static struct trace_event stackmap_user_events[] = {
+	{ .type = TRACE_USER_STACK_ID, .funcs = &trace_user_stack_id_funcs },
+	{ .type = TRACE_USER_UNWIND_STACK_ID, .funcs = &trace_user_stack_id_funcs },
+};
+
+static int __init stackmap_init_user_events(void)
+{
+	for (int i = 0; i < ARRAY_SIZE(stackmap_user_events); i++)
+		WARN_ON_ONCE(!register_trace_event(&stackmap_user_events[i]));
+	return 0;
+}
+early_initcall(stackmap_init_user_events);
