@@ -285,8 +285,14 @@ int stackmap_insert(struct ftrace_stackmap *map, struct stackmap_part *part)
 	return slot ? 0 : STACKMAP_DROP_PROBES;
 }
 
-/* Add the references in a word of a cache to the record. */
-static void stackmap_flush(struct ftrace_stackmap *map, unsigned long word)
+/**
+ * stackmap_flush - add the references in a word of a cache to the record
+ * @map: the map
+ * @word: the word
+ *
+ * Context: any, with preemption off, or while nobody records into @map.
+ */
+void stackmap_flush(struct ftrace_stackmap *map, unsigned long word)
 {
 	if (word)
 		atomic_long_add(word & STACKMAP_COUNT_MASK,
@@ -338,28 +344,6 @@ unsigned long stackmap_ref(const struct ftrace_stackmap *map, u32 idx)
 			ref += word & STACKMAP_COUNT_MASK;
 	}
 	return ref;
-}
-
-/**
- * stackmap_retire - empty and free the caches of a map
- * @map: a map that nobody records into any more
- *
- * Context: may sleep.
- */
-void stackmap_retire(struct ftrace_stackmap *map)
-{
-	struct stackmap_cache __percpu *cache = map->cache;
-	int cpu;
-
-	for_each_possible_cpu(cpu) {
-		for (int i = 0; i < ARRAY_SIZE(cache->words); i++)
-			stackmap_flush(map, local_xchg(&per_cpu_ptr(cache, cpu)->words[i], 0));
-		cond_resched();
-	}
-
-	WRITE_ONCE(map->cache, NULL);
-	synchronize_rcu();
-	free_percpu(cache);
 }
 
 /**

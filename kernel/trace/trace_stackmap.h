@@ -59,29 +59,6 @@
  *	vfs_read		 1	outer
  *	 ...			 1
  *
- * Replacement: a map never changes its size. When it is nearly full, a work
- * publishes an empty one of the next generation, which leads to the one before it
- * (prev). An id tells its generation.
- *
- *   growth     the new map is twice as large. Nothing is copied: all maps before
- *              it stay whole, since together they are smaller than the new one.
- *   recycling  the map has all the stacks that it may. The work walks the ring
- *              buffers, and of everything older than the current map it keeps
- *              those stacks that an event refers to (kept). The current map
- *              stays whole until the next time.
- *
- *	gen	current		prev		kept
- *	 0	2^12 stacks	-		-
- *	 1	2^13		gen 0		-
- *	 2	2^14, the most	gen 1, gen 0	-
- *	 3	2^14		gen 2		of gen 0 and 1
- *	 4	2^14		gen 3		of gen 0, 1 and 2
- *
- * After the grace period of a replacement, no CPU makes ids of older maps, and
- * all events with such ids are committed. So a walk can't miss one: what refers
- * to an older map can only vanish. For the same reason a generation of which the
- * walk has found no id can be used again, once the 12 bits of an id are used up.
- *
  * Memory ordering:
  *
  *   stackmap_insert:A   fills a record, then cmpxchg_release() of its slot.
@@ -91,12 +68,6 @@
  *                       stackmap_active() and the readers' rcu_dereference().
  *   stackmap_latch:A    reads the arena's tail, then synchronize_rcu(). A
  *                       record below that tail is published by then, or never.
- *   stackmap_forget:A   counts the recycling, then lets stacks go.
- *   stackmap_forget:B   has kept stacks, then cuts off the maps that they are of.
- *   stackmap_of:A       finds no map, then looks for a kept stack. Pairs with
- *                       stackmap_forget:B.
- *   stackmap_seek:A     has a stack, then reads that count. Pairs with
- *                       stackmap_forget:A.
  */
 
 /**

@@ -145,6 +145,23 @@ struct stackmap_part {
 	unsigned long		seen;
 };
 
+/* A reader, and the stack that it is at. */
+struct stackmap_iter {
+	struct trace_array	*tr;		/* the open file holds a reference */
+	struct ftrace_stackmap	*map;		/* the newest one it reads, from start to stop */
+	u32			gen;		/* of that map */
+	u32			forgotten;	/* how often stacks had gone then */
+	u32			tail;		/* newer records of the map are left out */
+	bool			empty;		/* there was no map */
+	u32			nr_stacks;	/* that the reader gets */
+	u64			split;		/* STACKMAP_SPLIT */
+	struct ftrace_stackmap	*owner;		/* of the stack, NULL if it is a kept one */
+	int			id;		/* of the stack */
+};
+
+/* The position of a reader behind the last stack. */
+#define STACKMAP_POS_END	((loff_t)1 << 53)
+
 /* ELF notes of the kernel, from the linker script. */
 extern const char __start_notes[];
 extern const char __stop_notes[];
@@ -155,7 +172,7 @@ void stackmap_free(struct ftrace_stackmap *map);
 int stackmap_find(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr,
 		  bool user, struct stackmap_part *part);
 int stackmap_insert(struct ftrace_stackmap *map, struct stackmap_part *part);
-void stackmap_retire(struct ftrace_stackmap *map);
+void stackmap_flush(struct ftrace_stackmap *map, unsigned long word);
 void stackmap_add_ref(struct ftrace_stackmap *map, const struct stackmap_part *part);
 unsigned long stackmap_ref(const struct ftrace_stackmap *map, u32 idx);
 size_t stackmap_size(unsigned int bits);
@@ -167,6 +184,8 @@ int stackmap_mark(struct ftrace_stackmap *map, unsigned int bits);
 void stackmap_unmark(struct ftrace_stackmap *map);
 struct ftrace_stackmap *stackmap_forget(struct ftrace_stackmap *map);
 void stackmap_free_kept(struct stackmap_shared *shared);
+const struct stackmap_record *stackmap_next(struct stackmap_iter *iter, loff_t *pos);
+bool stackmap_stale(const struct stackmap_iter *iter, loff_t pos);
 
 /* trace_stackmap_replace.c */
 int stackmap_take_gen(struct ftrace_stackmap *map, u32 *gen);

@@ -1,16 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Replacement of a stack map that is nearly full, by a larger one, or by one that
- * takes the place of all but the one before it.
+ * Replacement of a stack map that is nearly full.
  *
- * A work does it. Option and reset disable the work before they touch the map, so
- * that it takes no lock.
+ * A map never changes its size. When it is nearly full, a work publishes an empty one
+ * of the next generation, which leads to the one before it (prev). An id tells its
+ * generation.
+ *
+ *   growth     the new map is twice as large. Nothing is copied: all maps before
+ *              it stay whole, since together they are smaller than the new one.
+ *   recycling  the map has all the stacks that it may. The work walks the ring
+ *              buffers, and of everything older than the current map it keeps
+ *              those stacks that an event refers to (kept). The current map
+ *              stays whole until the next time.
+ *
+ *	gen	current		prev		kept
+ *	 0	2^12 stacks	-		-
+ *	 1	2^13		gen 0		-
+ *	 2	2^14, the most	gen 1, gen 0	-
+ *	 3	2^14		gen 2		of gen 0 and 1
+ *	 4	2^14		gen 3		of gen 0, 1 and 2
+ *
+ * After the grace period of a replacement, no CPU makes ids of older maps, and
+ * all events with such ids are committed. No new event refers to them, so a walk can't
+ * miss one. For the same reason a generation of which the walk has found no id can be
+ * used again, once the 12 bits of an id are used up.
+ *
+ * Option and reset disable the work before they touch the map, so that it takes no
+ * lock.
  */
 #include <linux/bitmap.h>
 #include <linux/jiffies.h>
 #include <linux/kernel.h>
 #include <linux/log2.h>
 #include <linux/moduleparam.h>
+#include <linux/percpu.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
 #include <linux/sched/cputime.h>
 
 #include <kunit/visibility.h>
@@ -68,6 +93,23 @@ int stackmap_take_gen(struct ftrace_stackmap *map, u32 *gen)
 	ret = stackmap_mark(map, STACKMAP_BITS_MAX);
 	stackmap_unmark(map);
 	return ret ?: stackmap_unused_gen(tr, gen);
+}
+
+/* Empty and free the caches of a map that nobody records into any more. */
+static void stackmap_retire(struct ftrace_stackmap *map)
+{
+	struct stackmap_cache __percpu *cache = map->cache;
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		for (int i = 0; i < ARRAY_SIZE(cache->words); i++)
+			stackmap_flush(map, local_xchg(&per_cpu_ptr(cache, cpu)->words[i], 0));
+		cond_resched();
+	}
+
+	WRITE_ONCE(map->cache, NULL);
+	synchronize_rcu();
+	free_percpu(cache);
 }
 
 /**
