@@ -15,6 +15,22 @@ export LC_ALL=C.UTF-8
 say() { printf '%s\n' "$*"; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
 
+# pass, fail, skip TEXT: count a check and print its line. finish: print the counts as the last line and exit,
+# with 0 if nothing failed and something passed. $failures has what failed.
+passed=0 failed=0 skipped=0 failures=()
+pass() { passed=$((passed + 1)); say "  pass  $*"; }
+fail() { failed=$((failed + 1)); failures+=("$*"); say "  FAIL  $*"; }
+skip() { skipped=$((skipped + 1)); say "  skip  $*"; }
+finish() {
+	printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
+	[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+	exit
+}
+# check TEXT COMMAND...: pass or fail.
+check() {
+	if "${@:2}"; then pass "$1"; else fail "$1"; fi
+}
+
 # Path relative to the repository, for messages.
 rel() { printf '%s' "${1#"$ROOT"/}"; }
 

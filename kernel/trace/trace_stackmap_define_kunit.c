@@ -10,6 +10,34 @@
 
 #include "trace_stackmap_kunit.h"
 
+/* An event with the value of tr->stackmap_define. */
+static void test_write_mark(struct trace_array *tr)
+{
+	struct trace_buffer *buffer = tr->array_buffer.buffer;
+	struct ring_buffer_event *event;
+	struct print_entry *entry;
+
+	event = trace_buffer_lock_reserve(buffer, TRACE_PRINT, sizeof(*entry), 0);
+	if (!event)
+		return;
+	entry = ring_buffer_event_data(event);
+	entry->ip = atomic_read(&tr->stackmap_define);
+	ring_buffer_unlock_commit(buffer);
+}
+
+/* A swap of buffers begins, or ends. It is over at once, or at the next call. */
+static void test_swap(struct test_writer *w)
+{
+	bool begun = atomic_read(&w->tr->stackmap_define) & 1;
+
+	if (!begun)
+		ftrace_stackmap_swap_begin(w->tr);
+	if (begun || w->irq_calls % 3 == 0)
+		ftrace_stackmap_swap_end(w->tr);
+	test_write_mark(w->tr);
+	w->irq_calls++;
+}
+
 /* The definition of stack @no, which is removed. */
 static void test_expect_def(struct kunit *test, struct trace_array *tr, unsigned int no)
 {
@@ -187,7 +215,12 @@ static void stackmap_defines_in_time(struct kunit *test)
 {
 	struct trace_array *tr = test_defining_instance(test);
 	struct ftrace_stackmap *map = test_current(tr);
-	struct test_writer model = { .tr = tr, .nr_stacks = 4, .passes = 5000, .swap = true };
+	struct test_writer model = {
+		.tr		= tr,
+		.nr_stacks	= 4,
+		.passes		= 5000,
+		.interrupt	= test_swap,
+	};
 	struct trace_buffer *buffer = tr->array_buffer.buffer;
 	unsigned long calls = 0, swaps = 0, full = 0;
 	struct test_writer *w = test_writers(test);

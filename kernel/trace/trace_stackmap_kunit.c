@@ -755,54 +755,6 @@ static void stackmap_reset_frees(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, test_resolves(test, tr, old, 1));
 }
 
-/* An id that no slot can have stands for nothing, in this map or an older one. */
-static void stackmap_bad_ids(struct kunit *test)
-{
-	struct trace_array *tr = test_instance(test, 5);
-	struct ftrace_stackmap *map = test_current(tr);
-
-	for (int no = 0; no < 500; no++)
-		test_instance_id(tr, no);
-	for (int i = 0; i < 2; i++) {
-		for (u32 idx = map->nr_slots; idx < 2 * map->nr_slots; idx++)
-			KUNIT_EXPECT_NULL(test, stackmap_lookup(test_current(tr),
-								stackmap_id(map, idx)));
-		test_replace(test, tr, 1);
-	}
-}
-
-/* A reset of a map that holds nothing and has counted nothing keeps its generation. */
-static void stackmap_reset_unused(struct kunit *test)
-{
-	struct trace_array *tr = test_instance(test, 7);
-	unsigned int gen = 7;
-
-	for (int i = 0; i < 2; i++) {
-		KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
-		KUNIT_EXPECT_EQ(test, test_current(tr)->gen, gen);
-		KUNIT_EXPECT_EQ(test, test_nr_gens(tr), 1);
-	}
-	KUNIT_EXPECT_EQ(test, test_set_option(tr, "nostackmap"), 0);
-	KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
-	KUNIT_EXPECT_EQ(test, test_nr_gens(tr), 0);
-	KUNIT_EXPECT_EQ(test, test_set_option(tr, "stackmap"), 0);
-	KUNIT_EXPECT_EQ(test, test_current(tr)->gen, gen);
-
-	/* A stack, a count, or an older map. */
-	for (int i = 0; i < 3; i++) {
-		if (i == 0)
-			test_instance_id(tr, 1);
-		else if (i == 1)
-			test_get_id(test_current(tr), NULL, 0);
-		else
-			test_replace(test, tr, 1);
-		gen = test_current(tr)->gen + 1;
-		KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
-		KUNIT_EXPECT_EQ(test, test_current(tr)->gen, gen);
-	}
-	KUNIT_EXPECT_EQ(test, test_drops(test_current(tr)), 0);
-}
-
 /* The second part fails after the event is reserved: none is counted. */
 static void stackmap_store_fails(struct kunit *test)
 {
@@ -936,8 +888,6 @@ static struct kunit_case stackmap_test_cases[] = {
 	KUNIT_CASE(stackmap_foreign_buffer),
 	KUNIT_CASE(stackmap_reset_generation),
 	KUNIT_CASE(stackmap_reset_frees),
-	KUNIT_CASE(stackmap_reset_unused),
-	KUNIT_CASE(stackmap_bad_ids),
 	KUNIT_CASE(stackmap_reset_under_load),
 	{ }
 };

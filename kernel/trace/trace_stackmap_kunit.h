@@ -176,44 +176,49 @@ static inline unsigned long test_refs(struct ftrace_stackmap *map)
 	return sum;
 }
 
+/* Every stack is whole, and stored once in the map. */
+static inline void test_check_stacks(struct kunit *test, struct ftrace_stackmap *map,
+				     unsigned long *seen, unsigned int nr_stacks)
+{
+	const struct stackmap_record *rec;
+	unsigned int entries = 0;
+	unsigned long no;
+
+	bitmap_zero(seen, nr_stacks);
+	for (u32 idx = 0; idx < map->nr_slots; idx++) {
+		if (!map->slots[idx])
+			continue;
+		rec = test_record_of(map, idx);
+		entries++;
+
+		no = rec->ips[0] >> 8;
+		KUNIT_ASSERT_LT(test, no, nr_stacks);
+		KUNIT_ASSERT_FALSE_MSG(test, test_and_set_bit(no, seen),
+				       "stack %lu is stored twice", no);
+		KUNIT_ASSERT_EQ(test, rec->nr, test_depth(no));
+		for (unsigned int i = 0; i < rec->nr; i++)
+			KUNIT_ASSERT_EQ(test, rec->ips[i], test_frame(no, i));
+	}
+	KUNIT_EXPECT_EQ(test, entries, atomic_read(&map->entries));
+	KUNIT_EXPECT_LE(test, entries, map->max_entries);
+}
+
 /*
  * What holds whenever nobody inserts: @calls are accounted for, references and
- * the parts of the successes agree, every stack is whole and stored once in a map.
+ * the parts of the successes agree, and the stacks of this map and older ones.
  */
 static inline void test_check_map(struct kunit *test, struct ftrace_stackmap *map,
-				  unsigned long calls,
-				  unsigned int nr_stacks)
+				  unsigned long calls, unsigned int nr_stacks)
 {
 	unsigned long *seen = kunit_kzalloc(test, BITS_TO_LONGS(nr_stacks) * sizeof(long),
 					    GFP_KERNEL);
-	const struct stackmap_record *rec;
-	unsigned int entries;
-	unsigned long no;
 
 	KUNIT_ASSERT_NOT_NULL(test, seen);
 	KUNIT_EXPECT_EQ(test, test_refs(map), test_parts(map));
 	KUNIT_EXPECT_EQ(test, test_successes(map) + test_drops(map), calls);
 
-	for (; map; map = map->prev) {
-		entries = 0;
-		bitmap_zero(seen, nr_stacks);
-		for (u32 idx = 0; idx < map->nr_slots; idx++) {
-			if (!map->slots[idx])
-				continue;
-			rec = test_record_of(map, idx);
-			entries++;
-
-			no = rec->ips[0] >> 8;
-			KUNIT_ASSERT_LT(test, no, nr_stacks);
-			KUNIT_ASSERT_FALSE_MSG(test, test_and_set_bit(no, seen),
-					       "stack %lu is stored twice", no);
-			KUNIT_ASSERT_EQ(test, rec->nr, test_depth(no));
-			for (unsigned int i = 0; i < rec->nr; i++)
-				KUNIT_ASSERT_EQ(test, rec->ips[i], test_frame(no, i));
-		}
-		KUNIT_EXPECT_EQ(test, entries, atomic_read(&map->entries));
-		KUNIT_EXPECT_LE(test, entries, map->max_entries);
-	}
+	for (; map; map = map->prev)
+		test_check_stacks(test, map, seen, nr_stacks);
 }
 
 #define TEST_MAX_WRITERS	8
@@ -231,7 +236,8 @@ struct test_writer {
 	unsigned int		passes;
 	bool			irq;	/* insert each as what an interrupt has hit */
 	bool			record;	/* record events of all kinds */
-	bool			swap;	/* record events; the timer swaps buffers, as it seems */
+	/* Record events, and have the timer do this. */
+	void			(*interrupt)(struct test_writer *w);
 	unsigned long		calls;
 	unsigned long		irq_calls;
 	unsigned long		errors;
@@ -260,34 +266,6 @@ static inline bool test_insert_irq_checked(struct ftrace_stackmap *map, unsigned
 
 	return test_insert_irq(map, ~no, no, ids) ||
 	       (test_leads_to(map, ids[0], TEST_IRQ) && test_leads_to(map, ids[1], no));
-}
-
-/* An event with the value of tr->stackmap_define. */
-static inline void test_write_mark(struct trace_array *tr)
-{
-	struct trace_buffer *buffer = tr->array_buffer.buffer;
-	struct ring_buffer_event *event;
-	struct print_entry *entry;
-
-	event = trace_buffer_lock_reserve(buffer, TRACE_PRINT, sizeof(*entry), 0);
-	if (!event)
-		return;
-	entry = ring_buffer_event_data(event);
-	entry->ip = atomic_read(&tr->stackmap_define);
-	ring_buffer_unlock_commit(buffer);
-}
-
-/* A swap of buffers begins, or ends. It is over at once, or at the next call. */
-static inline void test_swap(struct test_writer *w)
-{
-	bool begun = atomic_read(&w->tr->stackmap_define) & 1;
-
-	if (!begun)
-		ftrace_stackmap_swap_begin(w->tr);
-	if (begun || w->irq_calls % 3 == 0)
-		ftrace_stackmap_swap_end(w->tr);
-	test_write_mark(w->tr);
-	w->irq_calls++;
 }
 
 static atomic_t test_fulls;
@@ -337,7 +315,7 @@ static inline bool test_write_one(struct test_writer *w, unsigned int no)
 	struct ftrace_stackmap *map = w->map;
 
 	guard(preempt_notrace)();
-	if (w->record || w->swap) {
+	if (w->record || w->interrupt) {
 		test_write(w->tr, no, w->record ? types[no % ARRAY_SIZE(types)] : TRACE_STACK_ID);
 		return true;
 	}
@@ -352,10 +330,10 @@ static inline enum hrtimer_restart test_timer(struct hrtimer *timer)
 {
 	struct test_writer *w = container_of(timer, struct test_writer, timer);
 
-	if (w->swap)
-		test_swap(w);
+	if (w->interrupt)
+		w->interrupt(w);
 	/* What the thread is at, or will be soon. */
-	for (int i = 0; !w->swap && i < 8; i++, w->irq_calls++) {
+	for (int i = 0; !w->interrupt && i < 8; i++, w->irq_calls++) {
 		if (!test_write_one(w, (READ_ONCE(w->calls) + i) % w->nr_stacks))
 			w->errors++;
 	}
@@ -644,11 +622,6 @@ static inline void test_empty_buffers(struct trace_array *tr)
 	ring_buffer_reset(tr->array_buffer.buffer);
 }
 #endif
-
-static inline unsigned int test_nr_gens(struct trace_array *tr)
-{
-	return bitmap_weight(tr->stackmap_gens, STACKMAP_GENS);
-}
 
 /*
  * Take all events out of @buffer. Each has to resolve, to the stack that it was

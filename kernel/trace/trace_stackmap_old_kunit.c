@@ -23,6 +23,22 @@ static void test_settle(struct trace_array *tr)
 	shared->not_before = jiffies;
 }
 
+/* An id that no slot can have stands for nothing, in this map or an older one. */
+static void stackmap_bad_ids(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 5);
+	struct ftrace_stackmap *map = test_current(tr);
+
+	for (int no = 0; no < 500; no++)
+		test_instance_id(tr, no);
+	for (int i = 0; i < 2; i++) {
+		for (u32 idx = map->nr_slots; idx < 2 * map->nr_slots; idx++)
+			KUNIT_EXPECT_NULL(test, stackmap_lookup(test_current(tr),
+								stackmap_id(map, idx)));
+		test_replace(test, tr, 1);
+	}
+}
+
 static int test_gen(int id)
 {
 	return id >> STACKMAP_SLOT_BITS;
@@ -32,6 +48,11 @@ static void test_find_gens(struct kunit *test, struct trace_array *tr)
 {
 	KUNIT_ASSERT_EQ(test, stackmap_mark(test_current(tr), STACKMAP_BITS_MAX), 0);
 	stackmap_unmark(test_current(tr));
+}
+
+static unsigned int test_nr_gens(struct trace_array *tr)
+{
+	return bitmap_weight(tr->stackmap_gens, STACKMAP_GENS);
 }
 
 /* A generation that an event has an id of is not used again, a stale one included. */
@@ -122,6 +143,38 @@ static void stackmap_enable_generation(struct kunit *test)
 	bitmap_fill(tr->stackmap_gens, STACKMAP_GENS);
 	KUNIT_EXPECT_EQ(test, test_set_option(tr, "stackmap"), 0);
 	KUNIT_EXPECT_LE(test, test_nr_gens(tr), 2);
+}
+
+/* A reset of a map that holds nothing and has counted nothing keeps its generation. */
+static void stackmap_reset_unused(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 7);
+	unsigned int gen = 7;
+
+	for (int i = 0; i < 2; i++) {
+		KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
+		KUNIT_EXPECT_EQ(test, test_current(tr)->gen, gen);
+		KUNIT_EXPECT_EQ(test, test_nr_gens(tr), 1);
+	}
+	KUNIT_EXPECT_EQ(test, test_set_option(tr, "nostackmap"), 0);
+	KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
+	KUNIT_EXPECT_EQ(test, test_nr_gens(tr), 0);
+	KUNIT_EXPECT_EQ(test, test_set_option(tr, "stackmap"), 0);
+	KUNIT_EXPECT_EQ(test, test_current(tr)->gen, gen);
+
+	/* A stack, a count, or an older map. */
+	for (int i = 0; i < 3; i++) {
+		if (i == 0)
+			test_instance_id(tr, 1);
+		else if (i == 1)
+			test_get_id(test_current(tr), NULL, 0);
+		else
+			test_replace(test, tr, 1);
+		gen = test_current(tr)->gen + 1;
+		KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
+		KUNIT_EXPECT_EQ(test, test_current(tr)->gen, gen);
+	}
+	KUNIT_EXPECT_EQ(test, test_drops(test_current(tr)), 0);
 }
 
 /* The references of all stacks, gone ones included, are the parts of all successes. */
@@ -652,9 +705,11 @@ static void stackmap_walk_events(struct kunit *test)
 }
 
 static struct kunit_case stackmap_old_test_cases[] = {
+	KUNIT_CASE(stackmap_reset_unused),
 	KUNIT_CASE(stackmap_enable_generation),
 	KUNIT_CASE(stackmap_generation_skips),
 	KUNIT_CASE(stackmap_generations_used_up),
+	KUNIT_CASE(stackmap_bad_ids),
 	KUNIT_CASE_PARAM(stackmap_walk_events, stackmap_walk_gen_params),
 	KUNIT_CASE(stackmap_idle),
 	KUNIT_CASE(stackmap_grows),
