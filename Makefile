@@ -4,35 +4,29 @@
 
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
-export BASE KERNEL_SRC SCRIPT APPEND CPUS MEM TIMEOUT FLAVOUR ONLY FROM CONFIG MODULES RUNS LOOPS NGROUPS HERE
+export BASE KERNEL_SRC CHECK SCRIPT APPEND CPUS MEM TIMEOUT FLAVOUR ONLY FROM CONFIG MODULES RUNS LOOPS NGROUPS HERE
 
 help:
-	@echo "make demo      [FLAVOUR=x86_64|arm64|i386|s390x]: measure the stack map against full stacks in a booted kernel,"
-	@echo "               print a table"
-	@echo "make test      all checks but the long ones; the last line is: N passed, N failed, N skipped"
-	@echo "               ONLY=step,step of: $$(scripts/test --steps)"
-	@echo "make test-full make test and long checks: the largest models, long guest tests, and"
-	@echo "               $$(scripts/test --steps full)"
-	@echo "make test-arch ARCHS=\"arm64 i386 s390x\": the selftests on other machines, also a part of test-full"
-	@echo "make test-upstream compare the kernel's whole ftracetest without and with the stack map"
-	@echo "make guest     SCRIPT=path [APPEND=\"kernel arguments\"] [CPUS=n] [MEM=n] [TIMEOUT=seconds]"
-	@echo "               [FLAVOUR=x86_64|debug|arm64|i386|s390x]: run a script in the guest, end with its exit status"
-	@echo "make stress    [MINUTES=60] [SEED=n] [CPUS=4]: stress-ng and a fuzzer of tracefs under KASAN and lockdep"
-	@echo "make flamegraph record the demo's workload and draw build/flamegraph.svg from the recording"
-	@echo "make pictures  draw pictures/hits.svg, growth.svg and soak.svg from README.md's table and pictures/*.csv"
-	@echo "make series    [FROM=\"name <address>\"]: two mail series, the kernel's and the tool's, checked, in"
-	@echo "               build/<base>/series/ and series/tool/"
-	@echo "make mutants   break the stack map on purpose; a test must notice each time"
-	@echo "make bench     measure the stack map and its peers on User-Mode Linux: table, CSV and plot"
-	@echo "make hackbench [RUNS=n] [LOOPS=n] [NGROUPS=n]: the time of hackbench, traced with full stacks and with the map,"
-	@echo "               in the guest and on User-Mode Linux; HERE=1: on the running kernel, if it has the stack map"
-	@echo "make shell     an interactive shell in the guest"
-	@echo "make kernel    source, tree and kernel (FLAVOUR=x86_64|pristine|debug|kcsan|startup|off|nofunc|arm64|i386|s390x|uml)"
-	@echo "make tree      source and tree only: the pristine kernel joined with this repository"
-	@echo "make deb       [CONFIG=running|debian|file] [MODULES=file]: Debian packages of a kernel with the stack map, and"
-	@echo "               of the tools; scripts/test-deb boots them in a fresh Debian"
-	@echo "make clean     remove what was built; the downloaded source stays"
-	@echo "make distclean remove build/"
+	@echo "make TARGET [BASE=6.12]; WORKING.md says more"
+	@echo "  demo                    measure the map against full stacks in a booted kernel [FLAVOUR=x86_64|arm64|i386|s390x]"
+	@echo "  test                    all tests but the long ones [ONLY=step,step/name: scripts/test --steps]"
+	@echo "  test-full               and the long ones"
+	@echo "  test-arch               the selftests on other machines [ARCHS=\"arm64 i386 s390x\"]"
+	@echo "  test-kernel-ftracetest  the kernel's whole ftracetest, without and with the stack map"
+	@echo "  mutants                 break the stack map on purpose; a test must notice each time"
+	@echo "  series                  the mail series, checked, in build/<base>/series/ [FROM=\"name <address>\"] [CHECK=1]"
+	@echo "  guest                   run a script in the guest SCRIPT=path [FLAVOUR=] [APPEND=] [CPUS=] [MEM=] [TIMEOUT=]"
+	@echo "  stress                  stress-ng and a fuzzer of tracefs under KASAN and lockdep [MINUTES=60] [SEED=n] [CPUS=4]"
+	@echo "  shell                   an interactive shell in the guest [FLAVOUR=] [APPEND=] [CPUS=] [MEM=]"
+	@echo "  kernel                  build a kernel [FLAVOUR=: see scripts/kernel]"
+	@echo "  tree                    the pristine kernel joined with this repository, in build/<base>/linux"
+	@echo "  deb                     Debian packages of a kernel and of the tools [CONFIG=running|debian|file] [MODULES=file]"
+	@echo "  bench                   measure the map and its peers on User-Mode Linux: table, CSV and plot"
+	@echo "  hackbench               the time of hackbench, in full and with the map [RUNS=] [LOOPS=] [NGROUPS=] [HERE=1]"
+	@echo "  flamegraph              record the demo's workload and draw build/flamegraph.svg"
+	@echo "  pictures                draw the charts in pictures/"
+	@echo "  clean                   remove what was built; the downloaded source stays"
+	@echo "  distclean               remove build/"
 
 tree:
 	@scripts/prepare tree
@@ -50,8 +44,8 @@ test-full:
 test-arch:
 	@scripts/prepare tree
 	@scripts/test-arch $(ARCHS)
-test-upstream:
-	@ONLY=upstream scripts/test
+test-kernel-ftracetest:
+	@ONLY=kernel-ftracetest scripts/test
 guest:
 	@[ -n "$$SCRIPT" ] || { echo "make guest: please give SCRIPT=path" >&2; exit 2; }
 	@scripts/prepare $(or $(FLAVOUR),x86_64) rootfs >&2
@@ -86,8 +80,8 @@ deb:
 	@scripts/prepare tree
 	@scripts/deb
 clean:
-	rm -rf build/log build/stackmap_dump build/flamegraph* build/guest build/bench build/bench-dump build/hackbench build/plugin build/kernelshark build/model build/suite build/viewers build/*/{bench,deb,*+*,x86_64,plain,debug,kcsan,startup,off,nofunc,arm64,i386,s390x,uml,static,kunit,kunit-all,linux,linux.ok,changed,series,stackmap_dump}
+	rm -rf build/log build/stackmap_dump build/flamegraph* build/guest build/bench build/bench-dump build/hackbench build/plugin build/kernelshark build/model build/suite build/viewers build/*/{bench,deb,*+*,x86_64,plain,debug,kcsan,startup,off,nofunc,objects,check,arm64,i386,s390x,uml,static,kunit,kunit-all,linux,linux.ok,changed,series,stackmap_dump}
 distclean:
 	rm -rf build
 
-.PHONY: help tree kernel rootfs demo test test-full test-arch test-upstream guest stress shell flamegraph pictures series bench hackbench mutants deb clean distclean
+.PHONY: help tree kernel rootfs demo test test-full test-arch test-kernel-ftracetest guest shell flamegraph pictures series bench hackbench mutants deb clean distclean

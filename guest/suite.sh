@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Guest side of scripts/test-upstream: runs each test of the kernel's ftracetest, except those of the
+# Guest side of scripts/test-kernel-ftracetest: runs each test of the kernel's ftracetest, except those of the
 # stack map, with a time limit. Prints "RESULT seconds test" lines with the result of ftracetest,
 # TIMEOUT or NONE, and at the end whether the stack map was on and used.
 # Usage: suite.sh [pattern]      run only tests with a matching path

@@ -15,8 +15,8 @@ export LC_ALL=C.UTF-8
 say() { printf '%s\n' "$*"; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
 
-# pass, fail, skip TEXT: count a check and print its line. finish: print the counts as the last line and exit,
-# with 0 if nothing failed and something passed. $failures has what failed.
+# Each script of tests ends with finish, whose line "N passed, N failed, N skipped" is the last one.
+# pass, fail, skip TEXT: count a test and print its line. check: see below. $failures has what failed.
 passed=0 failed=0 skipped=0 failures=()
 pass() { passed=$((passed + 1)); say "  pass  $*"; }
 fail() { failed=$((failed + 1)); failures+=("$*"); say "  FAIL  $*"; }
@@ -25,10 +25,6 @@ finish() {
 	printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
 	[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
 	exit
-}
-# check TEXT COMMAND...: pass or fail.
-check() {
-	if "${@:2}"; then pass "$1"; else fail "$1"; fi
 }
 
 # Path relative to the repository, for messages.
@@ -153,6 +149,11 @@ step() {
 		return $rc
 	fi
 	[ $((SECONDS - start)) -lt 5 ] || printf '      done in %ds\n' $((SECONDS - start))
+}
+
+# check TEXT LOGNAME COMMAND...: a step that is a test.
+check() {
+	if step "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)) failures+=("$1"); return 1; fi
 }
 
 # build_plugin DIRECTORY: the plugin of libtraceevent, for this machine.
