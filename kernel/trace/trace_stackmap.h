@@ -3,6 +3,7 @@
 #define _TRACE_STACKMAP_H
 
 #include "trace.h"
+#include "trace_user_object.h"
 
 /*
  * The stack map of a trace instance
@@ -20,6 +21,7 @@
  *   trace_stackmap_instance.c  option, reset, parameters, replacement of the map
  *   trace_stackmap_stat.c      the statistics in tracefs
  *   trace_stackmap_files.c     the other files there
+ *   trace_user_object.c        the files that user stacks refer to
  *
  * The map:
  *
@@ -104,6 +106,8 @@
  *	stack of several parts, TRACE_USER_STACK_ID or TRACE_USER_UNWIND_STACK_ID
  * @tgid: the process, for a user stack
  * @cookie: for TRACE_USER_UNWIND_STACK_ID
+ * @objects: the table that the frames refer to, or NULL
+ * @full: how the stack is recorded in full, if not like this
  */
 struct stackmap_stack {
 	const unsigned long	*ips;
@@ -111,17 +115,22 @@ struct stackmap_stack {
 	int			type;
 	unsigned int		tgid;
 	u64			cookie;
+	struct user_objects	*objects;
+	const struct stackmap_stack *full;
 };
 
 /* Write the event of a whole stack. Returns whether the buffer took it. */
 typedef bool (*stackmap_full_fn)(struct trace_buffer *buffer, unsigned int trace_ctx,
 				 const struct stackmap_stack *stack);
 
-/* The frames of a user stack before the 0 that ends it. Some unwinders go on behind it. */
+/*
+ * The frames of a user stack before the 0 that ends it. Some unwinders go on behind it.
+ * What would be taken for an object ends it, too: that is no address of a program.
+ */
 static inline unsigned int user_stack_depth(const unsigned long *ips, unsigned int nr)
 {
 	for (unsigned int i = 0; i < nr; i++) {
-		if (!ips[i])
+		if (!ips[i] || user_word_forged(ips[i]))
 			return i;
 	}
 	return nr;

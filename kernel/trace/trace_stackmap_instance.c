@@ -192,6 +192,7 @@ static void stackmap_nearly_full(struct irq_work *work)
 static void stackmap_free_shared(struct stackmap_shared *shared)
 {
 	free_percpu(shared->counts);
+	user_objects_put(shared->objects);
 	kvfree(shared);
 }
 
@@ -204,7 +205,9 @@ static struct stackmap_shared *stackmap_alloc_shared(struct trace_array *tr, uns
 		return NULL;
 
 	shared->counts = alloc_percpu(struct stackmap_counts);
-	if (!shared->counts) {
+	if (IS_ENABLED(CONFIG_TRACE_USER_OBJECTS))
+		shared->objects = user_objects_alloc();
+	if (!shared->counts || (IS_ENABLED(CONFIG_TRACE_USER_OBJECTS) && !shared->objects)) {
 		stackmap_free_shared(shared);
 		return NULL;
 	}

@@ -238,6 +238,8 @@ static int stackmap_record_ids(struct trace_array *tr, struct ftrace_stackmap *m
 
 	if (stackmap_foreign(tr, buffer))
 		return STACKMAP_DROP_BUFFER;
+	if (stack->objects && stack->objects != map->shared->objects)
+		return STACKMAP_DROP_OBJECTS;
 
 	nr = stackmap_find_parts(map, stack, parts);
 	if (nr < 0)
@@ -300,7 +302,7 @@ bool ftrace_stackmap_record(struct trace_array *tr, struct trace_buffer *buffer,
 		return false;
 
 	why = stackmap_record_ids(tr, map, buffer, trace_ctx, stack);
-	if (why && full(buffer, trace_ctx, stack))
+	if (why && full(buffer, trace_ctx, stack->full ?: stack))
 		stackmap_count(map->shared, why, 1);
 	return true;
 }
