@@ -257,6 +257,14 @@ static struct user_object *user_object_find(struct user_objects *objects,
 	return NULL;
 }
 
+static void user_object_set_none(struct user_objects *objects, const struct user_object_key *key)
+{
+	struct user_object_key *none = user_object_none(objects, key);
+
+	guard(mutex)(&objects->lock);
+	*none = *key;
+}
+
 /* Is this a file without an object, as far as it is remembered? */
 static bool user_object_is_none(struct user_objects *objects, const struct user_object_key *key)
 {
@@ -275,17 +283,17 @@ static u32 user_object_id(const struct user_object *object, u8 *id)
 	return size;
 }
 
-static bool user_object_read_phdr(struct freader *r, bool is64, u64 off, Elf64_Phdr *phdr)
+static bool user_object_read_phdr(struct freader *r, bool is64, u64 off, struct elf64_phdr *phdr)
 {
-	const void *p = freader_fetch(r, off, is64 ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr));
-	const Elf32_Phdr *phdr32 = p;
+	const void *p = freader_fetch(r, off, is64 ? sizeof(struct elf64_phdr) : sizeof(struct elf32_phdr));
+	const struct elf32_phdr *phdr32 = p;
 
 	if (!p)
 		return false;
 	if (is64)
 		memcpy(phdr, p, sizeof(*phdr));
 	else
-		*phdr = (Elf64_Phdr) {
+		*phdr = (struct elf64_phdr) {
 			.p_type		= phdr32->p_type,
 			.p_flags	= phdr32->p_flags,
 			.p_offset	= phdr32->p_offset,
@@ -299,7 +307,7 @@ static bool user_object_read_phdr(struct freader *r, bool is64, u64 off, Elf64_P
 static int user_object_read_notes(struct freader *r, u64 off, u64 size, u8 *id, u32 *id_size)
 {
 	u64 end = off + min(size, USER_OBJECT_NOTES), desc;
-	const Elf32_Nhdr *note;
+	const struct elf32_note *note;
 	const void *data;
 	u32 desc_size;
 	bool found;
@@ -334,9 +342,9 @@ static int user_object_read(struct user_object *object, struct freader *r)
 {
 	u32 phnum, id_size = 0;
 	bool is64, text = false;
-	const Elf64_Ehdr *ehdr;
-	const Elf32_Ehdr *ehdr32;
-	Elf64_Phdr phdr;
+	const struct elf64_hdr *ehdr;
+	const struct elf32_hdr *ehdr32;
+	struct elf64_phdr phdr;
 	u64 phoff;
 	int ret = 0;
 
@@ -353,7 +361,7 @@ static int user_object_read(struct user_object *object, struct freader *r)
 	for (u32 i = 0; i < phnum && !ret; i++) {
 		if (!user_object_read_phdr(r, is64, phoff, &phdr))
 			return r->err;
-		phoff += is64 ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr);
+		phoff += is64 ? sizeof(struct elf64_phdr) : sizeof(struct elf32_phdr);
 		if (phdr.p_type == PT_LOAD && phdr.p_flags & PF_X && !text) {
 			WRITE_ONCE(object->bias, phdr.p_vaddr - phdr.p_offset);
 			text = true;
@@ -369,7 +377,7 @@ static int user_object_read(struct user_object *object, struct freader *r)
 
 static int user_object_read_file(struct user_object *object, struct file *file, bool may_fault)
 {
-	char buf[sizeof(Elf64_Ehdr)];
+	char buf[sizeof(struct elf64_hdr)];
 	struct freader r;
 	int ret;
 
@@ -484,7 +492,7 @@ static bool user_object_queue(struct user_objects *objects, struct user_object *
 	return true;
 }
 
-/* The path of a file, as /proc/PID/maps shows it to a task that is in no chroot. Returns its size. */
+/* The path of a file, as /proc/PID/maps shows it outside of a chroot. Returns its size. */
 static int user_object_name(struct file *file, char *buf)
 {
 	const struct path *path = file_user_path(file);
@@ -546,8 +554,7 @@ static u32 user_object_new(struct user_objects *objects, const struct user_file 
 
 	/* The memory of a JIT, unless it has a build id. */
 	if (deleted && !object->id_size) {
-		scoped_guard(mutex, &objects->lock)
-			*user_object_none(objects, &f->key) = f->key;
+		user_object_set_none(objects, &f->key);
 		if (known || !user_object_queue(objects, object, f->file))
 			kfree(object);
 		return 0;
