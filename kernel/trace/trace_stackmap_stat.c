@@ -87,6 +87,7 @@ static int stackmap_stat_show(struct seq_file *m, void *v)
 	seq_printf(m, "recycled_refs: %lu\n", stats.past.recycled_refs);
 	seq_printf(m, "kept: %u\n", stats.kept);
 	seq_printf(m, "objects: %u\n", stats.objects.objects);
+	seq_printf(m, "cut: %lu\n", stats.objects.cut);
 	seq_printf(m, "addresses: %lu\n", stats.objects.addresses);
 	return 0;
 }

@@ -119,6 +119,7 @@ struct user_objects {
 	hsiphash_key_t		hash_key;
 	atomic_t		works;
 	atomic_long_t		addresses;
+	atomic_long_t		cut;
 	struct user_object_key	none[1 << USER_OBJECT_NONE_BITS]; /* files without an object */
 	DECLARE_HASHTABLE(by_key, USER_OBJECT_HASH_BITS);
 };
@@ -139,11 +140,13 @@ struct user_object_work {
  * @start: its address
  * @size: its size
  * @add: makes a word of an address, 0 if it stays an address
+ * @exec: whether it is executable
  */
 struct user_mapping {
 	unsigned long		start;
 	unsigned long		size;
 	unsigned long		add;
+	bool			exec;
 };
 
 /**
@@ -285,13 +288,13 @@ static u32 user_object_id(const struct user_object *object, u8 *id)
 
 static bool user_object_read_phdr(struct freader *r, bool is64, u64 off, struct elf64_phdr *phdr)
 {
-	const void *p = freader_fetch(r, off, is64 ? sizeof(struct elf64_phdr) : sizeof(struct elf32_phdr));
-	const struct elf32_phdr *phdr32 = p;
+	const struct elf32_phdr *phdr32;
 
-	if (!p)
+	phdr32 = freader_fetch(r, off, is64 ? sizeof(*phdr) : sizeof(*phdr32));
+	if (!phdr32)
 		return false;
 	if (is64)
-		memcpy(phdr, p, sizeof(*phdr));
+		memcpy(phdr, phdr32, sizeof(*phdr));
 	else
 		*phdr = (struct elf64_phdr) {
 			.p_type		= phdr32->p_type,
@@ -635,6 +638,7 @@ static void user_mapping_find(struct user_objects *objects, unsigned long addr,
 	if (vma) {
 		m->start = vma->vm_start;
 		m->size = vma->vm_end - vma->vm_start;
+		m->exec = vma->vm_flags & VM_EXEC;
 		offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
 		if (user_file_of(vma, &f)) {
 			object = user_object_find(objects, &f.key);
@@ -663,6 +667,8 @@ static void user_mapping_find(struct user_objects *objects, unsigned long addr,
  * @stack: the stack of the current task, whose frames are set to @words
  * @words: room for as many words
  *
+ * The stack ends at the first frame outside of executable memory.
+ *
  * Context: the way back to user space, where page faults are possible.
  */
 void user_objects_translate(struct user_objects *objects, struct stackmap_stack *stack,
@@ -688,6 +694,12 @@ void user_objects_translate(struct user_objects *objects, struct stackmap_stack 
 		if (m == mappings + USER_MAPPINGS) {
 			m = &mappings[next++ % USER_MAPPINGS];
 			user_mapping_find(objects, addr, m);
+		}
+		/* Code without frame pointers leads to data. */
+		if (i && !m->exec) {
+			atomic_long_inc(&objects->cut);
+			stack->nr = i;
+			break;
 		}
 		words[i] = ip + m->add;
 		addresses += !m->add;
@@ -780,6 +792,7 @@ void user_objects_write(struct user_objects *objects, struct seq_file *m)
 void user_objects_stats(struct user_objects *objects, struct user_object_stats *stats)
 {
 	stats->objects = READ_ONCE(objects->nr);
+	stats->cut = atomic_long_read(&objects->cut);
 	stats->addresses = atomic_long_read(&objects->addresses);
 	stats->memory = sizeof(*objects) + READ_ONCE(objects->size);
 }

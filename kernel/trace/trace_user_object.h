@@ -40,6 +40,7 @@ static inline bool user_word_forged(unsigned long ip)
 /* What the statistics show. */
 struct user_object_stats {
 	unsigned int		objects;
+	unsigned long		cut;		/* stacks that end outside of code */
 	unsigned long		addresses;	/* frames that were not translated */
 	size_t			memory;
 };
