@@ -103,9 +103,11 @@
  * @ips: its frames, innermost first
  * @nr: number of frames
  * @type: the event with its id: TRACE_STACK_ID, which becomes TRACE_STACK_SPLIT for a
- *	stack of several parts, TRACE_USER_STACK_ID or TRACE_USER_UNWIND_STACK_ID
+ *	stack of several parts, TRACE_USER_STACK_ID, TRACE_USER_UNWIND_STACK_ID or
+ *	TRACE_USER_UNWIND_STACK_SPLIT
  * @tgid: the process, for a user stack
- * @cookie: for TRACE_USER_UNWIND_STACK_ID
+ * @cookie: of a stack that was taken on the way back to user space
+ * @ip: the instruction that was hit, for TRACE_USER_UNWIND_STACK_SPLIT
  * @objects: the table that the frames refer to, or NULL
  * @full: how the stack is recorded in full, if not like this
  */
@@ -115,6 +117,7 @@ struct stackmap_stack {
 	int			type;
 	unsigned int		tgid;
 	u64			cookie;
+	unsigned long		ip;
 	struct user_objects	*objects;
 	const struct stackmap_stack *full;
 };

@@ -222,6 +222,12 @@ static inline void stackmap_fill(struct stackmap_record *rec, const unsigned lon
 	memcpy(rec->ips, ips, flex_array_size(rec, ips, nr));
 }
 
+/* The depth of a stack. One without frames has a 0 in their place. */
+static inline unsigned int stackmap_depth(const struct stackmap_record *rec)
+{
+	return rec->user && !rec->ips[0] ? 0 : rec->nr;
+}
+
 /* Add to a count. Context: any, with preemption off. */
 static inline void stackmap_count(struct stackmap_shared *shared, enum stackmap_count what,
 				  long nr)

@@ -109,22 +109,27 @@ static int stackmap_copy_user(struct trace_iterator *iter, unsigned long *ips)
 static enum print_line_t trace_user_stack_id_print(struct trace_iterator *iter,
 						   int flags, struct trace_event *event)
 {
-	struct user_unwind_stack_id_entry *field = (void *)iter->ent;
-	unsigned long ips[USER_STACK_MAX_DEPTH];
+	struct user_unwind_stack_split_entry *field = (void *)iter->ent;
+	unsigned long ips[USER_STACK_MAX_DEPTH + 1];
+	int nr, split = 0, type = iter->ent->type;
 	struct trace_seq *s = &iter->seq;
-	int nr;
 
-	if (iter->ent->type == TRACE_USER_STACK_ID)
+	if (type == TRACE_USER_STACK_ID) {
 		trace_seq_printf(s, "<user_stack_id %d>", field->stack_id);
-	else
+	} else if (type == TRACE_USER_UNWIND_STACK_ID) {
 		trace_seq_printf(s, "<user_unwind_stack_id %llx %d>", field->cookie,
 				 field->stack_id);
+	} else {
+		trace_seq_printf(s, "<user_unwind_stack_split %llx @%lx %d>", field->cookie,
+				 field->ip, field->stack_id);
+		ips[split++] = field->ip;
+	}
 
 	/* Copied, because to look up the file of an address may sleep. */
-	nr = stackmap_copy_user(iter, ips);
+	nr = stackmap_copy_user(iter, ips + split);
 	trace_seq_puts(s, nr < 0 ? " (stale)\n" : "\n");
 	if (nr > 0 && stackmap_frames(iter))
-		trace_print_user_frames(iter, flags, field->tgid, ips, nr);
+		trace_print_user_frames(iter, flags, field->tgid, ips, split + nr);
 	return trace_handle_return(s);
 }
 
@@ -164,6 +169,7 @@ static struct trace_event stackmap_events[] = {
 	{ .type = TRACE_STACK_SPLIT, .funcs = &trace_stack_id_funcs },
 	{ .type = TRACE_USER_STACK_ID, .funcs = &trace_user_stack_id_funcs },
 	{ .type = TRACE_USER_UNWIND_STACK_ID, .funcs = &trace_user_stack_id_funcs },
+	{ .type = TRACE_USER_UNWIND_STACK_SPLIT, .funcs = &trace_user_stack_id_funcs },
 	{ .type = TRACE_STACK_DEF, .funcs = &trace_stack_def_funcs },
 	{ .type = TRACE_USER_STACK_DEF, .funcs = &trace_stack_def_funcs },
 };

@@ -3,7 +3,8 @@
  * Recording of stacks by their ids, and of definitions.
  *
  * A kernel stack is one TRACE_STACK_ID event, or one TRACE_STACK_SPLIT event where it
- * is split. A user stack is a TRACE_USER_STACK_ID or TRACE_USER_UNWIND_STACK_ID event.
+ * is split. A user stack is a TRACE_USER_STACK_ID event, or a TRACE_USER_UNWIND_STACK_ID
+ * or TRACE_USER_UNWIND_STACK_SPLIT event if it was taken on the way back.
  *
  * With options/stackmap-define, the first use of a stack writes a TRACE_STACK_DEF or
  * TRACE_USER_STACK_DEF event with its frames, ahead of the event that has the id. So
@@ -165,6 +166,8 @@ static int stackmap_define(struct trace_array *tr, struct ftrace_stackmap *map,
 static size_t stackmap_event_size(int type, int nr_parts)
 {
 	switch (type) {
+	case TRACE_USER_UNWIND_STACK_SPLIT:
+		return sizeof(struct user_unwind_stack_split_entry);
 	case TRACE_USER_UNWIND_STACK_ID:
 		return sizeof(struct user_unwind_stack_id_entry);
 	case TRACE_USER_STACK_ID:
@@ -198,12 +201,14 @@ static void stackmap_fill_split(struct ftrace_stackmap *map, struct stack_split_
 }
 
 /* Fill in what follows the id of a user stack. */
-static void stackmap_fill_user(struct user_unwind_stack_id_entry *entry,
+static void stackmap_fill_user(struct user_unwind_stack_split_entry *entry,
 			       const struct stackmap_stack *stack)
 {
 	entry->tgid = stack->tgid;
-	if (stack->type == TRACE_USER_UNWIND_STACK_ID)
+	if (stack->type != TRACE_USER_STACK_ID)
 		entry->cookie = stack->cookie;
+	if (stack->type == TRACE_USER_UNWIND_STACK_SPLIT)
+		entry->ip = stack->ip;
 }
 
 /* Count a stack of @nr parts that was recorded by its ids. */

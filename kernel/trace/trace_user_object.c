@@ -37,6 +37,7 @@
 
 #include <kunit/visibility.h>
 
+#include <asm/syscall.h>
 #ifdef CONFIG_X86
 #include <asm/vdso.h>
 #endif
@@ -661,13 +662,28 @@ static void user_mapping_find(struct user_objects *objects, unsigned long addr,
 		m->add = (BIT_ULL(63) | (u64)nr << USER_WORD_OFFSET_BITS) + offset - m->start;
 }
 
+/* An interrupt has hit: the instruction is not a part of the stack. */
+static void user_stack_split(struct stackmap_stack *stack, unsigned long *words)
+{
+	stack->type = TRACE_USER_UNWIND_STACK_SPLIT;
+	stack->ip = words[0];
+	if (stack->nr > 1) {
+		stack->ips++;
+		stack->nr--;
+	} else {
+		/* A map holds no empty stacks, but 0 ends a stack. */
+		words[0] = 0;
+	}
+}
+
 /**
  * user_objects_translate - make words that are the same in every process of a user stack
  * @objects: the table of objects, or NULL
  * @stack: the stack of the current task, whose frames are set to @words
  * @words: room for as many words
  *
- * The stack ends at the first frame outside of executable memory.
+ * The stack ends at the first frame outside of executable memory. The instruction that
+ * an interrupt has hit is not a part of it.
  *
  * Context: the way back to user space, where page faults are possible.
  */
@@ -708,6 +724,8 @@ void user_objects_translate(struct user_objects *objects, struct stackmap_stack 
 		atomic_long_add(addresses, &objects->addresses);
 	stack->ips = words;
 	stack->objects = objects;
+	if (stack->nr && syscall_get_nr(current, task_pt_regs(current)) == -1)
+		user_stack_split(stack, words);
 }
 
 /**
