@@ -247,8 +247,8 @@ static int stackmap_text_show(struct seq_file *m, void *v)
 		return 0;
 
 	seq_printf(m, "%sstack_id %d [ref %lu, depth %u]\n", rec->user ? "user_" : "", iter->id,
-		   stackmap_iter_ref(iter, rec), stackmap_depth(rec));
-	for (unsigned int i = 0; i < stackmap_depth(rec); i++) {
+		   stackmap_iter_ref(iter, rec), stackmap_depth(rec->ips, rec->nr));
+	for (unsigned int i = 0; i < stackmap_depth(rec->ips, rec->nr); i++) {
 		ip = rec->ips[i];
 		path = rec->user ? user_object_path(iter->map->shared->objects, ip) : NULL;
 		if (path)
@@ -319,13 +319,13 @@ static void stackmap_bin_stack(struct seq_file *m, const struct stackmap_iter *i
 			       const struct stackmap_record *rec)
 {
 	u32 hdr[] = {
-		iter->id, stackmap_depth(rec), min(stackmap_iter_ref(iter, rec), U32_MAX),
+		iter->id, stackmap_depth(rec->ips, rec->nr), min(stackmap_iter_ref(iter, rec), U32_MAX),
 		stackmap_bin_flags(rec),
 	};
 	u64 ip;
 
 	seq_write(m, hdr, sizeof(hdr));
-	for (unsigned int i = 0; i < stackmap_depth(rec); i++) {
+	for (unsigned int i = 0; i < stackmap_depth(rec->ips, rec->nr); i++) {
 		ip = rec->ips[i];
 		if (!rec->user && ip != FTRACE_TRAMPOLINE_MARKER)
 			ip = trace_adjust_address(iter->tr, ip);

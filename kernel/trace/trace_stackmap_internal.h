@@ -222,10 +222,10 @@ static inline void stackmap_fill(struct stackmap_record *rec, const unsigned lon
 	memcpy(rec->ips, ips, flex_array_size(rec, ips, nr));
 }
 
-/* The depth of a stack. One without frames has a 0 in their place. */
-static inline unsigned int stackmap_depth(const struct stackmap_record *rec)
+/* The depth of a stack that is stored. One without frames has a 0 in their place. */
+static inline unsigned int stackmap_depth(const unsigned long *ips, unsigned int nr)
 {
-	return rec->user && !rec->ips[0] ? 0 : rec->nr;
+	return nr == 1 && !ips[0] ? 0 : nr;
 }
 
 /* Add to a count. Context: any, with preemption off. */

@@ -25,8 +25,10 @@ static bool stackmap_frames(const struct trace_iterator *iter)
  */
 bool ftrace_stackmap_hidden(const struct trace_iterator *iter)
 {
-	return (iter->ent->type == TRACE_STACK_DEF || iter->ent->type == TRACE_USER_STACK_DEF) &&
-	       stackmap_frames(iter);
+	int type = iter->ent->type;
+
+	return (type == TRACE_STACK_DEF || type == TRACE_USER_STACK_DEF ||
+		type == TRACE_USER_OBJECT_DEF) && stackmap_frames(iter);
 }
 
 /* Returns the map if all ids of an event have their stacks, else NULL. Under RCU. */

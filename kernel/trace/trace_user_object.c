@@ -16,6 +16,9 @@
  *   user_object_found:A  sets build id and bias, then the size of the id by a release.
  *   user_object_id:A     acquires the size of the id, then reads the id. Pairs with
  *                        user_object_found:A.
+ *   user_object_define:A  commits a definition, then marks the object.
+ *   user_objects_define:A reads the mark, then the caller writes an event that refers to
+ *                        the object. Pairs with user_object_define:A.
  */
 #include <linux/buildid.h>
 #include <linux/cleanup.h>
@@ -62,6 +65,12 @@
 /* NT_GNU_BUILD_ID */
 #define USER_OBJECT_BUILD_ID	3
 
+/* Room for a path. It has to fit an event. */
+#define USER_OBJECT_PATH	3072
+
+/* Not a value that stacks are defined with, as it is odd. */
+#define USER_OBJECT_UNDEFINED	1
+
 /* A build id with its padding. */
 #define USER_OBJECT_ID_ROOM	ALIGN(BUILD_ID_SIZE_MAX, 8)
 
@@ -97,6 +106,7 @@ struct user_object_key {
  * @nr: the number for new words; that of another object if it has the same build id
  * @id_size: size of the build id, 0 if there is none or it is not known yet
  * @bias: p_vaddr - p_offset of the text
+ * @defined: the value of stackmap_define at its definition, or odd
  * @id: the build id
  * @path: as /proc/PID/maps shows it
  */
@@ -106,6 +116,7 @@ struct user_object {
 	u32			nr;
 	u32			id_size;
 	u64			bias;
+	u32			defined;
 	u8			id[BUILD_ID_SIZE_MAX];
 	char			path[];
 };
@@ -414,7 +425,7 @@ static struct user_object *user_object_twin(struct user_objects *objects,
 static bool user_object_insert(struct user_objects *objects, struct user_object *object)
 {
 	struct user_object *twin = user_object_twin(objects, object);
-	size_t size = ksize(object);
+	size_t size = kmalloc_size_roundup(struct_size(object, path, strlen(object->path) + 1));
 
 	lockdep_assert_held(&objects->lock);
 
@@ -461,6 +472,8 @@ static void user_object_work(struct work_struct *work)
 
 	if (object->nr) {
 		guard(mutex)(&objects->lock);
+		/* Other than before: what is being written lacks the build id. */
+		WRITE_ONCE(object->defined, USER_OBJECT_UNDEFINED + 2);
 		twin = user_object_twin(objects, object);
 		if (twin && twin->nr < object->nr)
 			WRITE_ONCE(object->nr, twin->nr);
@@ -503,9 +516,9 @@ static int user_object_name(struct file *file, char *buf)
 	char *name = ERR_PTR(-ENOENT), *end;
 
 	if (!d_unlinked(path->dentry))
-		name = d_absolute_path(path, buf, PATH_MAX);
+		name = d_absolute_path(path, buf, USER_OBJECT_PATH);
 	if (IS_ERR(name))
-		name = d_path(path, buf, PATH_MAX);
+		name = d_path(path, buf, USER_OBJECT_PATH);
 	if (IS_ERR(name))
 		return PTR_ERR(name);
 
@@ -516,20 +529,21 @@ static int user_object_name(struct file *file, char *buf)
 /* An object that is not in the table yet, with its key and path. */
 static struct user_object *user_object_alloc(const struct user_file *f)
 {
-	char *buf __free(kfree) = kmalloc(PATH_MAX, USER_OBJECT_GFP);
+	char *buf __free(kfree) = kmalloc(USER_OBJECT_PATH, USER_OBJECT_GFP);
 	struct user_object *object;
 	int size;
 
 	if (!buf)
 		return NULL;
 
-	size = f->file ? user_object_name(f->file, buf) : strscpy(buf, "[vdso]", PATH_MAX);
+	size = f->file ? user_object_name(f->file, buf) : strscpy(buf, "[vdso]", USER_OBJECT_PATH);
 	if (size < 0)
-		size = strscpy(buf, "?", PATH_MAX);
+		size = strscpy(buf, "?", USER_OBJECT_PATH);
 
 	object = kzalloc_flex(*object, path, size + 1, USER_OBJECT_GFP);
 	if (object) {
 		object->key = f->key;
+		object->defined = USER_OBJECT_UNDEFINED;
 		memcpy(object->path, buf, size);
 	}
 	return object;
@@ -743,6 +757,95 @@ const char *user_object_path(struct user_objects *objects, unsigned long word)
 
 	return object ? object->path : NULL;
 }
+
+/* Write the definition of an object. Returns whether the buffer took it. */
+static bool user_object_define(struct user_object *object, u32 nr, struct trace_buffer *buffer,
+			       unsigned int trace_ctx, u32 define)
+{
+	size_t size = strlen(object->path) + 1;
+	u32 before = READ_ONCE(object->defined);
+	struct user_object_def_entry *entry;
+	struct ring_buffer_event *event;
+	u8 id[USER_OBJECT_ID_ROOM];
+
+	event = trace_buffer_lock_reserve(buffer, TRACE_USER_OBJECT_DEF,
+					  struct_size(entry, path, size), trace_ctx);
+	if (!event)
+		return false;
+
+	entry = ring_buffer_event_data(event);
+	entry->object = nr;
+	entry->id_size = user_object_id(object, id);
+	entry->bias = READ_ONCE(object->bias);
+	memcpy(entry->build_id, id, sizeof(entry->build_id));
+	memcpy(entry->path, object->path, size);
+	trace_buffer_unlock_commit_nostack(buffer, event);
+
+	/* user_object_define:A, pairs with user_objects_define:A */
+	cmpxchg_release(&object->defined, before, define);
+	return true;
+}
+
+/**
+ * user_objects_define - define the objects that words refer to in the ring buffer
+ * @objects: the table of objects
+ * @buffer: the ring buffer
+ * @trace_ctx: context of the event
+ * @words: the words of a user stack
+ * @nr: their number
+ * @define: the value of tr->stackmap_define; if it is odd, all are defined again
+ *
+ * Context: any, with preemption off.
+ * Return: false if the buffer did not take a definition.
+ */
+bool user_objects_define(struct user_objects *objects, struct trace_buffer *buffer,
+			 unsigned int trace_ctx, const unsigned long *words, unsigned int nr,
+			 u32 define)
+{
+	struct user_object *object;
+	u32 object_nr, last = 0;
+
+	for (unsigned int i = 0; i < nr; i++) {
+		object_nr = user_word_object(words[i]);
+		if (!object_nr || object_nr == last)
+			continue;
+		last = object_nr;
+		object = xa_load(&objects->by_nr, object_nr);
+		/* user_objects_define:A, pairs with user_object_define:A */
+		if (!(define & 1) && smp_load_acquire(&object->defined) == define)
+			continue;
+		if (!user_object_define(object, object_nr, buffer, trace_ctx, define))
+			return false;
+	}
+	return true;
+}
+
+static enum print_line_t user_object_def_print(struct trace_iterator *iter, int flags,
+					       struct trace_event *event)
+{
+	struct user_object_def_entry *field = (void *)iter->ent;
+
+	trace_seq_printf(&iter->seq, "<user_object_def %d bias %llx build id %*phN %s>\n",
+			 field->object, field->bias, min(field->id_size, BUILD_ID_SIZE_MAX),
+			 field->build_id, field->path);
+	return trace_handle_return(&iter->seq);
+}
+
+static struct trace_event_functions user_object_def_funcs = {
+	.trace		= user_object_def_print,
+};
+
+static struct trace_event user_object_def_event = {
+	.type		= TRACE_USER_OBJECT_DEF,
+	.funcs		= &user_object_def_funcs,
+};
+
+static int __init user_object_init_event(void)
+{
+	WARN_ON_ONCE(!register_trace_event(&user_object_def_event));
+	return 0;
+}
+early_initcall(user_object_init_event);
 
 /**
  * user_object_print - print a frame of a user stack by its file

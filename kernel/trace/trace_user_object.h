@@ -18,6 +18,7 @@
 struct seq_file;
 struct stackmap_stack;
 struct trace_array;
+struct trace_buffer;
 struct trace_iterator;
 struct user_objects;
 
@@ -53,6 +54,9 @@ void user_objects_translate(struct user_objects *objects, struct stackmap_stack 
 			    unsigned long *words);
 const char *user_object_path(struct user_objects *objects, unsigned long word);
 bool user_object_print(struct trace_iterator *iter, unsigned long word);
+bool user_objects_define(struct user_objects *objects, struct trace_buffer *buffer,
+			 unsigned int trace_ctx, const unsigned long *words, unsigned int nr,
+			 u32 define);
 void user_objects_write(struct user_objects *objects, struct seq_file *m);
 void user_objects_stats(struct user_objects *objects, struct user_object_stats *stats);
 #else
@@ -74,6 +78,13 @@ static inline const char *user_object_path(struct user_objects *objects, unsigne
 static inline bool user_object_print(struct trace_iterator *iter, unsigned long word)
 {
 	return false;
+}
+
+static inline bool user_objects_define(struct user_objects *objects, struct trace_buffer *buffer,
+				       unsigned int trace_ctx, const unsigned long *words,
+				       unsigned int nr, u32 define)
+{
+	return true;
 }
 
 static inline void user_objects_write(struct user_objects *objects, struct seq_file *m) { }
