@@ -81,14 +81,16 @@ static int stackmap_stat_show(struct seq_file *m, void *v)
 	seq_printf(m, "drops_empty: %lu\n", stats.counts[STACKMAP_DROP_EMPTY]);
 	seq_printf(m, "drops_parts: %lu\n", stats.counts[STACKMAP_DROP_PARTS]);
 	seq_printf(m, "drops_buffer: %lu\n", stats.counts[STACKMAP_DROP_BUFFER]);
-	seq_printf(m, "drops_objects: %lu\n", stats.counts[STACKMAP_DROP_OBJECTS]);
 	seq_printf(m, "rotations: %lu\n", stats.past.rotations);
 	seq_printf(m, "recycled: %lu\n", stats.past.recycled);
 	seq_printf(m, "recycled_refs: %lu\n", stats.past.recycled_refs);
 	seq_printf(m, "kept: %u\n", stats.kept);
-	seq_printf(m, "objects: %u\n", stats.objects.objects);
-	seq_printf(m, "cut: %lu\n", stats.objects.cut);
-	seq_printf(m, "addresses: %lu\n", stats.objects.addresses);
+	if (IS_ENABLED(CONFIG_TRACE_USER_OBJECTS)) {
+		seq_printf(m, "drops_objects: %lu\n", stats.counts[STACKMAP_DROP_OBJECTS]);
+		seq_printf(m, "objects: %u\n", stats.objects.objects);
+		seq_printf(m, "cut: %lu\n", stats.objects.cut);
+		seq_printf(m, "addresses: %lu\n", stats.objects.addresses);
+	}
 	return 0;
 }
 

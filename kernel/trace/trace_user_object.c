@@ -603,13 +603,16 @@ static const void *user_vdso_image(size_t *size)
 static bool user_file_of(struct vm_area_struct *vma, struct user_file *f)
 {
 	struct timespec64 mtime;
+	const char *name = NULL;
 	struct inode *inode;
 
 	if (((u64)vma->vm_pgoff << PAGE_SHIFT) + vma->vm_end - vma->vm_start > USER_WORD_OFFSET)
 		return false;
 
 	if (!vma->vm_file) {
-		if (!vma->vm_ops || !vma->vm_ops->name || strcmp(vma->vm_ops->name(vma), "[vdso]"))
+		if (vma->vm_ops && vma->vm_ops->name)
+			name = vma->vm_ops->name(vma);
+		if (!name || strcmp(name, "[vdso]"))
 			return false;
 		f->image = user_vdso_image(&f->image_size);
 		f->key.inode = f->image;
