@@ -126,14 +126,11 @@ struct stackmap_stack {
 typedef bool (*stackmap_full_fn)(struct trace_buffer *buffer, unsigned int trace_ctx,
 				 const struct stackmap_stack *stack);
 
-/*
- * The frames of a user stack before the 0 that ends it. Some unwinders go on behind it.
- * What would be taken for an object ends it, too: that is no address of a program.
- */
+/* The frames of a user stack before the 0 that ends it. Some unwinders go on behind it. */
 static inline unsigned int user_stack_depth(const unsigned long *ips, unsigned int nr)
 {
 	for (unsigned int i = 0; i < nr; i++) {
-		if (!ips[i] || user_word_forged(ips[i]))
+		if (!ips[i])
 			return i;
 	}
 	return nr;

@@ -353,6 +353,7 @@ bool ftrace_stackmap_record_user(struct trace_array *tr, struct trace_buffer *bu
 	if (!(current->flags & PF_USER_WORKER)) {
 		stack.nr = stack_trace_save_user(ips, USER_STACK_MAX_DEPTH);
 		stack.nr = user_stack_depth(ips, stack.nr);
+		stack.nr = user_addresses(ips, stack.nr);
 	}
 	return !stack.nr || ftrace_stackmap_record(tr, buffer, trace_ctx, &stack, full);
 }

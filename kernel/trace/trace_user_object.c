@@ -38,8 +38,6 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
-#include <kunit/visibility.h>
-
 #include <asm/syscall.h>
 #ifdef CONFIG_X86
 #include <asm/vdso.h>
@@ -332,8 +330,9 @@ static int user_object_read_notes(struct freader *r, u64 off, u64 size, u8 *id, 
 		if (!note)
 			return r->err;
 
-		desc = off + sizeof(*note) + ALIGN((u64)note->n_namesz, 4);
-		desc_size = note->n_descsz;
+		/* It may be written meanwhile. */
+		desc = off + sizeof(*note) + ALIGN((u64)READ_ONCE(note->n_namesz), 4);
+		desc_size = READ_ONCE(note->n_descsz);
 		found = note->n_type == USER_OBJECT_BUILD_ID && note->n_namesz == sizeof("GNU") &&
 			!memcmp(note + 1, "GNU", sizeof("GNU"));
 		if (found && desc_size && desc_size <= BUILD_ID_SIZE_MAX) {
@@ -371,9 +370,9 @@ static int user_object_read(struct user_object *object, struct freader *r)
 
 	ehdr32 = (const void *)ehdr;
 	is64 = ehdr->e_ident[EI_CLASS] == ELFCLASS64;
-	phoff = is64 ? ehdr->e_phoff : ehdr32->e_phoff;
-	phnum = min(is64 ? ehdr->e_phnum : ehdr32->e_phnum, USER_OBJECT_HEADERS);
-	for (u32 i = 0; i < phnum && !ret; i++) {
+	phoff = is64 ? READ_ONCE(ehdr->e_phoff) : READ_ONCE(ehdr32->e_phoff);
+	phnum = is64 ? READ_ONCE(ehdr->e_phnum) : READ_ONCE(ehdr32->e_phnum);
+	for (u32 i = 0; i < min(phnum, USER_OBJECT_HEADERS) && !ret; i++) {
 		if (!user_object_read_phdr(r, is64, phoff, &phdr))
 			return r->err;
 		phoff += is64 ? sizeof(struct elf64_phdr) : sizeof(struct elf32_phdr);
@@ -679,6 +678,22 @@ static void user_mapping_find(struct user_objects *objects, unsigned long addr,
 		m->add = (BIT_ULL(63) | (u64)nr << USER_WORD_OFFSET_BITS) + offset - m->start;
 }
 
+/* The mapping of an address, from those that are remembered if possible. */
+static struct user_mapping *user_mapping(struct user_objects *objects,
+					 struct user_mapping *mappings, unsigned int *next,
+					 unsigned long addr)
+{
+	struct user_mapping *m;
+
+	for (m = mappings; m < mappings + USER_MAPPINGS; m++) {
+		if (addr - m->start < m->size)
+			return m;
+	}
+	m = &mappings[(*next)++ % USER_MAPPINGS];
+	user_mapping_find(objects, addr, m);
+	return m;
+}
+
 /* An interrupt has hit: the instruction is not a part of the stack. */
 static void user_stack_split(struct stackmap_stack *stack, unsigned long *words)
 {
@@ -707,36 +722,34 @@ static void user_stack_split(struct stackmap_stack *stack, unsigned long *words)
 void user_objects_translate(struct user_objects *objects, struct stackmap_stack *stack,
 			    unsigned long *words)
 {
-	struct user_mapping mappings[USER_MAPPINGS] = { }, *m = mappings;
-	unsigned int addresses = 0, next = 0;
-	unsigned long ip, addr;
+	struct user_mapping mappings[USER_MAPPINGS] = { }, *m;
+	unsigned long ip, start = 0, size = 0, add = 0;
+	unsigned int i, addresses = 0, next = 0;
 
 	if (!objects || !current->mm)
 		return;
 
-	for (unsigned int i = 0; i < stack->nr; i++) {
+	for (i = 0; i < stack->nr; i++) {
 		ip = stack->ips[i];
 		/* A return address may be behind the end of its function, and of the mapping. */
-		addr = i ? ip - 1 : ip;
-		if (addr - m->start >= m->size) {
-			for (m = mappings; m < mappings + USER_MAPPINGS; m++) {
-				if (addr - m->start < m->size)
-					break;
+		if (unlikely(ip - 1 - start >= size)) {
+			m = user_mapping(objects, mappings, &next, i ? ip - 1 : ip);
+			/* Code without frame pointers leads to data. */
+			if (i && !m->exec) {
+				atomic_long_inc(&objects->cut);
+				break;
 			}
+			if (!m->add && user_word_forged(ip))
+				break;
+			start = m->start;
+			/* Come here again for each address that stays one. */
+			size = m->add ? m->size : 0;
+			add = m->add;
+			addresses += !add;
 		}
-		if (m == mappings + USER_MAPPINGS) {
-			m = &mappings[next++ % USER_MAPPINGS];
-			user_mapping_find(objects, addr, m);
-		}
-		/* Code without frame pointers leads to data. */
-		if (i && !m->exec) {
-			atomic_long_inc(&objects->cut);
-			stack->nr = i;
-			break;
-		}
-		words[i] = ip + m->add;
-		addresses += !m->add;
+		words[i] = ip + add;
 	}
+	stack->nr = i;
 	if (addresses)
 		atomic_long_add(addresses, &objects->addresses);
 	stack->ips = words;

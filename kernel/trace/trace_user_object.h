@@ -38,6 +38,22 @@ static inline bool user_word_forged(unsigned long ip)
 	return IS_ENABLED(CONFIG_TRACE_USER_OBJECTS) && (long)ip < -(s64)(USER_WORD_OFFSET + 1);
 }
 
+/* The frames before one that would be taken for such a word: that is no address of a program. */
+static inline unsigned int user_addresses(const unsigned long *ips, unsigned int nr)
+{
+	unsigned long any = 0;
+	unsigned int i;
+
+	for (i = 0; IS_ENABLED(CONFIG_TRACE_USER_OBJECTS) && i < nr; i++)
+		any |= ips[i];
+	if (likely((long)any >= 0))
+		return nr;
+
+	for (i = 0; i < nr && !user_word_forged(ips[i]); i++)
+		;
+	return i;
+}
+
 /* What the statistics show. */
 struct user_object_stats {
 	unsigned int		objects;

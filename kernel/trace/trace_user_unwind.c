@@ -96,7 +96,7 @@ static void trace_user_unwind_callback(struct unwind_work *work, struct unwind_s
 		.cookie	= cookie,
 	};
 	unsigned int trace_ctx = tracing_gen_ctx();
-	unsigned long words[USER_STACK_MAX_DEPTH];
+	unsigned long words[USER_STACK_MAX_DEPTH] __uninitialized;
 	struct stackmap_stack stack = full;
 	struct user_objects *objects;
 	struct trace_buffer *buffer;
