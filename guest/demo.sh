@@ -23,7 +23,7 @@ wrong() {
 
 # The load of a CPU: processes, programs, directories, files, pipes, and a token that two processes
 # pass to each other.
-work() { # cpu
+work() { # cpu [runs of a program]
 	local dir=$tmp/work.$1 i
 	mkdir "$dir"
 	mkfifo "$dir/there" "$dir/back"
@@ -38,6 +38,10 @@ work() { # cpu
 		find /proc/sys/kernel -maxdepth 1 -name '*a*' >"$dir/found"
 		( : )
 		rm "$dir"/[lszf]*
+	done
+	# With address space randomization, each run of a program has its own addresses.
+	for ((i = 0; i < ${2:-0}; i++)); do
+		ls -l /sys/kernel >/dev/null
 	done
 	rm -r "$dir"
 }
@@ -55,10 +59,10 @@ show_frames() { # 0|1 dir
 }
 
 # One recording; leaves "events bytes-per-event entries successes drops" in $tmp/NAME.MODE. A name that
-# ends with "+user" is that of an event with user stacks as well.
+# ends with "+user" or "+delay" is that of an event with user stacks as well.
 record() { # name full|map
 	local name=$1 mode=$2 dir=instances/demo.$1.$2 cpu pids=() began=$SECONDS
-	local events stacks user bytes written
+	local events stacks user bytes written event=${1%+*} runs=''
 	printf '  %-18s %-4s ' "$name" "$mode"
 	mkdir "$dir" || return 1
 	echo 0 >"$dir/tracing_on"
@@ -73,13 +77,17 @@ record() { # name full|map
 		echo function >"$dir/current_tracer" || return 1
 	else
 		echo 1 >"$dir/options/stacktrace"
-		[ "$name" = "${name%+user}" ] || echo 1 >"$dir/options/userstacktrace" || return 1
-		echo 1 >"$(echo "$dir"/events/*/"${name%+user}")/enable" || return 1
+		[ "$name" != "$event+user" ] || echo 1 >"$dir/options/userstacktrace" || return 1
+		if [ "$name" = "$event+delay" ]; then
+			runs=50
+			echo 1 >"$dir/options/userstacktrace_delay" || return 1
+		fi
+		echo 1 >"$(echo "$dir"/events/*/"$event")/enable" || return 1
 	fi
 
 	for ((cpu = 0; cpu < cpus; cpu++)); do
 		taskset -pc $cpu $BASHPID >/dev/null
-		work $cpu &
+		work $cpu $runs &
 		pids+=($!)
 	done
 	wait "${pids[@]}" || wrong "$name $mode: the workload failed"
@@ -91,7 +99,7 @@ record() { # name full|map
 
 	cat "$dir/trace" >"$tmp/trace"
 	stacks=$(grep -cE ': <(stack_id [0-9]+|stack_split [0-9]+( @[0-9a-f]+ [0-9]+)+|stack trace)>' "$tmp/trace")
-	user=$(grep -cE ': <user(_stack_id [0-9]+| stack trace)>$' "$tmp/trace")
+	user=$(grep -cE ': <user(_stack_id [0-9]+| stack trace|_unwind_[a-z_]+ [^>]+)>$' "$tmp/trace")
 	events=$(grep -cE '^ .*-[0-9]+ +\[[0-9]+\]' "$tmp/trace")
 	events=$((events - stacks - user))
 	bytes=$(sum bytes "$dir")
@@ -131,7 +139,7 @@ check_counts() { # name dir entries-ever-written
 	[ "$successes" -gt 0 ] || wrong "$1: no stack went through the map"
 	[ "$refs" = "$parts" ] || wrong "$1: $refs references, $parts parts"
 	# Not every task has a user stack.
-	[ "$1" = "${1%+user}" ] || return
+	[ "$1" = "${1%+*}" ] || return
 	[ $((2 * (successes + drops))) = "$3" ] ||
 		wrong "$1: $successes successes and $drops drops for $3 entries of events and their stacks"
 }
@@ -143,6 +151,7 @@ fi
 
 echo "Linux $(uname -r), $cpus CPUs, $kib KiB of buffer for each of them. Recording the same workload:"
 names='sched_switch kmem_cache_alloc function sched_switch+user sys_enter+user'
+[ ! -e options/userstacktrace_delay ] || names+=' sys_enter+delay'
 for name in $names; do
 	for mode in full map; do
 		record $name $mode || { wrong "$name $mode: could not record"; exit 1; }
@@ -170,6 +179,7 @@ bytes an event   bytes in the buffer for each of them: the event, its stack or i
 reaches back     events retained, compared with full stacks
 function         func_stack_trace is on: $traced_functions
 +user            user stacks as well: 8 frames in full, up to 127 with the map
++delay           user stacks on the way back to user space, by file with the map; 50 more runs of a program
 The map of function takes $(($(cat "$tmp/function.memory") / 1000)) KB beside the buffer. It grows when more stacks come.
 
 The three most frequent stacks at sched_switch:

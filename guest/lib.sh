@@ -111,7 +111,7 @@ stacks_of() { # trace
 		line = fd - 1000
 		next
 	}
-	{ user = /: <user_(stack_id [0-9]+|unwind_stack(_id)? [0-9a-f]+( [0-9]+)?)>$|: <user stack trace>$/ }
+	{ user = /: <user_(stack_id [0-9]+|unwind_stack(_id|_split)? [0-9a-f]+( @[0-9a-f]+)?( [0-9]+)?)>$|: <user stack trace>$/ }
 	END { flush() }' "$1"
 }
 

@@ -4,24 +4,47 @@
  * of its own, and calls close(1000 + depth) there. It prints the depth and the addresses that an unwinder
  * finds, innermost first. It has frame pointers, and a frame pointer of 0 at the outer end. On s390x it
  * has back chains (-mbackchain).
- * Usage: userstack depth...
- *        userstack -z depth...     with a return address of 0 at the outer end, and frames behind that
- *        userstack -l depth        close() again and again, without a word, until it is killed
- *        userstack -n N depth...   N times; prints depth and nanoseconds for each close()
+ * Usage: userstack [options] depth...
+ *   -z       with a return address of 0 at the outer end, and frames behind that
+ *   -l       close() again and again, without a word, until it is killed
+ *   -n N     N times; prints depth and nanoseconds for each close()
+ * And with -DFILES, for x86_64:
+ *   -f       print the file and the offset in it, as /proc/self/maps has it, where there is one
+ *   -r WORD  as -z, with this return address; nothing is printed of what is behind it
+ *   -m FILE  through code that is mapped from FILE, which is written; anon, memfd: from such memory
+ *   -o N     at this offset of FILE
+ *   -u       the code is unmapped before close()
+ *   -d FILE  through a shared library that is loaded for that, and unloaded (with -DLIBRARY)
+ *   -t       each depth in a thread of its own
+ *   -p PID   in a child with this pid
+ *   -x FILE  execute FILE -f 3 in the end
+ *   -s       return from a signal to no address, instead of calling anything
+ *   -c       clock_gettime() in the vDSO, instead of close()
+ *   -b N     through N files in the current directory, which are written
  */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
+#ifdef LIBRARY
+#include <dlfcn.h>
+#endif
 
 #define MAX_DEPTH	150
 
-static void *stack[MAX_DEPTH + 3];	/* as it is unwound */
-static int levels;			/* of the stack */
+static __thread void *stack[MAX_DEPTH + 5];	/* as it is unwound */
+static __thread int levels;			/* of the stack */
+static __thread double took;			/* nanoseconds for each close() */
 static long repeats = 1;
-static double took;			/* nanoseconds for each close() */
 
 /* Calls fn(arg) where the chain of frame pointers ends. */
 int call_at_end(int (*fn)(int arg), int arg);
@@ -29,13 +52,14 @@ int call_at_end(int (*fn)(int arg), int arg);
 int call_from_0(int (*fn)(int arg), int arg);
 
 #if defined(__x86_64__)
+unsigned long forged_word;
 asm(".text\n.globl call_at_end\n.type call_at_end, @function\ncall_at_end:\n"
     "	push	%rbp\n	xor	%ebp, %ebp\n	mov	%rdi, %rax\n	mov	%esi, %edi\n"
-    "	sub	$8, %rsp\n	call	*%rax\n	add	$8, %rsp\n	pop	%rbp\n	ret\n"
+    "	call	*%rax\n	pop	%rbp\n	ret\n"
     ".size call_at_end, .-call_at_end\n");
 
 asm(".text\n.globl call_from_0\n.type call_from_0, @function\ncall_from_0:\n"
-    "	push	%rbp\n	push	$0\n	push	%rbp\n	mov	%rsp, %rbp\n	mov	%rdi, %rax\n"
+    "	push	%rbp\n	push	forged_word(%rip)\n	push	%rbp\n	mov	%rsp, %rbp\n	mov	%rdi, %rax\n"
     "	mov	%esi, %edi\n	call	*%rax\n	add	$16, %rsp\n	pop	%rbp\n	ret\n"
     ".size call_from_0, .-call_from_0\n");
 
@@ -94,15 +118,115 @@ static inline __attribute__((always_inline)) long close_at(long fd, void **ip)
 }
 #endif
 
+#ifdef FILES
+/* push %rbp; mov %rsp, %rbp; mov %rdi, %rax; mov %esi, %edi; call *%rax; pop %rbp; ret */
+static const char code[] = "\x55\x48\x89\xe5\x48\x89\xf8\x89\xf7\xff\xd0\x5d\xc3";
+static int (*outside)(int (*fn)(int depth), int depth);	/* that code */
+static int files, unmapped;
+static char maps[1 << 16];
+
+static void die(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+static void read_maps(void)
+{
+	int fd = open("/proc/self/maps", O_RDONLY), n = 0, got;
+
+	while ((got = read(fd, maps + n, sizeof(maps) - 1 - n)) > 0)
+		n += got;
+	maps[n] = 0;
+	close(fd);
+}
+
+/* The file and the offset, for code of a file that can be found again. */
+static void print_place(unsigned long ip, int exact)
+{
+	unsigned long start, end, offset;
+	char *line = maps, *path;
+	char perms[5];
+
+	for (; *line; line = strchr(line, '\n') + 1) {
+		if (sscanf(line, "%lx-%lx %4s %lx", &start, &end, perms, &offset) != 4)
+			break;
+		if (ip - !exact < start || ip - !exact >= end)
+			continue;
+		path = strpbrk(line, "/[\n");
+		if ((*path == '/' && strncmp(path, "/memfd", 6)) || !strncmp(path, "[vdso]", 6)) {
+			printf(" %.*s[+0x%lx]", (int)strcspn(path, "\n"), path, ip - start + offset);
+			return;
+		}
+	}
+	printf(" 0x%lx", ip);
+}
+
+static void *map_code(const char *name, off_t offset)
+{
+	int fd = -1, flags = MAP_SHARED;
+	void *mem;
+
+	if (!strcmp(name, "anon"))
+		flags = MAP_PRIVATE | MAP_ANONYMOUS;
+	else if (!strcmp(name, "memfd"))
+		fd = memfd_create("code", 0);
+	else
+		fd = open(name, O_RDWR | O_CREAT, 0755);
+	if (fd >= 0 && ftruncate(fd, offset + (strstr(name, "huge") ? 1 << 21 : 4096)))
+		die(name);
+	mem = mmap(NULL, strstr(name, "huge") ? 1 << 21 : 4096, PROT_READ | PROT_WRITE | PROT_EXEC, flags,
+		   fd, offset);
+	if (mem == MAP_FAILED)
+		die(name);
+	memcpy(mem, code, sizeof(code));
+	if (fd >= 0)
+		close(fd);
+	return mem;
+}
+#endif
+
+/* Print what is known of the stack. */
+static void print_stack(int depth)
+{
+	printf("%d", depth);
+#ifdef FILES
+	if (files) {
+		print_place((unsigned long)stack[MAX_DEPTH + 4], 1);
+		/* The code is the third frame from the outer end. */
+		while (levels-- > (unmapped ? 3 : 0))
+			print_place((unsigned long)stack[levels], 0);
+		putchar('\n');
+		fflush(stdout);
+		return;
+	}
+#endif
+	printf(" %p", stack[MAX_DEPTH + 4]);
+	while (levels)
+		printf(" %p", stack[--levels]);
+	putchar('\n');
+}
+
 static __attribute__((noinline)) int leaf(int depth)
 {
 	long ret = 0, fd = 1000 + depth;
 	struct timespec from, to;
 
 	stack[levels++] = __builtin_return_address(0);
+#ifdef FILES
+	read_maps();
+	if (unmapped)
+		munmap((void *)((unsigned long)outside & ~4095UL), 4096);
+#endif
 	clock_gettime(CLOCK_MONOTONIC, &from);
 	for (long i = 0; i < repeats; i++)
-		ret = close_at(fd, &stack[MAX_DEPTH + 2]);
+		ret = close_at(fd, &stack[MAX_DEPTH + 4]);
+#ifdef FILES
+	if (unmapped) {
+		print_stack(depth);
+		_exit(0);
+	}
+#endif
 	clock_gettime(CLOCK_MONOTONIC, &to);
 	took = ((to.tv_sec - from.tv_sec) * 1e9 + to.tv_nsec - from.tv_nsec) / repeats;
 	return ret;
@@ -141,39 +265,203 @@ TEN(1, level20)
 LEVEL(9, level10) LEVEL(8, level9) LEVEL(7, level8) LEVEL(6, level7) LEVEL(5, level6) LEVEL(4, level5)
 LEVEL(3, level4) LEVEL(2, level3) LEVEL(1, level2)
 
+static int (*call)(int (*fn)(int arg), int arg) = call_at_end;
+
+/* Call down, and print the stack. */
+static void run(int (*fn)(int depth), int depth)
+{
+	levels = 0;
+	call(fn, depth);
+	print_stack(depth);
+}
+
+#ifdef FILES
+/* Called from that code, which has a frame. */
+static __attribute__((noinline)) int inside(int depth)
+{
+	void **frame = *(void ***)__builtin_frame_address(0);
+	int ret;
+
+	stack[levels++] = frame[1];
+	stack[levels++] = __builtin_return_address(0);
+	ret = level1(depth);
+	asm volatile("" : "+r" (ret));
+	return ret;
+}
+
+static __attribute__((noinline)) int through_code(int depth)
+{
+	int ret;
+
+	stack[levels++] = __builtin_return_address(0);
+	ret = outside(inside, depth);
+	asm volatile("" : "+r" (ret));
+	return ret;
+}
+
+static void *thread(void *arg)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+	pthread_mutex_lock(&lock);
+	run(level1, (long)arg);
+	pthread_mutex_unlock(&lock);
+	return NULL;
+}
+
+static void to_nowhere(int sig, siginfo_t *info, void *context)
+{
+	((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP] = forged_word;
+}
+
+static void many_files(int n)
+{
+	char name[16];
+
+	for (int i = 0; i < n; i++) {
+		sprintf(name, "%d", i);
+		outside = map_code(name, 0);
+		levels = 0;
+		call(through_code, 1);
+		munmap(outside, 4096);
+	}
+}
+
+static int child_with_pid(int pid)
+{
+	struct { unsigned long long flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls,
+		 set_tid, set_tid_size, cgroup; } args = { .exit_signal = SIGCHLD, .set_tid = (unsigned long)&pid,
+							   .set_tid_size = 1 };
+	int ret = syscall(SYS_clone3, &args, sizeof(args)), status;
+
+	if (ret < 0)
+		die("clone3");
+	if (!ret)
+		return 0;
+	waitpid(ret, &status, 0);
+	exit(WEXITSTATUS(status));
+}
+#endif
+
 int main(int argc, char **argv)
 {
-	int (*call)(int (*fn)(int arg), int arg) = call_at_end;
-	int first = 1;
+#ifdef FILES
+	int threads = 0, clock_only = 0;
+	const char *mapped = NULL;
+	off_t offset = 0;
+#endif
+	int (*fn)(int depth) = level1;
+	const char *exec = NULL;
+	int opt, only_time = 0;
 
-	if (argc > 2 && !strcmp(argv[1], "-l")) {
-		repeats = -1UL >> 1;
-		first = 2;
-	} else if (argc > 3 && !strcmp(argv[1], "-n")) {
-		repeats = atol(argv[2]);
-		first = 3;
-	} else if (argc > 2 && !strcmp(argv[1], "-z")) {
-		call = call_from_0;
-		first = 2;
+	while ((opt = getopt(argc, argv, "zln:fr:m:o:ud:tp:x:scb:")) != -1) {
+		switch (opt) {
+		case 'z':
+			call = call_from_0;
+			break;
+		case 'l':
+			repeats = -1UL >> 1;
+			break;
+		case 'n':
+			repeats = atol(optarg);
+			only_time = 1;
+			break;
+#ifdef FILES
+		case 'f':
+			files = 1;
+			break;
+		case 'r':
+			forged_word = strtoul(optarg, NULL, 0);
+			call = call_from_0;
+			break;
+		case 'm':
+			mapped = optarg;
+			break;
+		case 'o':
+			offset = strtoll(optarg, NULL, 0);
+			break;
+		case 'u':
+			unmapped = 1;
+			break;
+#ifdef LIBRARY
+		case 'd': {
+			void *lib = dlopen(optarg, RTLD_NOW);
+
+			outside = lib ? dlsym(lib, "call_from_library") : NULL;
+			if (!outside)
+				die(dlerror());
+			run(through_code, 7);
+			dlclose(lib);
+			break;
+		}
+#endif
+		case 't':
+			threads = 1;
+			break;
+		case 'p':
+			child_with_pid(atoi(optarg));
+			break;
+		case 'x':
+			exec = optarg;
+			break;
+		case 's': {
+			struct sigaction act = { .sa_sigaction = to_nowhere, .sa_flags = SA_SIGINFO };
+
+			sigaction(SIGUSR1, &act, NULL);
+			raise(SIGUSR1);
+			return 1;
+		}
+		case 'c':
+			clock_only = 1;
+			break;
+		case 'b':
+			many_files(atoi(optarg));
+			break;
+#endif
+		default:
+			return 2;
+		}
 	}
 	if (repeats < 1)
 		return 2;
 
-	for (int i = first; i < argc; i++) {
+#ifdef FILES
+	if (clock_only) {
+		struct timespec ts;
+
+		for (int i = 0; i < 10; i++)
+			clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	}
+	if (mapped) {
+		outside = map_code(mapped, offset);
+		fn = through_code;
+	}
+#endif
+
+	for (int i = optind; i < argc; i++) {
 		int depth = atoi(argv[i]);
 
 		if (depth < 1 || depth >= MAX_DEPTH)
 			return 2;
-		levels = 0;
-		call(level1, depth);
-		if (first == 3) {
+#ifdef FILES
+		if (threads) {
+			pthread_t t;
+
+			if (pthread_create(&t, NULL, thread, (void *)(long)depth))
+				die("pthread_create");
+			pthread_join(t, NULL);
+			continue;
+		}
+#endif
+		if (only_time) {
+			levels = 0;
+			call(fn, depth);
 			printf("%d %.0f\n", depth, took);
 			continue;
 		}
-		printf("%d %p", depth, stack[MAX_DEPTH + 2]);
-		while (levels)
-			printf(" %p", stack[--levels]);
-		putchar('\n');
+		run(fn, depth);
 	}
+	if (exec)
+		execl(exec, exec, "-f", "3", NULL);
 	return 0;
 }

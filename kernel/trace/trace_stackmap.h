@@ -3,6 +3,7 @@
 #define _TRACE_STACKMAP_H
 
 #include "trace.h"
+#include "trace_user_object.h"
 
 /*
  * The stack map of a trace instance
@@ -23,6 +24,7 @@
  *   trace_stackmap_instance.c  option, reset, parameters
  *   trace_stackmap_stat.c      the statistics in tracefs
  *   trace_stackmap_files.c     the other files there
+ *   trace_user_object.c        the files that user stacks refer to
  *
  * The map:
  *
@@ -75,9 +77,13 @@
  * @ips: its frames, innermost first
  * @nr: number of frames
  * @type: the event with its id: TRACE_STACK_ID, which becomes TRACE_STACK_SPLIT for a
- *	stack of several parts, TRACE_USER_STACK_ID or TRACE_USER_UNWIND_STACK_ID
+ *	stack of several parts, TRACE_USER_STACK_ID, TRACE_USER_UNWIND_STACK_ID or
+ *	TRACE_USER_UNWIND_STACK_SPLIT
  * @tgid: the process, for a user stack
- * @cookie: for TRACE_USER_UNWIND_STACK_ID
+ * @cookie: of a stack that was taken on the way back to user space
+ * @ip: the instruction that was hit, for TRACE_USER_UNWIND_STACK_SPLIT
+ * @objects: the table that the frames refer to, or NULL
+ * @full: how the stack is recorded in full, if not like this
  */
 struct stackmap_stack {
 	const unsigned long	*ips;
@@ -85,6 +91,9 @@ struct stackmap_stack {
 	int			type;
 	unsigned int		tgid;
 	u64			cookie;
+	unsigned long		ip;
+	struct user_objects	*objects;
+	const struct stackmap_stack *full;
 };
 
 /* Write the event of a whole stack. Returns whether the buffer took it. */

@@ -37,11 +37,14 @@ static int stackmap_define_part(struct ftrace_stackmap *map, struct trace_buffer
 				unsigned int trace_ctx, struct stackmap_part *part, u32 define)
 {
 	int why, type = part->user ? TRACE_USER_STACK_DEF : TRACE_STACK_DEF;
+	unsigned int nr = stackmap_depth(part->ips, part->nr);
 	struct ring_buffer_event *event;
 	struct stack_def_entry *entry;
+	bool objects;
 
-	event = __trace_buffer_lock_reserve(buffer, type, struct_size(entry, caller, part->nr),
-					    trace_ctx);
+	objects = !part->user || user_objects_define(map->shared->objects, buffer, trace_ctx,
+						     part->ips, part->nr, define);
+	event = __trace_buffer_lock_reserve(buffer, type, struct_size(entry, caller, nr), trace_ctx);
 	/* The next use tries again. */
 	if (!event)
 		return 0;
@@ -54,11 +57,11 @@ static int stackmap_define_part(struct ftrace_stackmap *map, struct trace_buffer
 
 	entry = ring_buffer_event_data(event);
 	entry->stack_id = stackmap_id(map, part->idx);
-	entry->size = part->nr;
-	memcpy(entry->caller, part->ips, flex_array_size(entry, caller, part->nr));
+	entry->size = nr;
+	memcpy(entry->caller, part->ips, flex_array_size(entry, caller, nr));
 	__buffer_unlock_commit(buffer, event);
 
-	if (define & 1)
+	if (define & 1 || !objects)
 		return 0;
 
 	/* stackmap_define_part:A, pairs with stackmap_define:A */
@@ -153,8 +156,10 @@ void ftrace_stackmap_swap_end(struct trace_array *tr)
  */
 bool ftrace_stackmap_hidden(const struct trace_iterator *iter)
 {
-	return (iter->ent->type == TRACE_STACK_DEF || iter->ent->type == TRACE_USER_STACK_DEF) &&
-	       stackmap_frames(iter);
+	int type = iter->ent->type;
+
+	return (type == TRACE_STACK_DEF || type == TRACE_USER_STACK_DEF ||
+		type == TRACE_USER_OBJECT_DEF) && stackmap_frames(iter);
 }
 
 static enum print_line_t trace_stack_def_print(struct trace_iterator *iter,

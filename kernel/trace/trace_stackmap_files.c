@@ -21,15 +21,17 @@
 #define STACKMAP_BIN_VERSION	2
 #define STACKMAP_BIN_ALIGN	8
 
-/* Flag in the last word of a record: a stack of user space. */
+/* Flags in the last word of a record: a stack of user space, one that refers to objects. */
 #define STACKMAP_BIN_USER	1
+#define STACKMAP_BIN_OBJECTS	2
 
 enum stackmap_bin_section {
 	STACKMAP_BIN_TEXT	= 1,	/* u64, address of _text */
 	STACKMAP_BIN_BUILD_ID	= 2,	/* build id of the kernel */
 	STACKMAP_BIN_RELEASE	= 3,	/* kernel release, not terminated */
 	STACKMAP_BIN_SPLIT	= 4,	/* u64, number of stacks that were split */
-	STACKMAP_BIN_SECTIONS	= 4,
+	STACKMAP_BIN_FILES	= 5,	/* the objects, see struct user_object_bin */
+	STACKMAP_BIN_SECTIONS	= IS_ENABLED(CONFIG_TRACE_USER_OBJECTS) ? 5 : 4,
 };
 
 /* Find the map that the read began with again. Returns NULL if it is gone. */
@@ -142,16 +144,20 @@ static int stackmap_text_show(struct seq_file *m, void *v)
 {
 	struct stackmap_iter *iter = m->private;
 	const struct stackmap_record *rec = v;
+	const char *path;
 	unsigned long ip;
 
 	if (v == SEQ_START_TOKEN || v == iter)
 		return 0;
 
 	seq_printf(m, "%sstack_id %d [ref %lu, depth %u]\n", rec->user ? "user_" : "", iter->id,
-		   stackmap_iter_ref(iter, rec), rec->nr);
-	for (unsigned int i = 0; i < rec->nr; i++) {
+		   stackmap_iter_ref(iter, rec), stackmap_depth(rec->ips, rec->nr));
+	for (unsigned int i = 0; i < stackmap_depth(rec->ips, rec->nr); i++) {
 		ip = rec->ips[i];
-		if (rec->user)
+		path = rec->user ? user_object_path(iter->map->shared->objects, ip) : NULL;
+		if (path)
+			seq_printf(m, "  [%u] %s+0x%llx\n", i, path, ip & USER_WORD_OFFSET);
+		else if (rec->user)
 			seq_printf(m, "  [%u] 0x%lx\n", i, ip);
 		else if (ip == FTRACE_TRAMPOLINE_MARKER)
 			seq_printf(m, "  [%u] [FTRACE TRAMPOLINE]\n", i);
@@ -173,6 +179,20 @@ static void stackmap_bin_section(struct seq_file *m, u32 type, const void *data,
 	seq_write(m, zeroes, ALIGN(len, STACKMAP_BIN_ALIGN) - len);
 }
 
+/* The objects. How long that is turns out when they are written. */
+static void stackmap_bin_objects(struct seq_file *m, const struct stackmap_iter *iter)
+{
+	size_t start = m->count + 2 * sizeof(u32);
+	u32 len;
+
+	stackmap_bin_section(m, STACKMAP_BIN_FILES, NULL, 0);
+	user_objects_write(iter->empty ? NULL : iter->map->shared->objects, m);
+	if (!seq_has_overflowed(m)) {
+		len = m->count - start;
+		memcpy(m->buf + start - sizeof(len), &len, sizeof(len));
+	}
+}
+
 static void stackmap_bin_trailer(struct seq_file *m, const struct stackmap_iter *iter)
 {
 	const char *release = init_utsname()->release;
@@ -184,19 +204,32 @@ static void stackmap_bin_trailer(struct seq_file *m, const struct stackmap_iter 
 	stackmap_bin_section(m, STACKMAP_BIN_BUILD_ID, id, sizeof(id));
 	stackmap_bin_section(m, STACKMAP_BIN_RELEASE, release, strlen(release));
 	stackmap_bin_section(m, STACKMAP_BIN_SPLIT, &iter->split, sizeof(iter->split));
+	if (STACKMAP_BIN_SECTIONS >= STACKMAP_BIN_FILES)
+		stackmap_bin_objects(m, iter);
+}
+
+static u32 stackmap_bin_flags(const struct stackmap_record *rec)
+{
+	u32 flags = rec->user ? STACKMAP_BIN_USER : 0;
+
+	for (unsigned int i = 0; rec->user && i < rec->nr; i++) {
+		if (user_word_object(rec->ips[i]))
+			flags |= STACKMAP_BIN_OBJECTS;
+	}
+	return flags;
 }
 
 static void stackmap_bin_stack(struct seq_file *m, const struct stackmap_iter *iter,
 			       const struct stackmap_record *rec)
 {
 	u32 hdr[] = {
-		iter->id, rec->nr, min(stackmap_iter_ref(iter, rec), U32_MAX),
-		rec->user ? STACKMAP_BIN_USER : 0,
+		iter->id, stackmap_depth(rec->ips, rec->nr), min(stackmap_iter_ref(iter, rec), U32_MAX),
+		stackmap_bin_flags(rec),
 	};
 	u64 ip;
 
 	seq_write(m, hdr, sizeof(hdr));
-	for (unsigned int i = 0; i < rec->nr; i++) {
+	for (unsigned int i = 0; i < stackmap_depth(rec->ips, rec->nr); i++) {
 		ip = rec->ips[i];
 		if (!rec->user && ip != FTRACE_TRAMPOLINE_MARKER)
 			ip = trace_adjust_address(iter->tr, ip);

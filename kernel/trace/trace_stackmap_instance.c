@@ -75,6 +75,7 @@ void stackmap_publish(struct trace_array *tr, struct ftrace_stackmap *map)
 static void stackmap_free_shared(struct stackmap_shared *shared)
 {
 	free_percpu(shared->counts);
+	user_objects_put(shared->objects);
 	kvfree(shared);
 }
 
@@ -87,7 +88,9 @@ static struct stackmap_shared *stackmap_alloc_shared(struct trace_array *tr, uns
 		return NULL;
 
 	shared->counts = alloc_percpu(struct stackmap_counts);
-	if (!shared->counts) {
+	if (IS_ENABLED(CONFIG_TRACE_USER_OBJECTS))
+		shared->objects = user_objects_alloc();
+	if (!shared->counts || (IS_ENABLED(CONFIG_TRACE_USER_OBJECTS) && !shared->objects)) {
 		stackmap_free_shared(shared);
 		return NULL;
 	}

@@ -52,6 +52,7 @@ enum stackmap_count {
 	STACKMAP_DROP_EMPTY,	/* no frames */
 	STACKMAP_DROP_PARTS,	/* more than STACKMAP_MAX_PARTS parts */
 	STACKMAP_DROP_BUFFER,	/* the event is not in the buffer of the instance */
+	STACKMAP_DROP_OBJECTS,	/* its objects are those of a map before a reset */
 	STACKMAP_NR_COUNTS,
 };
 
@@ -92,6 +93,7 @@ struct stackmap_past {
 /* What all maps of an instance share, from the first one to the next reset. */
 struct stackmap_shared {
 	struct stackmap_counts __percpu *counts;
+	struct user_objects	*objects;	/* that frames of user stacks refer to */
 	unsigned long		entry_start;	/* stacks are split behind frames in here */
 	unsigned long		entry_size;
 	bool			asked;		/* for a replacement, or there are none */
@@ -292,6 +294,12 @@ static __always_inline struct ftrace_stackmap *stackmap_active(struct trace_arra
 
 	/* The checking variants call functions that could be traced. */
 	return rcu_dereference_raw_check(tr->stackmap);
+}
+
+/* The depth of a stack that is stored. One without frames has a 0 in their place. */
+static inline unsigned int stackmap_depth(const unsigned long *ips, unsigned int nr)
+{
+	return nr == 1 && !ips[0] ? 0 : nr;
 }
 
 /* Add to a count. Context: any, with preemption off. */

@@ -32,6 +32,7 @@ int stackmap_event_ids(const struct trace_entry *ent, int size)
 	case TRACE_USER_STACK_ID:
 	case TRACE_USER_STACK_DEF:
 	case TRACE_USER_UNWIND_STACK_ID:
+	case TRACE_USER_UNWIND_STACK_SPLIT:
 		return 1;
 	case TRACE_STACK_SPLIT:
 		return rest < 0 ? 0 : min(2 + rest / (2 * (int)sizeof(long)), STACKMAP_MAX_PARTS);

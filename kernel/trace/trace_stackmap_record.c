@@ -3,7 +3,8 @@
  * Recording of stacks by their ids.
  *
  * A kernel stack is one TRACE_STACK_ID event, or one TRACE_STACK_SPLIT event where it
- * is split. A user stack is a TRACE_USER_STACK_ID or TRACE_USER_UNWIND_STACK_ID event.
+ * is split. A user stack is a TRACE_USER_STACK_ID event, or a TRACE_USER_UNWIND_STACK_ID
+ * or TRACE_USER_UNWIND_STACK_SPLIT event if it was taken on the way back.
  */
 #include <linux/cpumask.h>
 #include <linux/percpu.h>
@@ -61,6 +62,8 @@ int stackmap_store(struct ftrace_stackmap *map, struct stackmap_part *parts, int
 static size_t stackmap_event_size(int type, int nr_parts)
 {
 	switch (type) {
+	case TRACE_USER_UNWIND_STACK_SPLIT:
+		return sizeof(struct user_unwind_stack_split_entry);
 	case TRACE_USER_UNWIND_STACK_ID:
 		return sizeof(struct user_unwind_stack_id_entry);
 	case TRACE_USER_STACK_ID:
@@ -94,12 +97,14 @@ static void stackmap_fill_split(struct ftrace_stackmap *map, struct stack_split_
 }
 
 /* Fill in what follows the id of a user stack. */
-static void stackmap_fill_user(struct user_unwind_stack_id_entry *entry,
+static void stackmap_fill_user(struct user_unwind_stack_split_entry *entry,
 			       const struct stackmap_stack *stack)
 {
 	entry->tgid = stack->tgid;
-	if (stack->type == TRACE_USER_UNWIND_STACK_ID)
+	if (stack->type != TRACE_USER_STACK_ID)
 		entry->cookie = stack->cookie;
+	if (stack->type == TRACE_USER_UNWIND_STACK_SPLIT)
+		entry->ip = stack->ip;
 }
 
 /* Count a stack of @nr parts that was recorded by its ids. */
@@ -134,6 +139,8 @@ static int stackmap_record_ids(struct trace_array *tr, struct ftrace_stackmap *m
 
 	if (stackmap_foreign(tr, buffer))
 		return STACKMAP_DROP_BUFFER;
+	if (stack->objects && stack->objects != map->shared->objects)
+		return STACKMAP_DROP_OBJECTS;
 
 	nr = stackmap_find_parts(map, stack, parts);
 	if (nr < 0)
@@ -143,6 +150,7 @@ static int stackmap_record_ids(struct trace_array *tr, struct ftrace_stackmap *m
 		why = stackmap_define(tr, map, buffer, trace_ctx, parts, nr, &define);
 		if (why)
 			return why;
+		user_objects_define(stack->objects, buffer, trace_ctx, &stack->ip, 1, define);
 	}
 
 	if (nr > 1)
@@ -196,7 +204,7 @@ bool ftrace_stackmap_record(struct trace_array *tr, struct trace_buffer *buffer,
 		return false;
 
 	why = stackmap_record_ids(tr, map, buffer, trace_ctx, stack);
-	if (why && full(buffer, trace_ctx, stack))
+	if (why && full(buffer, trace_ctx, stack->full ?: stack))
 		stackmap_count(map->shared, why, 1);
 	return true;
 }

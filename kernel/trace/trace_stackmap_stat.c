@@ -13,6 +13,7 @@ struct stackmap_stats {
 	unsigned long		counts[STACKMAP_NR_COUNTS];
 	unsigned long		drops;
 	struct stackmap_past	past;
+	struct user_object_stats objects;
 	size_t			memory;
 	u32			entries;
 	u32			kept;
@@ -35,6 +36,8 @@ static void stackmap_get_stats(const struct ftrace_stackmap *map, struct stackma
 	stats->memory += struct_size(shared, kept, 1U << shared->kept_bits);
 	stats->memory += num_possible_cpus() * (sizeof(*shared->counts) + sizeof(*map->cache));
 	stats->memory += stackmap_size(ilog2(map->max_entries));
+	user_objects_stats(shared->objects, &stats->objects);
+	stats->memory += stats->objects.memory;
 	while ((map = READ_ONCE(map->prev))) {
 		stats->kept += atomic_read(&map->entries);
 		stats->memory += stackmap_size(ilog2(map->max_entries));
@@ -82,6 +85,12 @@ static int stackmap_stat_show(struct seq_file *m, void *v)
 	seq_printf(m, "recycled: %lu\n", stats.past.recycled);
 	seq_printf(m, "recycled_refs: %lu\n", stats.past.recycled_refs);
 	seq_printf(m, "kept: %u\n", stats.kept);
+	if (IS_ENABLED(CONFIG_TRACE_USER_OBJECTS)) {
+		seq_printf(m, "drops_objects: %lu\n", stats.counts[STACKMAP_DROP_OBJECTS]);
+		seq_printf(m, "objects: %u\n", stats.objects.objects);
+		seq_printf(m, "cut: %lu\n", stats.objects.cut);
+		seq_printf(m, "addresses: %lu\n", stats.objects.addresses);
+	}
 	return 0;
 }
 

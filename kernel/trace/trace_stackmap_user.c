@@ -51,6 +51,7 @@ bool ftrace_stackmap_record_user(struct trace_array *tr, struct trace_buffer *bu
 	if (!(current->flags & PF_USER_WORKER)) {
 		stack.nr = stack_trace_save_user(ips, USER_STACK_MAX_DEPTH);
 		stack.nr = user_stack_depth(ips, stack.nr);
+		stack.nr = user_addresses(ips, stack.nr);
 	}
 	return !stack.nr || ftrace_stackmap_record(tr, buffer, trace_ctx, &stack, full);
 }
@@ -77,22 +78,27 @@ static int stackmap_copy_user(struct trace_iterator *iter, unsigned long *ips)
 static enum print_line_t trace_user_stack_id_print(struct trace_iterator *iter,
 						   int flags, struct trace_event *event)
 {
-	struct user_unwind_stack_id_entry *field = (void *)iter->ent;
-	unsigned long ips[USER_STACK_MAX_DEPTH];
+	struct user_unwind_stack_split_entry *field = (void *)iter->ent;
+	unsigned long ips[USER_STACK_MAX_DEPTH + 1];
+	int nr, split = 0, type = iter->ent->type;
 	struct trace_seq *s = &iter->seq;
-	int nr;
 
-	if (iter->ent->type == TRACE_USER_STACK_ID)
+	if (type == TRACE_USER_STACK_ID) {
 		trace_seq_printf(s, "<user_stack_id %d>", field->stack_id);
-	else
+	} else if (type == TRACE_USER_UNWIND_STACK_ID) {
 		trace_seq_printf(s, "<user_unwind_stack_id %llx %d>", field->cookie,
 				 field->stack_id);
+	} else {
+		trace_seq_printf(s, "<user_unwind_stack_split %llx @%lx %d>", field->cookie,
+				 field->ip, field->stack_id);
+		ips[split++] = field->ip;
+	}
 
 	/* Copied, because to look up the file of an address may sleep. */
-	nr = stackmap_copy_user(iter, ips);
+	nr = stackmap_copy_user(iter, ips + split);
 	trace_seq_puts(s, nr < 0 ? " (stale)\n" : "\n");
 	if (nr > 0 && stackmap_frames(iter))
-		trace_print_user_frames(iter, flags, field->tgid, ips, nr);
+		trace_print_user_frames(iter, flags, field->tgid, ips, split + nr);
 	return trace_handle_return(s);
 }
 
@@ -103,6 +109,7 @@ static struct trace_event_functions trace_user_stack_id_funcs = {
 static struct trace_event stackmap_user_events[] = {
 	{ .type = TRACE_USER_STACK_ID, .funcs = &trace_user_stack_id_funcs },
 	{ .type = TRACE_USER_UNWIND_STACK_ID, .funcs = &trace_user_stack_id_funcs },
+	{ .type = TRACE_USER_UNWIND_STACK_SPLIT, .funcs = &trace_user_stack_id_funcs },
 };
 
 static int __init stackmap_init_user_events(void)

@@ -87,8 +87,7 @@ static void trace_user_unwind_callback(struct unwind_work *work, struct unwind_s
 				       u64 cookie)
 {
 	struct trace_array *tr = container_of(work, struct trace_array, user_unwind);
-	unsigned int trace_ctx = tracing_gen_ctx();
-	struct stackmap_stack stack = {
+	struct stackmap_stack full = {
 		.ips	= trace->entries,
 		.nr	= user_stack_depth(trace->entries,
 					    min(trace->nr, USER_STACK_MAX_DEPTH)),
@@ -96,17 +95,27 @@ static void trace_user_unwind_callback(struct unwind_work *work, struct unwind_s
 		.tgid	= current->tgid,
 		.cookie	= cookie,
 	};
+	unsigned int trace_ctx = tracing_gen_ctx();
+	unsigned long words[USER_STACK_MAX_DEPTH] __uninitialized;
+	struct stackmap_stack stack = full;
+	struct user_objects *objects;
 	struct trace_buffer *buffer;
 
 	/* An NMI raced with clearing the cookie. */
 	if (!cookie)
 		return;
 
-	guard(preempt_notrace)();
-	/* A snapshot swaps the buffers at any time. */
-	buffer = data_race(READ_ONCE(tr->array_buffer.buffer));
-	if (!ftrace_stackmap_record(tr, buffer, trace_ctx, &stack, user_unwind_write))
-		user_unwind_write(buffer, trace_ctx, &stack);
+	stack.full = &full;
+	objects = user_objects_get(tr);
+	user_objects_translate(objects, &stack, words);
+
+	scoped_guard(preempt_notrace) {
+		/* A snapshot swaps the buffers at any time. */
+		buffer = data_race(READ_ONCE(tr->array_buffer.buffer));
+		if (!ftrace_stackmap_record(tr, buffer, trace_ctx, &stack, user_unwind_write))
+			user_unwind_write(buffer, trace_ctx, &full);
+	}
+	user_objects_put(objects);
 }
 
 /**

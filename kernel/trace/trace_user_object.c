@@ -1,0 +1,935 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * User stacks that are the same for every process: frames in mapped files are stored
+ * as the number of the file (an object) and the offset in it.
+ *
+ * The table of objects belongs to all maps of an instance between two resets. It only
+ * grows, up to USER_OBJECTS_SIZE. It holds no reference to a file: a file is told by
+ * its key, and the path is a copy. Stacks are translated on the way back to user
+ * space, where one may sleep, and recorded later, with a reference to the table.
+ *
+ * A file gets its number at once. Its build id is taken from the page cache. If it is
+ * not there, a work reads it, which may take long.
+ *
+ * Memory ordering:
+ *
+ *   user_object_found:A  sets build id and bias, then the size of the id by a release.
+ *   user_object_id:A     acquires the size of the id, then reads the id. Pairs with
+ *                        user_object_found:A.
+ *   user_object_define:A  commits a definition, then marks the object.
+ *   user_objects_define:A reads the mark, then the caller writes an event that refers to
+ *                        the object. Pairs with user_object_define:A.
+ */
+#include <linux/buildid.h>
+#include <linux/cleanup.h>
+#include <linux/dcache.h>
+#include <linux/elf.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/hashtable.h>
+#include <linux/mm.h>
+#include <linux/mmap_lock.h>
+#include <linux/mutex.h>
+#include <linux/random.h>
+#include <linux/refcount.h>
+#include <linux/seq_file.h>
+#include <linux/siphash.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+
+#include <asm/syscall.h>
+#ifdef CONFIG_X86
+#include <asm/vdso.h>
+#endif
+
+#include "trace_output.h"
+#include "trace_stackmap_internal.h"
+#include "trace_user_object.h"
+
+/* What the objects of a table take at most. */
+#define USER_OBJECTS_SIZE	(8U << 20)
+
+/* Log2 of the lists of objects, and of the places for files without an object. */
+#define USER_OBJECT_HASH_BITS	10
+#define USER_OBJECT_NONE_BITS	6
+
+/* Files that works read at once, at most. */
+#define USER_OBJECT_WORKS	64
+
+/* Mappings that a translation remembers. */
+#define USER_MAPPINGS		4
+
+/* NT_GNU_BUILD_ID */
+#define USER_OBJECT_BUILD_ID	3
+
+/* Room for a path. It has to fit an event. */
+#define USER_OBJECT_PATH	3072
+
+/* Not a value that stacks are defined with, as it is odd. */
+#define USER_OBJECT_UNDEFINED	1
+
+/* A build id with its padding. */
+#define USER_OBJECT_ID_ROOM	ALIGN(BUILD_ID_SIZE_MAX, 8)
+
+/* The notes and program headers of a file that are looked at. */
+#define USER_OBJECT_NOTES	SZ_64K
+#define USER_OBJECT_HEADERS	256U
+
+/* No allocation for a stack is worth to kill a process. */
+#define USER_OBJECT_GFP		(GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN)
+
+/**
+ * struct user_object_key - tells a file
+ * @inode: its inode, or the image of a vDSO; never dereferenced
+ * @ino: number of the inode
+ * @size: of the file, as it changes when the file is written
+ * @sec: time of the last change
+ * @nsec: its rest
+ * @generation: of the inode
+ */
+struct user_object_key {
+	const void		*inode;
+	u64			ino;
+	u64			size;
+	s64			sec;
+	u32			nsec;
+	u32			generation;
+};
+
+/**
+ * struct user_object - a file with code
+ * @node: in the lists of its table
+ * @key: tells the file
+ * @nr: the number for new words; that of another object if it has the same build id
+ * @id_size: size of the build id, 0 if there is none or it is not known yet
+ * @bias: p_vaddr - p_offset of the text
+ * @defined: the value of stackmap_define at its definition, or odd
+ * @id: the build id
+ * @path: as /proc/PID/maps shows it
+ */
+struct user_object {
+	struct hlist_node	node;
+	struct user_object_key	key;
+	u32			nr;
+	u32			id_size;
+	u64			bias;
+	u32			defined;
+	u8			id[BUILD_ID_SIZE_MAX];
+	char			path[];
+};
+
+struct user_objects {
+	refcount_t		ref;
+	struct mutex		lock;		/* of all below but the counts; a leaf */
+	u32			nr;		/* the last number */
+	size_t			size;		/* bytes */
+	bool			full;
+	struct xarray		by_nr;
+	hsiphash_key_t		hash_key;
+	atomic_t		works;
+	atomic_long_t		addresses;
+	atomic_long_t		cut;
+	struct user_object_key	none[1 << USER_OBJECT_NONE_BITS]; /* files without an object */
+	DECLARE_HASHTABLE(by_key, USER_OBJECT_HASH_BITS);
+};
+
+/* The number of objects is bounded by their memory. */
+static_assert(USER_OBJECTS_SIZE / sizeof(struct user_object) < USER_WORD_NR);
+
+/* A file whose headers a work reads. */
+struct user_object_work {
+	struct work_struct	work;
+	struct user_objects	*objects;
+	struct user_object	*object;	/* not in the table if the file was deleted */
+	struct file		*file;
+};
+
+/**
+ * struct user_mapping - a mapping of the current process
+ * @start: its address
+ * @size: its size
+ * @add: makes a word of an address, 0 if it stays an address
+ * @exec: whether it is executable
+ */
+struct user_mapping {
+	unsigned long		start;
+	unsigned long		size;
+	unsigned long		add;
+	bool			exec;
+};
+
+/**
+ * struct user_file - what is mapped there
+ * @key: tells the file
+ * @file: the file, with a reference, or NULL
+ * @image: the image of the vDSO, or NULL
+ * @image_size: its size
+ */
+struct user_file {
+	struct user_object_key	key;
+	struct file		*file;
+	const void		*image;
+	size_t			image_size;
+};
+
+/* How stack_map_bin describes an object. Build id and path follow, both padded to 8 bytes. */
+struct user_object_bin {
+	u32			nr;
+	u32			id_size;
+	u64			bias;
+	u32			path_size;
+	u32			zero;
+};
+
+/**
+ * user_objects_alloc - allocate a table of objects
+ *
+ * Context: may sleep.
+ * Return: the table with one reference, or NULL when there is not enough memory.
+ */
+struct user_objects *user_objects_alloc(void)
+{
+	struct user_objects *objects = kvzalloc_obj(*objects);
+
+	if (!objects)
+		return NULL;
+
+	refcount_set(&objects->ref, 1);
+	mutex_init(&objects->lock);
+	xa_init(&objects->by_nr);
+	get_random_bytes(&objects->hash_key, sizeof(objects->hash_key));
+	return objects;
+}
+
+/**
+ * user_objects_get - get the table of objects that goes with the map of an instance
+ * @tr: the instance
+ *
+ * Context: any.
+ * Return: the table with a reference, or NULL if no stack goes through a map.
+ */
+struct user_objects *user_objects_get(struct trace_array *tr)
+{
+	struct ftrace_stackmap *map;
+
+	if (!(tr->trace_flags & TRACE_ITER(STACKMAP)))
+		return NULL;
+
+	guard(rcu)();
+	map = rcu_dereference(tr->stackmap);
+	if (!map)
+		return NULL;
+	refcount_inc(&map->shared->objects->ref);
+	return map->shared->objects;
+}
+
+/**
+ * user_objects_put - give back a reference to a table of objects
+ * @objects: the table, or NULL
+ *
+ * Context: may sleep. Nobody may find the table under RCU when the last reference goes.
+ */
+void user_objects_put(struct user_objects *objects)
+{
+	struct user_object *object;
+	struct hlist_node *next;
+	int i;
+
+	if (!objects || !refcount_dec_and_test(&objects->ref))
+		return;
+
+	hash_for_each_safe(objects->by_key, i, next, object, node)
+		kfree(object);
+	xa_destroy(&objects->by_nr);
+	kvfree(objects);
+}
+
+static u32 user_object_hash(const struct user_objects *objects, const struct user_object_key *key)
+{
+	return hsiphash(key, sizeof(*key), &objects->hash_key);
+}
+
+static struct user_object_key *user_object_none(struct user_objects *objects,
+						const struct user_object_key *key)
+{
+	return &objects->none[hash_32(user_object_hash(objects, key), USER_OBJECT_NONE_BITS)];
+}
+
+static struct user_object *user_object_find(struct user_objects *objects,
+					    const struct user_object_key *key)
+{
+	struct user_object *object;
+
+	/* Objects stay as long as the table. */
+	hash_for_each_possible_rcu(objects->by_key, object, node, user_object_hash(objects, key),
+				   true) {
+		if (!memcmp(&object->key, key, sizeof(*key)))
+			return object;
+	}
+	return NULL;
+}
+
+static void user_object_set_none(struct user_objects *objects, const struct user_object_key *key)
+{
+	struct user_object_key *none = user_object_none(objects, key);
+
+	guard(mutex)(&objects->lock);
+	*none = *key;
+}
+
+/* Is this a file without an object, as far as it is remembered? */
+static bool user_object_is_none(struct user_objects *objects, const struct user_object_key *key)
+{
+	/* What is written meanwhile is equal to no key. */
+	return data_race(!memcmp(user_object_none(objects, key), key, sizeof(*key)));
+}
+
+/* Copy the build id of an object, and zeroes behind it. Returns its size. */
+static u32 user_object_id(const struct user_object *object, u8 *id)
+{
+	/* user_object_id:A, pairs with user_object_found:A */
+	u32 size = smp_load_acquire(&object->id_size);
+
+	memset(id, 0, USER_OBJECT_ID_ROOM);
+	memcpy(id, object->id, size);
+	return size;
+}
+
+static bool user_object_read_phdr(struct freader *r, bool is64, u64 off, struct elf64_phdr *phdr)
+{
+	const struct elf32_phdr *phdr32;
+
+	phdr32 = freader_fetch(r, off, is64 ? sizeof(*phdr) : sizeof(*phdr32));
+	if (!phdr32)
+		return false;
+	if (is64)
+		memcpy(phdr, phdr32, sizeof(*phdr));
+	else
+		*phdr = (struct elf64_phdr) {
+			.p_type		= phdr32->p_type,
+			.p_flags	= phdr32->p_flags,
+			.p_offset	= phdr32->p_offset,
+			.p_vaddr	= phdr32->p_vaddr,
+			.p_filesz	= phdr32->p_filesz,
+		};
+	return true;
+}
+
+/* Look for the build id in the notes of a file. */
+static int user_object_read_notes(struct freader *r, u64 off, u64 size, u8 *id, u32 *id_size)
+{
+	u64 end = off + min(size, USER_OBJECT_NOTES), desc;
+	const struct elf32_note *note;
+	const void *data;
+	u32 desc_size;
+	bool found;
+
+	while (off + sizeof(*note) + sizeof("GNU") < end) {
+		note = freader_fetch(r, off, sizeof(*note) + sizeof("GNU"));
+		if (!note)
+			return r->err;
+
+		/* It may be written meanwhile. */
+		desc = off + sizeof(*note) + ALIGN((u64)READ_ONCE(note->n_namesz), 4);
+		desc_size = READ_ONCE(note->n_descsz);
+		found = note->n_type == USER_OBJECT_BUILD_ID && note->n_namesz == sizeof("GNU") &&
+			!memcmp(note + 1, "GNU", sizeof("GNU"));
+		if (found && desc_size && desc_size <= BUILD_ID_SIZE_MAX) {
+			data = freader_fetch(r, desc, desc_size);
+			if (!data)
+				return r->err;
+			memcpy(id, data, desc_size);
+			*id_size = desc_size;
+			return 0;
+		}
+		off = desc + ALIGN((u64)desc_size, 4);
+	}
+	return 0;
+}
+
+/*
+ * Take build id and bias from the headers of a file. Returns 0, also if it is no ELF
+ * file, or why they can't be read.
+ */
+static int user_object_read(struct user_object *object, struct freader *r)
+{
+	u32 phnum, id_size = 0;
+	bool is64, text = false;
+	const struct elf64_hdr *ehdr;
+	const struct elf32_hdr *ehdr32;
+	struct elf64_phdr phdr;
+	u64 phoff;
+	int ret = 0;
+
+	ehdr = freader_fetch(r, 0, sizeof(*ehdr));
+	if (!ehdr)
+		return r->err;
+	if (memcmp(ehdr->e_ident, ELFMAG, SELFMAG))
+		return 0;
+
+	ehdr32 = (const void *)ehdr;
+	is64 = ehdr->e_ident[EI_CLASS] == ELFCLASS64;
+	phoff = is64 ? READ_ONCE(ehdr->e_phoff) : READ_ONCE(ehdr32->e_phoff);
+	phnum = is64 ? READ_ONCE(ehdr->e_phnum) : READ_ONCE(ehdr32->e_phnum);
+	for (u32 i = 0; i < min(phnum, USER_OBJECT_HEADERS) && !ret; i++) {
+		if (!user_object_read_phdr(r, is64, phoff, &phdr))
+			return r->err;
+		phoff += is64 ? sizeof(struct elf64_phdr) : sizeof(struct elf32_phdr);
+		if (phdr.p_type == PT_LOAD && phdr.p_flags & PF_X && !text) {
+			WRITE_ONCE(object->bias, phdr.p_vaddr - phdr.p_offset);
+			text = true;
+		}
+		if (phdr.p_type == PT_NOTE && !id_size)
+			ret = user_object_read_notes(r, phdr.p_offset, phdr.p_filesz, object->id,
+						     &id_size);
+	}
+	/* user_object_found:A, pairs with user_object_id:A */
+	smp_store_release(&object->id_size, id_size);
+	return ret;
+}
+
+static int user_object_read_file(struct user_object *object, struct file *file, bool may_fault)
+{
+	char buf[sizeof(struct elf64_hdr)];
+	struct freader r;
+	int ret;
+
+	freader_init_from_file(&r, buf, sizeof(buf), file, may_fault);
+	ret = user_object_read(object, &r);
+	freader_cleanup(&r);
+	return ret;
+}
+
+/* Another object with the same build id, or NULL. */
+static struct user_object *user_object_twin(struct user_objects *objects,
+					    const struct user_object *object)
+{
+	struct user_object *other;
+	unsigned long nr;
+
+	if (!object->id_size)
+		return NULL;
+
+	xa_for_each(&objects->by_nr, nr, other) {
+		/* user_object_id:A, pairs with user_object_found:A */
+		if (other != object && smp_load_acquire(&other->id_size) == object->id_size &&
+		    !memcmp(other->id, object->id, object->id_size))
+			return other;
+	}
+	return NULL;
+}
+
+/* Give @object a number, and put it into the table. Returns false if that does not work. */
+static bool user_object_insert(struct user_objects *objects, struct user_object *object)
+{
+	struct user_object *twin = user_object_twin(objects, object);
+	size_t size = kmalloc_size_roundup(struct_size(object, path, strlen(object->path) + 1));
+
+	lockdep_assert_held(&objects->lock);
+
+	if (objects->size + size > USER_OBJECTS_SIZE) {
+		WRITE_ONCE(objects->full, true);
+		return false;
+	}
+
+	if (twin) {
+		object->nr = twin->nr;
+	} else {
+		object->nr = objects->nr + 1;
+		if (xa_err(xa_store(&objects->by_nr, object->nr, object, USER_OBJECT_GFP)))
+			return false;
+		objects->nr = object->nr;
+	}
+	objects->size += size;
+	hash_add_rcu(objects->by_key, &object->node, user_object_hash(objects, &object->key));
+	return true;
+}
+
+/* Put @object into the table, or free it. Returns the one with its key, or NULL. */
+static struct user_object *user_object_add(struct user_objects *objects,
+					   struct user_object *object)
+{
+	struct user_object *other;
+
+	guard(mutex)(&objects->lock);
+	other = user_object_find(objects, &object->key);
+	if (!other && user_object_insert(objects, object))
+		return object;
+	kfree(object);
+	return other;
+}
+
+static void user_object_work(struct work_struct *work)
+{
+	struct user_object_work *w = container_of(work, struct user_object_work, work);
+	struct user_objects *objects = w->objects;
+	struct user_object *object = w->object, *twin;
+
+	user_object_read_file(object, w->file, true);
+	fput(w->file);
+
+	if (object->nr) {
+		guard(mutex)(&objects->lock);
+		/* Other than before: what is being written lacks the build id. */
+		WRITE_ONCE(object->defined, USER_OBJECT_UNDEFINED + 2);
+		twin = user_object_twin(objects, object);
+		if (twin && twin->nr < object->nr)
+			WRITE_ONCE(object->nr, twin->nr);
+	} else if (object->id_size) {
+		user_object_add(objects, object);
+	} else {
+		kfree(object);
+	}
+	atomic_dec(&objects->works);
+	user_objects_put(objects);
+	kfree(w);
+}
+
+/* Have a work read the headers of @file. It frees an object that does not get into the table. */
+static bool user_object_queue(struct user_objects *objects, struct user_object *object,
+			      struct file *file)
+{
+	struct user_object_work *w;
+
+	if (!atomic_add_unless(&objects->works, 1, USER_OBJECT_WORKS))
+		return false;
+	w = kmalloc_obj(*w, USER_OBJECT_GFP);
+	if (!w) {
+		atomic_dec(&objects->works);
+		return false;
+	}
+	refcount_inc(&objects->ref);
+	INIT_WORK(&w->work, user_object_work);
+	w->objects = objects;
+	w->object = object;
+	w->file = get_file(file);
+	queue_work(system_dfl_wq, &w->work);
+	return true;
+}
+
+/* The path of a file, as /proc/PID/maps shows it outside of a chroot. Returns its size. */
+static int user_object_name(struct file *file, char *buf)
+{
+	const struct path *path = file_user_path(file);
+	char *name = ERR_PTR(-ENOENT), *end;
+
+	if (!d_unlinked(path->dentry))
+		name = d_absolute_path(path, buf, USER_OBJECT_PATH);
+	if (IS_ERR(name))
+		name = d_path(path, buf, USER_OBJECT_PATH);
+	if (IS_ERR(name))
+		return PTR_ERR(name);
+
+	end = seq_mangle_path(buf, name, "\n");
+	return end ? end - buf : -ENAMETOOLONG;
+}
+
+/* An object that is not in the table yet, with its key and path. */
+static struct user_object *user_object_alloc(const struct user_file *f)
+{
+	char *buf __free(kfree) = kmalloc(USER_OBJECT_PATH, USER_OBJECT_GFP);
+	struct user_object *object;
+	int size;
+
+	if (!buf)
+		return NULL;
+
+	size = f->file ? user_object_name(f->file, buf) : strscpy(buf, "[vdso]", USER_OBJECT_PATH);
+	if (size < 0)
+		size = strscpy(buf, "?", USER_OBJECT_PATH);
+
+	object = kzalloc_flex(*object, path, size + 1, USER_OBJECT_GFP);
+	if (object) {
+		object->key = f->key;
+		object->defined = USER_OBJECT_UNDEFINED;
+		memcpy(object->path, buf, size);
+	}
+	return object;
+}
+
+/* The table has no object for this file. Returns the number of a new one, or 0. */
+static u32 user_object_new(struct user_objects *objects, const struct user_file *f)
+{
+	bool deleted = f->file && !file_inode(f->file)->i_nlink, known = true;
+	struct user_object *object, *added;
+	struct freader r;
+
+	if (READ_ONCE(objects->full) || user_object_is_none(objects, &f->key))
+		return 0;
+
+	object = user_object_alloc(f);
+	if (!object)
+		return 0;
+
+	if (f->file) {
+		known = !user_object_read_file(object, f->file, false) || object->id_size;
+	} else {
+		freader_init_from_mem(&r, f->image, f->image_size);
+		user_object_read(object, &r);
+	}
+
+	/* The memory of a JIT, unless it has a build id. */
+	if (deleted && !object->id_size) {
+		user_object_set_none(objects, &f->key);
+		if (known || !user_object_queue(objects, object, f->file))
+			kfree(object);
+		return 0;
+	}
+
+	added = user_object_add(objects, object);
+	if (added == object && !known)
+		user_object_queue(objects, object, f->file);
+	return added ? READ_ONCE(added->nr) : 0;
+}
+
+#ifdef CONFIG_X86
+static const void *user_vdso_image(size_t *size)
+{
+	const struct vdso_image *image = current->mm->context.vdso_image;
+
+	*size = image->size;
+	return image->data;
+}
+#else
+static const void *user_vdso_image(size_t *size)
+{
+	return NULL;
+}
+#endif
+
+/* What is mapped at @vma, which is locked. Returns false if frames there stay addresses. */
+static bool user_file_of(struct vm_area_struct *vma, struct user_file *f)
+{
+	struct timespec64 mtime;
+	const char *name = NULL;
+	struct inode *inode;
+
+	if (((u64)vma->vm_pgoff << PAGE_SHIFT) + vma->vm_end - vma->vm_start > USER_WORD_OFFSET)
+		return false;
+
+	if (!vma->vm_file) {
+		if (vma->vm_ops && vma->vm_ops->name)
+			name = vma->vm_ops->name(vma);
+		if (!name || strcmp(name, "[vdso]"))
+			return false;
+		f->image = user_vdso_image(&f->image_size);
+		f->key.inode = f->image;
+		return f->image;
+	}
+
+	inode = file_inode(vma->vm_file);
+	if (!S_ISREG(inode->i_mode))
+		return false;
+	mtime = inode_get_mtime(inode);
+	f->key = (struct user_object_key) {
+		.inode		= inode,
+		.ino		= inode->i_ino,
+		.size		= i_size_read(inode),
+		.sec		= mtime.tv_sec,
+		.nsec		= mtime.tv_nsec,
+		.generation	= inode->i_generation,
+	};
+	f->file = vma->vm_file;
+	return true;
+}
+
+/* Find the mapping of an address of the current process. */
+static void user_mapping_find(struct user_objects *objects, unsigned long addr,
+			      struct user_mapping *m)
+{
+	struct mm_struct *mm = current->mm;
+	struct vm_area_struct *vma = lock_vma_under_rcu(mm, addr);
+	struct user_object *object = NULL;
+	struct user_file f = { };
+	bool locked = !vma;
+	u64 offset = 0;
+	u32 nr = 0;
+
+	*m = (struct user_mapping) { .start = addr, .size = 1 };
+	if (locked) {
+		/* As safe as the page fault of the unwinder. */
+		mmap_read_lock(mm);
+		vma = vma_lookup(mm, addr);
+	}
+	if (vma) {
+		m->start = vma->vm_start;
+		m->size = vma->vm_end - vma->vm_start;
+		m->exec = vma->vm_flags & VM_EXEC;
+		offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
+		if (user_file_of(vma, &f)) {
+			object = user_object_find(objects, &f.key);
+			nr = object ? READ_ONCE(object->nr) : 0;
+		}
+		if (!nr && f.file)
+			get_file(f.file);
+	}
+	if (locked)
+		mmap_read_unlock(mm);
+	else
+		vma_end_read(vma);
+
+	if (!nr && (f.file || f.image)) {
+		nr = user_object_new(objects, &f);
+		if (f.file)
+			fput(f.file);
+	}
+	if (nr)
+		m->add = (BIT_ULL(63) | (u64)nr << USER_WORD_OFFSET_BITS) + offset - m->start;
+}
+
+/* The mapping of an address, from those that are remembered if possible. */
+static struct user_mapping *user_mapping(struct user_objects *objects,
+					 struct user_mapping *mappings, unsigned int *next,
+					 unsigned long addr)
+{
+	struct user_mapping *m;
+
+	for (m = mappings; m < mappings + USER_MAPPINGS; m++) {
+		if (addr - m->start < m->size)
+			return m;
+	}
+	m = &mappings[(*next)++ % USER_MAPPINGS];
+	user_mapping_find(objects, addr, m);
+	return m;
+}
+
+/* An interrupt has hit: the instruction is not a part of the stack. */
+static void user_stack_split(struct stackmap_stack *stack, unsigned long *words)
+{
+	stack->type = TRACE_USER_UNWIND_STACK_SPLIT;
+	stack->ip = words[0];
+	if (stack->nr > 1) {
+		stack->ips++;
+		stack->nr--;
+	} else {
+		/* A map holds no empty stacks, but 0 ends a stack. */
+		words[0] = 0;
+	}
+}
+
+/**
+ * user_objects_translate - make words that are the same in every process of a user stack
+ * @objects: the table of objects, or NULL
+ * @stack: the stack of the current task, whose frames are set to @words
+ * @words: room for as many words
+ *
+ * The stack ends at the first frame outside of executable memory. The instruction that
+ * an interrupt has hit is not a part of it.
+ *
+ * Context: the way back to user space, where page faults are possible.
+ */
+void user_objects_translate(struct user_objects *objects, struct stackmap_stack *stack,
+			    unsigned long *words)
+{
+	struct user_mapping mappings[USER_MAPPINGS] = { }, *m;
+	unsigned long ip, start = 0, size = 0, add = 0;
+	unsigned int i, addresses = 0, next = 0;
+
+	if (!objects || !current->mm)
+		return;
+
+	for (i = 0; i < stack->nr; i++) {
+		ip = stack->ips[i];
+		/* A return address may be behind the end of its function, and of the mapping. */
+		if (unlikely(ip - 1 - start >= size)) {
+			m = user_mapping(objects, mappings, &next, i ? ip - 1 : ip);
+			/* Code without frame pointers leads to data. */
+			if (i && !m->exec) {
+				atomic_long_inc(&objects->cut);
+				break;
+			}
+			if (!m->add && user_word_forged(ip))
+				break;
+			start = m->start;
+			/* Come here again for each address that stays one. */
+			size = m->add ? m->size : 0;
+			add = m->add;
+			addresses += !add;
+		}
+		words[i] = ip + add;
+	}
+	stack->nr = i;
+	if (addresses)
+		atomic_long_add(addresses, &objects->addresses);
+	stack->ips = words;
+	stack->objects = objects;
+	if (stack->nr && syscall_get_nr(current, task_pt_regs(current)) == -1)
+		user_stack_split(stack, words);
+}
+
+/**
+ * user_object_path - the path of the object that a word refers to
+ * @objects: the table of objects
+ * @word: the word, from a stack of a map that goes with @objects
+ *
+ * Context: any, under RCU or with a reference to the table.
+ * Return: the path, or NULL if the word is an address.
+ */
+const char *user_object_path(struct user_objects *objects, unsigned long word)
+{
+	u32 nr = user_word_object(word);
+	struct user_object *object = nr ? xa_load(&objects->by_nr, nr) : NULL;
+
+	return object ? object->path : NULL;
+}
+
+/* Write the definition of an object. Returns whether the buffer took it. */
+static bool user_object_define(struct user_object *object, u32 nr, struct trace_buffer *buffer,
+			       unsigned int trace_ctx, u32 define)
+{
+	size_t size = strlen(object->path) + 1;
+	u32 before = READ_ONCE(object->defined);
+	struct user_object_def_entry *entry;
+	struct ring_buffer_event *event;
+	u8 id[USER_OBJECT_ID_ROOM];
+
+	event = trace_buffer_lock_reserve(buffer, TRACE_USER_OBJECT_DEF,
+					  struct_size(entry, path, size), trace_ctx);
+	if (!event)
+		return false;
+
+	entry = ring_buffer_event_data(event);
+	entry->object = nr;
+	entry->id_size = user_object_id(object, id);
+	entry->bias = READ_ONCE(object->bias);
+	memcpy(entry->build_id, id, sizeof(entry->build_id));
+	memcpy(entry->path, object->path, size);
+	trace_buffer_unlock_commit_nostack(buffer, event);
+
+	/* user_object_define:A, pairs with user_objects_define:A */
+	cmpxchg_release(&object->defined, before, define);
+	return true;
+}
+
+/**
+ * user_objects_define - define the objects that words refer to in the ring buffer
+ * @objects: the table of objects
+ * @buffer: the ring buffer
+ * @trace_ctx: context of the event
+ * @words: the words of a user stack
+ * @nr: their number
+ * @define: the value of tr->stackmap_define; if it is odd, all are defined again
+ *
+ * Context: any, with preemption off.
+ * Return: false if the buffer did not take a definition.
+ */
+bool user_objects_define(struct user_objects *objects, struct trace_buffer *buffer,
+			 unsigned int trace_ctx, const unsigned long *words, unsigned int nr,
+			 u32 define)
+{
+	struct user_object *object;
+	u32 object_nr, last = 0;
+
+	for (unsigned int i = 0; i < nr; i++) {
+		object_nr = user_word_object(words[i]);
+		if (!object_nr || object_nr == last)
+			continue;
+		last = object_nr;
+		object = xa_load(&objects->by_nr, object_nr);
+		/* user_objects_define:A, pairs with user_object_define:A */
+		if (!(define & 1) && smp_load_acquire(&object->defined) == define)
+			continue;
+		if (!user_object_define(object, object_nr, buffer, trace_ctx, define))
+			return false;
+	}
+	return true;
+}
+
+static enum print_line_t user_object_def_print(struct trace_iterator *iter, int flags,
+					       struct trace_event *event)
+{
+	struct user_object_def_entry *field = (void *)iter->ent;
+
+	trace_seq_printf(&iter->seq, "<user_object_def %d bias %llx build id %*phN %s>\n",
+			 field->object, field->bias, min(field->id_size, BUILD_ID_SIZE_MAX),
+			 field->build_id, field->path);
+	return trace_handle_return(&iter->seq);
+}
+
+static struct trace_event_functions user_object_def_funcs = {
+	.trace		= user_object_def_print,
+};
+
+static struct trace_event user_object_def_event = {
+	.type		= TRACE_USER_OBJECT_DEF,
+	.funcs		= &user_object_def_funcs,
+};
+
+static int __init user_object_init_event(void)
+{
+	WARN_ON_ONCE(!register_trace_event(&user_object_def_event));
+	return 0;
+}
+early_initcall(user_object_init_event);
+
+/**
+ * user_object_print - print a frame of a user stack by its file
+ * @iter: the event, whose id or definition the frame is from
+ * @word: the frame
+ *
+ * Context: any.
+ * Return: false if it is an address, and nothing was printed.
+ */
+bool user_object_print(struct trace_iterator *iter, unsigned long word)
+{
+	struct ftrace_stackmap *map;
+	const char *path = NULL;
+
+	/* A full stack has addresses only, whatever its program made of them. */
+	if (!user_word_object(word) || !stackmap_event_ids(iter->ent, iter->ent_size))
+		return false;
+
+	guard(rcu)();
+	/* As long as the id resolves, the table is that of its time. */
+	map = rcu_dereference(iter->tr->stackmap);
+	if (stackmap_lookup(map, stackmap_event_id(iter->ent, 0)))
+		path = user_object_path(map->shared->objects, word);
+	trace_seq_printf(&iter->seq, "%s[+0x%llx]", path ?: "?", word & USER_WORD_OFFSET);
+	return true;
+}
+
+/**
+ * user_objects_write - write the objects as stack_map_bin has them
+ * @objects: the table of objects, or NULL
+ * @m: the file
+ *
+ * Context: any, under RCU.
+ */
+void user_objects_write(struct user_objects *objects, struct seq_file *m)
+{
+	struct user_object_bin bin = { };
+	static const u8 zeroes[8];
+	struct user_object *object;
+	u8 id[USER_OBJECT_ID_ROOM];
+	unsigned long nr;
+
+	if (!objects)
+		return;
+
+	xa_for_each(&objects->by_nr, nr, object) {
+		bin.nr = nr;
+		bin.id_size = user_object_id(object, id);
+		bin.bias = READ_ONCE(object->bias);
+		bin.path_size = strlen(object->path);
+		seq_write(m, &bin, sizeof(bin));
+		seq_write(m, id, ALIGN(bin.id_size, 8));
+		seq_write(m, object->path, bin.path_size);
+		seq_write(m, zeroes, ALIGN(bin.path_size, 8) - bin.path_size);
+	}
+}
+
+/**
+ * user_objects_stats - what the statistics of a map show of its objects
+ * @objects: the table of objects
+ * @stats: filled in
+ *
+ * Context: any, under RCU.
+ */
+void user_objects_stats(struct user_objects *objects, struct user_object_stats *stats)
+{
+	stats->objects = READ_ONCE(objects->nr);
+	stats->cut = atomic_long_read(&objects->cut);
+	stats->addresses = atomic_long_read(&objects->addresses);
+	stats->memory = sizeof(*objects) + READ_ONCE(objects->size);
+}

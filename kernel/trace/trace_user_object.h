@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef _TRACE_USER_OBJECT_H
+#define _TRACE_USER_OBJECT_H
+
+#include <linux/kconfig.h>
+#include <linux/types.h>
+
+/*
+ * A word of a user stack is an address, or for a frame in a mapped file (an object)
+ * bit 63, 19 bits of the object's number and 44 bits of the offset in the file, which
+ * are the same in every process. The highest number stays unused, because [vsyscall]
+ * has such addresses.
+ */
+#define USER_WORD_OFFSET_BITS	44
+#define USER_WORD_OFFSET	((1ULL << USER_WORD_OFFSET_BITS) - 1)
+#define USER_WORD_NR		((1U << 19) - 1)
+
+struct seq_file;
+struct stackmap_stack;
+struct trace_array;
+struct trace_buffer;
+struct trace_iterator;
+struct user_objects;
+
+/* The number of the object that a word refers to, 0 for an address. */
+static inline u32 user_word_object(unsigned long word)
+{
+	u32 nr = (u64)word >> USER_WORD_OFFSET_BITS & USER_WORD_NR;
+
+	if (!IS_ENABLED(CONFIG_TRACE_USER_OBJECTS) || (long)word >= 0)
+		return 0;
+	return nr < USER_WORD_NR ? nr : 0;
+}
+
+/* Would this address, which a program has chosen, be taken for such a word? */
+static inline bool user_word_forged(unsigned long ip)
+{
+	return IS_ENABLED(CONFIG_TRACE_USER_OBJECTS) && (long)ip < -(s64)(USER_WORD_OFFSET + 1);
+}
+
+/* The frames before one that would be taken for such a word: that is no address of a program. */
+static inline unsigned int user_addresses(const unsigned long *ips, unsigned int nr)
+{
+	unsigned long any = 0;
+	unsigned int i;
+
+	for (i = 0; IS_ENABLED(CONFIG_TRACE_USER_OBJECTS) && i < nr; i++)
+		any |= ips[i];
+	if (likely((long)any >= 0))
+		return nr;
+
+	for (i = 0; i < nr && !user_word_forged(ips[i]); i++)
+		;
+	return i;
+}
+
+/* What the statistics show. */
+struct user_object_stats {
+	unsigned int		objects;
+	unsigned long		cut;		/* stacks that end outside of code */
+	unsigned long		addresses;	/* frames that were not translated */
+	size_t			memory;
+};
+
+#ifdef CONFIG_TRACE_USER_OBJECTS
+struct user_objects *user_objects_alloc(void);
+struct user_objects *user_objects_get(struct trace_array *tr);
+void user_objects_put(struct user_objects *objects);
+void user_objects_translate(struct user_objects *objects, struct stackmap_stack *stack,
+			    unsigned long *words);
+const char *user_object_path(struct user_objects *objects, unsigned long word);
+bool user_object_print(struct trace_iterator *iter, unsigned long word);
+bool user_objects_define(struct user_objects *objects, struct trace_buffer *buffer,
+			 unsigned int trace_ctx, const unsigned long *words, unsigned int nr,
+			 u32 define);
+void user_objects_write(struct user_objects *objects, struct seq_file *m);
+void user_objects_stats(struct user_objects *objects, struct user_object_stats *stats);
+#else
+static inline struct user_objects *user_objects_get(struct trace_array *tr)
+{
+	return NULL;
+}
+
+static inline void user_objects_put(struct user_objects *objects) { }
+
+static inline void user_objects_translate(struct user_objects *objects,
+					  struct stackmap_stack *stack, unsigned long *words) { }
+
+static inline const char *user_object_path(struct user_objects *objects, unsigned long word)
+{
+	return NULL;
+}
+
+static inline bool user_object_print(struct trace_iterator *iter, unsigned long word)
+{
+	return false;
+}
+
+static inline bool user_objects_define(struct user_objects *objects, struct trace_buffer *buffer,
+				       unsigned int trace_ctx, const unsigned long *words,
+				       unsigned int nr, u32 define)
+{
+	return true;
+}
+
+static inline void user_objects_write(struct user_objects *objects, struct seq_file *m) { }
+
+static inline void user_objects_stats(struct user_objects *objects,
+				      struct user_object_stats *stats) { }
+#endif
+
+#endif /* _TRACE_USER_OBJECT_H */
