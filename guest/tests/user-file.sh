@@ -4,6 +4,8 @@
 # kinds. Each frame has the right file and offset, or is an address; never a wrong name.
 # timeout: 600
 . /guest/lib.sh
+set -E
+trap 'echo "status $? in line $LINENO" >&2' ERR
 [ -e options/userstacktrace_delay ] || skip "no deferred unwinding"
 command -v userstack.pie > /dev/null || skip "there are no programs for this here"
 
@@ -72,19 +74,16 @@ record userstack.pie -f 3
 same "PIE"
 record userstack.pie -f -d /usr/local/lib/liba.so -d /usr/local/lib/libb.so 2
 same "one library, then another one at its address"
-grep -q 'liba.so' "$truth" && grep -q 'libb.so' "$truth" || fail "no libraries"
+[ "$(grep -c 'lib[ab]\.so' "$truth")" -eq 2 ] || fail "no libraries"
 record userstack.nopie -f -x $bin/userstack.stripped 2
 same "non-PIE, which executes another one"
 record userstack -f -t 1 2 3 4 5 6 7 8 9
 same "threads"
-{
+two() {
 	userstack.nopie -f -p 31999 4
 	userstack.stripped -f -p 31999 4
-} > "$TMPDIR/two" && echo > trace && echo 1 > tracing_on && {
-	userstack.nopie -f -p 31999 4
-	userstack.stripped -f -p 31999 4
-} > "$truth"
-echo 0 > tracing_on
+}
+record two
 same "two programs with one pid"
 
 echo "== memory that is no file"

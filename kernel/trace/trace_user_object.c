@@ -38,6 +38,8 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
+#include <kunit/visibility.h>
+
 #include <asm/syscall.h>
 #ifdef CONFIG_X86
 #include <asm/vdso.h>
@@ -78,24 +80,6 @@
 
 /* No allocation for a stack is worth to kill a process. */
 #define USER_OBJECT_GFP		(GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN)
-
-/**
- * struct user_object_key - tells a file
- * @inode: its inode, or the image of a vDSO; never dereferenced
- * @ino: number of the inode
- * @size: of the file, as it changes when the file is written
- * @sec: time of the last change
- * @nsec: its rest
- * @generation: of the inode
- */
-struct user_object_key {
-	const void		*inode;
-	u64			ino;
-	u64			size;
-	s64			sec;
-	u32			nsec;
-	u32			generation;
-};
 
 /**
  * struct user_object - a file with code
@@ -157,29 +141,6 @@ struct user_mapping {
 	unsigned long		size;
 	unsigned long		add;
 	bool			exec;
-};
-
-/**
- * struct user_file - what is mapped there
- * @key: tells the file
- * @file: the file, with a reference, or NULL
- * @image: the image of the vDSO, or NULL
- * @image_size: its size
- */
-struct user_file {
-	struct user_object_key	key;
-	struct file		*file;
-	const void		*image;
-	size_t			image_size;
-};
-
-/* How stack_map_bin describes an object. Build id and path follow, both padded to 8 bytes. */
-struct user_object_bin {
-	u32			nr;
-	u32			id_size;
-	u64			bias;
-	u32			path_size;
-	u32			zero;
 };
 
 /**
@@ -549,7 +510,7 @@ static struct user_object *user_object_alloc(const struct user_file *f)
 }
 
 /* The table has no object for this file. Returns the number of a new one, or 0. */
-static u32 user_object_new(struct user_objects *objects, const struct user_file *f)
+VISIBLE_IF_KUNIT u32 user_object_new(struct user_objects *objects, const struct user_file *f)
 {
 	bool deleted = f->file && !file_inode(f->file)->i_nlink, known = true;
 	struct user_object *object, *added;

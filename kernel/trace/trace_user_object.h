@@ -15,6 +15,7 @@
 #define USER_WORD_OFFSET	((1ULL << USER_WORD_OFFSET_BITS) - 1)
 #define USER_WORD_NR		((1U << 19) - 1)
 
+struct file;
 struct seq_file;
 struct stackmap_stack;
 struct trace_array;
@@ -62,6 +63,47 @@ struct user_object_stats {
 	size_t			memory;
 };
 
+/**
+ * struct user_object_key - tells a file
+ * @inode: its inode, or the image of a vDSO; never dereferenced
+ * @ino: number of the inode
+ * @size: of the file, as it changes when the file is written
+ * @sec: time of the last change
+ * @nsec: its rest
+ * @generation: of the inode
+ */
+struct user_object_key {
+	const void		*inode;
+	u64			ino;
+	u64			size;
+	s64			sec;
+	u32			nsec;
+	u32			generation;
+};
+
+/**
+ * struct user_file - what is mapped there
+ * @key: tells the file
+ * @file: the file, with a reference, or NULL
+ * @image: the image of the vDSO, or NULL
+ * @image_size: its size
+ */
+struct user_file {
+	struct user_object_key	key;
+	struct file		*file;
+	const void		*image;
+	size_t			image_size;
+};
+
+/* How stack_map_bin describes an object. Build id and path follow, both padded to 8 bytes. */
+struct user_object_bin {
+	u32			nr;
+	u32			id_size;
+	u64			bias;
+	u32			path_size;
+	u32			zero;
+};
+
 #ifdef CONFIG_TRACE_USER_OBJECTS
 struct user_objects *user_objects_alloc(void);
 struct user_objects *user_objects_get(struct trace_array *tr);
@@ -75,6 +117,10 @@ bool user_objects_define(struct user_objects *objects, struct trace_buffer *buff
 			 u32 define);
 void user_objects_write(struct user_objects *objects, struct seq_file *m);
 void user_objects_stats(struct user_objects *objects, struct user_object_stats *stats);
+
+#if IS_ENABLED(CONFIG_KUNIT)
+u32 user_object_new(struct user_objects *objects, const struct user_file *f);
+#endif
 #else
 static inline struct user_objects *user_objects_get(struct trace_array *tr)
 {

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit tests for the files of user stacks: the table of objects, what is read of their
+ * headers, and a reset between translation and recording. The files are images in memory,
+ * as that of a vDSO.
+ */
+#include <kunit/test.h>
+#include <linux/elf.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+
+#include "trace_stackmap_internal.h"
+
+#define TEST_BIAS	0x400000UL
+#define TEST_ROOM	4096
+
+/* A program with a segment of code, and with a build id of @id_size bytes. */
+struct test_image {
+	union {
+		struct elf64_hdr	ehdr;
+		struct elf32_hdr	ehdr32;
+	};
+	union {
+		struct elf64_phdr	phdr[3];
+		struct elf32_phdr	phdr32[3];
+	};
+	struct elf64_note		other;
+	char				other_name[8];
+	struct elf64_note		note;
+	char				name[4];
+	u8				id[32];
+};
+
+static void test_fill_image(struct test_image *image, bool is64, u8 id, u32 id_size)
+{
+	u32 notes = offsetof(struct test_image, other), size = sizeof(*image) - notes;
+
+	memset(image, 0, sizeof(*image));
+	memcpy(image->ehdr.e_ident, ELFMAG, SELFMAG);
+	image->ehdr.e_ident[EI_CLASS] = is64 ? ELFCLASS64 : ELFCLASS32;
+	if (is64) {
+		image->ehdr.e_phoff = offsetof(struct test_image, phdr);
+		image->ehdr.e_phnum = 3;
+		image->phdr[0] = (struct elf64_phdr) { .p_type = PT_LOAD, .p_vaddr = 4096 };
+		image->phdr[1] = (struct elf64_phdr) { .p_type = PT_LOAD, .p_flags = PF_X,
+			.p_vaddr = TEST_BIAS + 4096, .p_offset = 4096 };
+		image->phdr[2] = (struct elf64_phdr) { .p_type = PT_NOTE, .p_offset = notes,
+			.p_filesz = size };
+	} else {
+		image->ehdr32.e_phoff = offsetof(struct test_image, phdr32);
+		image->ehdr32.e_phnum = 3;
+		image->phdr32[0] = (struct elf32_phdr) { .p_type = PT_LOAD, .p_vaddr = 4096 };
+		image->phdr32[1] = (struct elf32_phdr) { .p_type = PT_LOAD, .p_flags = PF_X,
+			.p_vaddr = TEST_BIAS + 4096, .p_offset = 4096 };
+		image->phdr32[2] = (struct elf32_phdr) { .p_type = PT_NOTE, .p_offset = notes,
+			.p_filesz = size };
+	}
+	image->other = (struct elf64_note) { .n_namesz = 6, .n_type = 3 };
+	strscpy(image->other_name, "Other", sizeof(image->other_name));
+	image->note = (struct elf64_note) { .n_namesz = 4, .n_descsz = id_size, .n_type = 3 };
+	memcpy(image->name, "GNU", 4);
+	memset(image->id, id, id_size);
+}
+
+static u32 test_add(struct user_objects *objects, const struct test_image *image, u64 ino)
+{
+	struct user_file f = {
+		.key.ino	= ino + 1,
+		.image		= image,
+		.image_size	= sizeof(*image),
+	};
+
+	return user_object_new(objects, &f);
+}
+
+static struct user_objects *test_objects(struct kunit *test)
+{
+	struct user_objects *objects = user_objects_alloc();
+
+	KUNIT_ASSERT_NOT_NULL(test, objects);
+	kunit_add_action(test, (kunit_action_t *)user_objects_put, objects);
+	return objects;
+}
+
+/* The last object, as stack_map_bin has it. Returns how many there are. */
+static int test_last(struct kunit *test, struct user_objects *objects, struct user_object_bin *bin,
+		     u8 *id)
+{
+	struct seq_file m = { .size = TEST_ROOM };
+	size_t at = 0;
+	int n = 0;
+
+	m.buf = kunit_kzalloc(test, TEST_ROOM, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, m.buf);
+	user_objects_write(objects, &m);
+	KUNIT_ASSERT_FALSE(test, seq_has_overflowed(&m));
+	for (; at < m.count; n++) {
+		memcpy(bin, m.buf + at, sizeof(*bin));
+		at += sizeof(*bin);
+		memcpy(id, m.buf + at, bin->id_size);
+		at += ALIGN(bin->id_size, 8);
+		KUNIT_EXPECT_MEMEQ(test, m.buf + at, "[vdso]", bin->path_size);
+		at += ALIGN(bin->path_size, 8);
+	}
+	KUNIT_EXPECT_EQ(test, at, m.count);
+	return n;
+}
+
+static void user_object_words(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, user_word_object(0x7fffffffffffffffUL), 0);
+	KUNIT_EXPECT_EQ(test, user_word_object(0x8000100000000123UL), 1);
+	KUNIT_EXPECT_EQ(test, user_word_object(0xffffefffffffffffUL), USER_WORD_NR - 1);
+	KUNIT_EXPECT_EQ(test, user_word_object(0xffffffffff600000UL), 0);
+	KUNIT_EXPECT_FALSE(test, user_word_forged(0x7fffffffffffffffUL));
+	KUNIT_EXPECT_TRUE(test, user_word_forged(0x8000000000000000UL));
+	KUNIT_EXPECT_TRUE(test, user_word_forged(0xffffefffffffffffUL));
+	KUNIT_EXPECT_FALSE(test, user_word_forged(0xfffff00000000000UL));
+	KUNIT_EXPECT_FALSE(test, user_word_forged(0xffffffffff600000UL));
+}
+
+static void user_object_headers(struct kunit *test)
+{
+	struct user_objects *objects = test_objects(test);
+	u8 id[BUILD_ID_SIZE_MAX], want[BUILD_ID_SIZE_MAX];
+	struct user_object_bin bin = { };
+	struct test_image image;
+	u32 nr = 0;
+
+	for (int is64 = 0; is64 < 2; is64++) {
+		for (u32 size = 8; size <= BUILD_ID_SIZE_MAX; size += 12) {
+			test_fill_image(&image, is64, size + is64, size);
+			KUNIT_EXPECT_EQ(test, test_add(objects, &image, nr), nr + 1);
+			nr++;
+			KUNIT_ASSERT_EQ(test, test_last(test, objects, &bin, id), nr);
+			KUNIT_EXPECT_EQ(test, bin.nr, nr);
+			KUNIT_EXPECT_EQ(test, bin.id_size, size);
+			KUNIT_EXPECT_EQ(test, bin.bias, TEST_BIAS);
+			memset(want, size + is64, sizeof(want));
+			KUNIT_EXPECT_MEMEQ(test, id, want, size);
+		}
+	}
+}
+
+/* Headers that lead nowhere: no build id, and nothing is read outside of the image. */
+static void user_object_bad_headers(struct kunit *test)
+{
+	struct user_objects *objects = test_objects(test);
+	struct user_object_bin bin = { };
+	u8 id[BUILD_ID_SIZE_MAX];
+	struct test_image image;
+
+	for (int i = 0; i < 8; i++) {
+		test_fill_image(&image, true, i, i ? BUILD_ID_SIZE_MAX : BUILD_ID_SIZE_MAX + 1);
+		if (i == 1)
+			image.ehdr.e_ident[0] = 0;
+		else if (i == 2)
+			image.ehdr.e_phoff = -8;
+		else if (i == 3)
+			image.ehdr.e_phoff = sizeof(image) - 8;
+		else if (i == 4)
+			image.phdr[2].p_offset = -16UL;
+		else if (i == 5)
+			image.phdr[2].p_filesz = sizeof(image.other);
+		else if (i == 6)
+			image.other.n_descsz = -1;
+		else if (i == 7)
+			image.note.n_namesz = -1;
+		KUNIT_EXPECT_EQ(test, test_add(objects, &image, i), i + 1);
+		KUNIT_ASSERT_EQ(test, test_last(test, objects, &bin, id), i + 1);
+		KUNIT_EXPECT_EQ_MSG(test, bin.id_size, 0, "image %d", i);
+	}
+}
+
+/* One file has one number, and so have files with one build id. */
+static void user_object_numbers(struct kunit *test)
+{
+	struct user_objects *objects = test_objects(test);
+	struct user_object_stats stats = { };
+	struct test_image image;
+
+	test_fill_image(&image, true, 1, BUILD_ID_SIZE_MAX);
+	KUNIT_EXPECT_EQ(test, test_add(objects, &image, 1), 1);
+	KUNIT_EXPECT_EQ(test, test_add(objects, &image, 1), 1);
+	KUNIT_EXPECT_EQ(test, test_add(objects, &image, 2), 1);
+	image.id[19]++;
+	KUNIT_EXPECT_EQ(test, test_add(objects, &image, 1), 1);
+	KUNIT_EXPECT_EQ(test, test_add(objects, &image, 3), 2);
+	/* Without a build id, each file is one. */
+	test_fill_image(&image, true, 1, 0);
+	KUNIT_EXPECT_EQ(test, test_add(objects, &image, 4), 3);
+	KUNIT_EXPECT_EQ(test, test_add(objects, &image, 5), 4);
+	user_objects_stats(objects, &stats);
+	KUNIT_EXPECT_EQ(test, stats.objects, 4);
+	KUNIT_EXPECT_NOT_NULL(test, user_object_path(objects, 0x8000400000000000UL));
+	KUNIT_EXPECT_NULL(test, user_object_path(objects, 0x8000500000000000UL));
+	KUNIT_EXPECT_NULL(test, user_object_path(objects, 0x400000UL));
+}
+
+static void user_object_bound(struct kunit *test)
+{
+	struct user_objects *objects = test_objects(test);
+	struct user_object_stats stats = { };
+	struct test_image image;
+	u32 n = 0;
+
+	test_fill_image(&image, true, 1, 0);
+	while (test_add(objects, &image, n) == n + 1)
+		n++;
+	user_objects_stats(objects, &stats);
+	KUNIT_EXPECT_EQ(test, stats.objects, n);
+	KUNIT_EXPECT_GE(test, n, 10000);
+	KUNIT_EXPECT_LE(test, stats.memory, 9U << 20);
+	KUNIT_EXPECT_EQ(test, test_add(objects, &image, n + 1), 0);
+	KUNIT_EXPECT_NOT_NULL(test, user_object_path(objects, 0x8000100000000000UL));
+}
+
+static int test_fulls;
+
+static bool test_write_full(struct trace_buffer *buffer, unsigned int trace_ctx,
+			    const struct stackmap_stack *stack)
+{
+	test_fulls += stack->ips[0] == 0x1000;
+	return true;
+}
+
+/* Words that were made before a reset are not recorded after it. */
+static void user_object_reset(struct kunit *test)
+{
+	unsigned long words[] = { 0x8000100000001000, 0x8000100000002000 };
+	unsigned long ips[] = { 0x1000, 0x2000 };
+	struct stackmap_stack full = { .ips = ips, .nr = 2, .type = TRACE_USER_UNWIND_STACK_ID };
+	struct trace_array *tr = trace_array_get_by_name("user_object_kunit", NULL);
+	struct stackmap_stack stack = full;
+	struct ftrace_stackmap *map;
+
+	KUNIT_ASSERT_NOT_NULL(test, tr);
+	tracer_tracing_off(tr);
+	mutex_lock(&trace_types_lock);
+	KUNIT_EXPECT_EQ(test, ftrace_stackmap_set(tr, true), 0);
+	mutex_unlock(&trace_types_lock);
+	stack.ips = words;
+	stack.full = &full;
+	stack.objects = user_objects_get(tr);
+	KUNIT_EXPECT_NOT_NULL(test, stack.objects);
+
+	test_fulls = 0;
+	scoped_guard(preempt_notrace)
+		ftrace_stackmap_record(tr, tr->array_buffer.buffer, 0, &stack, test_write_full);
+	KUNIT_EXPECT_EQ(test, test_fulls, 0);
+
+	/* So that there is something to reset. */
+	tracer_tracing_on(tr);
+	scoped_guard(preempt_notrace)
+		ftrace_stackmap_record(tr, tr->array_buffer.buffer, 0, &stack, test_write_full);
+	tracer_tracing_off(tr);
+	mutex_lock(&trace_types_lock);
+	KUNIT_EXPECT_EQ(test, stackmap_reset(tr), 0);
+	mutex_unlock(&trace_types_lock);
+	scoped_guard(preempt_notrace)
+		ftrace_stackmap_record(tr, tr->array_buffer.buffer, 0, &stack, test_write_full);
+	KUNIT_EXPECT_EQ(test, test_fulls, 1);
+	map = rcu_dereference_protected(tr->stackmap, true);
+	KUNIT_EXPECT_EQ(test, stackmap_sum(map->shared, STACKMAP_DROP_OBJECTS), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&map->entries), 0);
+
+	user_objects_put(stack.objects);
+	trace_array_put(tr);
+	trace_array_destroy(tr);
+}
+
+static struct kunit_case user_object_test_cases[] = {
+	KUNIT_CASE(user_object_words),
+	KUNIT_CASE(user_object_headers),
+	KUNIT_CASE(user_object_bad_headers),
+	KUNIT_CASE(user_object_numbers),
+	KUNIT_CASE_SLOW(user_object_bound),
+	KUNIT_CASE(user_object_reset),
+	{}
+};
+
+static struct kunit_suite user_object_test_suite = {
+	.name		= "user_object",
+	.test_cases	= user_object_test_cases,
+};
+
+kunit_test_suite(user_object_test_suite);
+
+MODULE_DESCRIPTION("KUnit tests for the files of user stacks");
+MODULE_LICENSE("GPL");
