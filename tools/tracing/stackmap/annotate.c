@@ -4,6 +4,11 @@
  * stack below the line that has its id. Frames that the kernel printed are replaced, so the output
  * can be annotated again. The parts of a stack that an interrupt split are joined.
  */
+#include "frame.h"
+#include "trace.h"
+#include "user.h"
+#include "util.h"
+#include "view.h"
 
 static int compare_id(const void *key, const void *elem)
 {
@@ -12,7 +17,7 @@ static int compare_id(const void *key, const void *elem)
 	return compare_u64(*(const u32 *)key, s->id);
 }
 
-static void note_missing(size_t nr, const struct map *m, const struct config *cfg)
+void note_missing(size_t nr, const struct map *m, const struct config *cfg)
 {
 	if (!nr)
 		return;
@@ -22,7 +27,7 @@ static void note_missing(size_t nr, const struct map *m, const struct config *cf
 		note("%s: %zu ids are not in %s", cfg->trace, nr, m->name);
 }
 
-static void note_more(size_t nr, const struct config *cfg)
+void note_more(size_t nr, const struct config *cfg)
 {
 	if (nr)
 		note("%s: %zu stacks are not resolved: trace-cmd prints only %u of their parts",
@@ -30,7 +35,7 @@ static void note_more(size_t nr, const struct config *cfg)
 }
 
 /* NULL if the map does not have it, or as a stack of the other kind. */
-static struct stack *find_stack(const struct map *m, u32 id, bool user)
+struct stack *find_stack(const struct map *m, u32 id, bool user)
 {
 	struct stack *s = NULL;
 
@@ -99,7 +104,7 @@ static bool append_user_id(struct map *m, struct stack *whole, u32 id)
 	return true;
 }
 
-static void add_kernel_half(struct map *m, struct stack *whole, const struct half *h)
+void add_kernel_half(struct map *m, struct stack *whole, const struct half *h)
 {
 	if (h->kind == LINE_IDS)
 		join_parts(m, &h->ids, whole);
@@ -108,7 +113,7 @@ static void add_kernel_half(struct map *m, struct stack *whole, const struct hal
 }
 
 /* Behind the frames of the kernel. */
-static void add_user_half(struct map *m, struct stack *whole, const struct half *h,
+void add_user_half(struct map *m, struct stack *whole, const struct half *h,
 			  const struct process *p)
 {
 	u32 nr = whole->nr;
@@ -285,7 +290,7 @@ static void set_owner(struct map *m, const struct trace *t)
 }
 
 /* A map does not tell whose its stacks are, but the trace that was saved with it does. */
-static void find_owners(struct map *m)
+void find_owners(struct map *m)
 {
 	struct trace t = {};
 	enum line_kind kind;
@@ -306,7 +311,7 @@ static void find_owners(struct map *m)
 	free(path);
 }
 
-static int annotate(struct map *m, const struct config *cfg)
+int annotate(struct map *m, const struct config *cfg)
 {
 	struct annotation a = { .map = m, .cfg = cfg, .t.f = cfg->trace_file };
 	int ret = read_definitions(m, cfg);

@@ -3,6 +3,10 @@
  * Who recorded an event, where and when: "  bash-123  [000] d..2.  143.250001: ". A task can have
  * any name, so this is parsed from its end.
  */
+#include <ctype.h>
+
+#include "trace.h"
+#include "util.h"
 
 static const char *back_over(const char *start, const char *p, const char *set)
 {
@@ -71,13 +75,6 @@ static bool parse_task(const char *line, const char *p, struct task *task)
 	return true;
 }
 
-struct context {
-	struct task	task;
-	u32		cpu;
-	u64		usec;
-	char		flags[16];	/* "d..2.": the same in all lines of an event */
-};
-
 /* From behind the CPU up to the time. */
 static void parse_flags(const char *p, const char *time, char *flags, size_t size)
 {
@@ -86,7 +83,7 @@ static void parse_flags(const char *p, const char *time, char *flags, size_t siz
 	snprintf(flags, size, "%.*s", p < time ? (int)strcspn(p, " ") : 0, p);
 }
 
-static bool parse_context(const struct trace *t, struct context *c)
+bool parse_context(const struct trace *t, struct context *c)
 {
 	const char *time, *cpu, *end;
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* --annotate with --folded or another form: count the distinct stacks of a trace. */
+#include "trace.h"
+#include "user.h"
+#include "util.h"
 
 struct count {
 	bool		by_task;
@@ -72,7 +75,7 @@ static void count_sample(struct walk *w, struct sample *sample)
 }
 
 /* Replaces the stacks of the map by those of the trace. */
-static int count_stacks(struct map *m, bool by_task, const struct config *cfg)
+int count_stacks(struct map *m, bool by_task, const struct config *cfg)
 {
 	int ret = read_definitions(m, cfg);
 	struct count c = { .by_task = by_task };

@@ -5,15 +5,19 @@
  * another CPU, a use may come a little earlier, so definitions are read in a pass of their own. So
  * are the stacks of user space that are taken after their events, on the way back from the kernel.
  */
+#include <ctype.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "frame.h"
+#include "symbols.h"
+#include "trace.h"
+#include "user.h"
+#include "util.h"
+#include "view.h"
 
 /* The lines of a stack's frames. */
-struct frame_lines {
-	char	*text;
-	size_t	room;
-	size_t	len;
-	bool	cut;		/* the last one is cut off */
-};
-
 static void add_frame_line(struct frame_lines *l, const char *line)
 {
 	size_t n = strlen(line);
@@ -90,7 +94,7 @@ static bool add_frames(struct map *m, struct stack *s, const char *lines)
  * Uses the addresses if the trace has them and all have symbols. The stack then prints like one
  * of the map. Otherwise uses the names in the trace.
  */
-static void take_frame_lines(struct map *m, struct stack *s, const char *lines)
+void take_frame_lines(struct map *m, struct stack *s, const char *lines)
 {
 	s->first = m->nr_ips;
 	if (add_frames(m, s, lines))
@@ -101,7 +105,7 @@ static void take_frame_lines(struct map *m, struct stack *s, const char *lines)
 }
 
 /* Behind the frames that the stack has already. */
-static void take_words(struct map *m, struct stack *s, const char *p)
+void take_words(struct map *m, struct stack *s, const char *p)
 {
 	u64 word;
 
@@ -138,7 +142,7 @@ static bool add_user_frames(struct map *m, struct stack *s, const char *lines, b
  * Uses the addresses if the trace has them, and either it has no more or @mapped tells that more
  * can be found. Otherwise uses the names in the trace.
  */
-static void take_user_lines(struct map *m, struct stack *s, const char *lines, bool mapped)
+void take_user_lines(struct map *m, struct stack *s, const char *lines, bool mapped)
 {
 	u32 nr = s->nr;
 
@@ -190,14 +194,7 @@ static bool read_definition(struct map *m, struct trace *t, enum line_kind *kind
 }
 
 /* One of the two stacks of an event: that of the kernel or that of user space. */
-struct half {
-	enum line_kind		kind;	/* LINE_IDS, LINE_FULL, or LINE_OTHER if there is none */
-	struct stack_ids	ids;
-	bool			words;	/* the text has addresses, not the lines of frames */
-	char			*text;	/* two halves with the same text are equal */
-};
-
-static void half_of_ids(struct half *h, const struct trace *t)
+void half_of_ids(struct half *h, const struct trace *t)
 {
 	h->kind = LINE_IDS;
 	h->ids = t->ids;
@@ -206,7 +203,7 @@ static void half_of_ids(struct half *h, const struct trace *t)
 }
 
 /* Sets the kind of the line after the stack. Returns false at the end of the trace. */
-static bool read_full(struct half *h, struct trace *t, enum line_kind *kind,
+bool read_full(struct half *h, struct trace *t, enum line_kind *kind,
 		      struct frame_lines *l)
 {
 	bool more;
@@ -273,7 +270,7 @@ static int compare_cookie(const void *key, const void *elem)
 }
 
 /* NULL if the trace has no stack for it. */
-static const struct half *find_cookie_stack(const struct map *m, u64 cookie)
+const struct half *find_cookie_stack(const struct map *m, u64 cookie)
 {
 	const struct cookie *c = NULL;
 
@@ -283,7 +280,7 @@ static const struct half *find_cookie_stack(const struct map *m, u64 cookie)
 	return c && c->user.kind != LINE_OTHER ? &c->user : NULL;
 }
 
-static void note_lost(size_t nr, const struct config *cfg)
+void note_lost(size_t nr, const struct config *cfg)
 {
 	if (nr)
 		note("%s: %zu stacks of user space were overwritten or not yet taken", cfg->trace,
@@ -299,7 +296,7 @@ static void cookies_free(struct map *m)
 	free(m->cookies);
 }
 
-static void map_free(struct map *m)
+void map_free(struct map *m)
 {
 	frames_free(m);
 	named_free(m);
@@ -372,14 +369,14 @@ static int merge_definitions(struct map *m, const char *trace)
 }
 
 /* Adds the stacks that the trace defines to the map, and sorts it by id. */
-static int read_definitions(struct map *m, const struct config *cfg)
+int read_definitions(struct map *m, const struct config *cfg)
 {
 	read_all_definitions(m, cfg->trace_file);
 	rewind(cfg->trace_file);
 	return merge_definitions(m, cfg->trace);
 }
 
-static int close_trace(const struct config *cfg)
+int close_trace(const struct config *cfg)
 {
 	bool bad = ferror(cfg->trace_file);
 
@@ -389,7 +386,7 @@ static int close_trace(const struct config *cfg)
 	return bad;
 }
 
-static bool has_definitions(FILE *f)
+bool has_definitions(FILE *f)
 {
 	struct trace t = { .f = f };
 	enum line_kind kind;
@@ -425,7 +422,7 @@ static bool copy_stream(FILE *from, FILE *to)
 	return !ferror(from) && !fflush(to);
 }
 
-static FILE *open_trace(const char *path)
+FILE *open_trace(const char *path)
 {
 	FILE *copy, *f = strcmp(path, "-") ? fopen(path, "re") : stdin;
 

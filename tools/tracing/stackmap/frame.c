@@ -5,50 +5,36 @@
  * A map repeats few addresses many times, so their texts are cached in slots, chosen by a hash of
  * the address. Two addresses with the same slot evict each other: this costs time, not memory.
  */
+#include "frame.h"
+#include "symbols.h"
+#include "user.h"
+#include "util.h"
 
 #ifndef FRAME_SLOTS
 #define FRAME_SLOTS	0x20000
 #endif
 
-struct frame {
-	u64			ip;
-	u64			addr;		/* the same in the file that has the symbols */
-	const struct symbol	*sym;		/* NULL: no symbol */
-	const struct process	*process;	/* of a frame of user space, or NULL */
-	struct object		*object;	/* what the process has mapped there, or NULL */
-	u64			offset;		/* in the object */
-	char			*text;		/* schedule+0x48/0xc0 [mod], made on first use */
-	char			*lines;		/* for --lines, made on first use */
-	u32			len;		/* of text */
-	u32			uid;		/* number in an intern table, plus 1 */
-	bool			used;
-	bool			exact;		/* not a return address */
-	bool			named;		/* the trace has its name only */
-	signed char		matches;	/* --grep, -1: not tried yet */
-	char			buf[80];	/* holds text if it fits */
-};
-
 /*
  * If a call is the last instruction of its function, the return address is in the next function.
  * So look one byte back.
  */
-static u64 lookup_addr(u64 ip, bool exact)
+u64 lookup_addr(u64 ip, bool exact)
 {
 	return exact || !ip ? ip : ip - 1;
 }
 
-static bool is_user_stack(const struct stack *s)
+bool is_user_stack(const struct stack *s)
 {
 	return s->nr && s->nr == s->nr_user;
 }
 
-static bool is_user_frame(const struct stack *s, u32 i)
+bool is_user_frame(const struct stack *s, u32 i)
 {
 	return i >= s->nr - s->nr_user;
 }
 
 /* kallsyms goes first: it is from the kernel that ran, vmlinux is from one that should match. */
-static const struct symbol *find_symbol(const struct map *m, u64 ip, bool exact)
+const struct symbol *find_symbol(const struct map *m, u64 ip, bool exact)
 {
 	u64 addr = lookup_addr(ip, exact);
 	const struct symbol *s = symtab_find(&m->kallsyms, addr);
@@ -56,7 +42,7 @@ static const struct symbol *find_symbol(const struct map *m, u64 ip, bool exact)
 	return s ? s : symtab_find(&m->elfsyms, addr);
 }
 
-static bool is_trampoline(u64 ip)
+bool is_trampoline(u64 ip)
 {
 	return ip == TRAMPOLINE_MARKER;
 }
@@ -95,7 +81,7 @@ static void set_object_text(struct frame *f)
 }
 
 /* As %pS prints it, and for user space without the size. */
-static const char *frame_text(struct frame *f)
+const char *frame_text(struct frame *f)
 {
 	if (f->text)
 		return f->text;
@@ -125,7 +111,7 @@ static const char *user_frame_name(struct frame *f, const char **mod)
 }
 
 /* The function without offset, and its module or object. */
-static const char *frame_name(struct frame *f, const char **mod)
+const char *frame_name(struct frame *f, const char **mod)
 {
 	const struct symbol *s = f->sym;
 
@@ -143,7 +129,7 @@ static const char *frame_name(struct frame *f, const char **mod)
 	return s->name;
 }
 
-static const char *frame_lines(const struct map *m, struct frame *f)
+const char *frame_lines(const struct map *m, struct frame *f)
 {
 	if (!f->lines)
 		f->lines = m->vmlinux && !f->process && !is_trampoline(f->ip) ?
@@ -185,7 +171,7 @@ static bool is_exact(const struct stack *s, u32 i)
 }
 
 /* Slots are scattered in memory. Prefetching those of a stack halves the time of a dump. */
-static void frames_prefetch(struct map *m, const struct stack *s)
+void frames_prefetch(struct map *m, const struct stack *s)
 {
 	struct frame *f;
 	u32 i;
@@ -219,7 +205,7 @@ static void find_kernel_symbol(struct map *m, struct frame *f)
 	f->addr = f->ip;
 }
 
-static struct frame *frame_fill(struct map *m, const struct process *p, u64 ip, bool exact)
+struct frame *frame_fill(struct map *m, const struct process *p, u64 ip, bool exact)
 {
 	struct frame *f = frame_slot(m, p, ip, exact);
 
@@ -328,7 +314,7 @@ static struct named *make_named(struct map *m, const char *text, bool user)
 }
 
 /* Returns an index of map->named. */
-static size_t name_index(struct map *m, const char *text, bool user)
+size_t name_index(struct map *m, const char *text, bool user)
 {
 	char *key = format("%s%s", user ? "\n" : "", text);
 	size_t known = m->names.nr, i = intern(&m->names, key);
@@ -342,7 +328,7 @@ static size_t name_index(struct map *m, const char *text, bool user)
 }
 
 /* Valid until the next call. */
-static struct frame *frame_get(struct map *m, const struct stack *s, u32 i)
+struct frame *frame_get(struct map *m, const struct stack *s, u32 i)
 {
 	u64 ip = m->ips[s->first + i];
 	struct frame *f;
@@ -355,7 +341,7 @@ static struct frame *frame_get(struct map *m, const struct stack *s, u32 i)
 	return f;
 }
 
-static void frames_free(struct map *m)
+void frames_free(struct map *m)
 {
 	size_t i;
 
@@ -364,7 +350,7 @@ static void frames_free(struct map *m)
 	free(m->frames);
 }
 
-static void named_free(struct map *m)
+void named_free(struct map *m)
 {
 	size_t i;
 

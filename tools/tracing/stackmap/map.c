@@ -5,6 +5,13 @@
  * No count in the input is trusted for an allocation: memory grows with the data. An error is
  * one line with the offset, and the map keeps the stacks before it.
  */
+#include <byteswap.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "map.h"
+#include "util.h"
 
 struct reader {
 	FILE		*f;
@@ -103,8 +110,6 @@ static int read_header(struct reader *r, u32 *nr_stacks, u32 *nr_sections)
 	*nr_sections = head[2];
 	return 0;
 }
-
-#define RECORD_USER	1U
 
 static int read_record(struct reader *r)
 {
@@ -223,7 +228,7 @@ static int read_section(struct reader *r)
 	return ret ? ret : skip(r, -(u64)head[1] % 8, "the padding of a section");
 }
 
-static int read_map(struct map *m, FILE *f)
+int read_map(struct map *m, FILE *f)
 {
 	struct reader r = { .f = f, .map = m };
 	u32 nr_stacks = 0, nr_sections = 0, i;
@@ -239,7 +244,7 @@ static int read_map(struct map *m, FILE *f)
 	return ret;
 }
 
-static void forget_stacks(struct map *m)
+void forget_stacks(struct map *m)
 {
 	m->nr_stacks = 0;
 	m->nr_ips = 0;
@@ -273,9 +278,7 @@ static int open_map(struct map *m, const char *path, FILE **f)
 	return 0;
 }
 
-#define MAX_READS	5
-
-static void complain_stale(const char *name)
+void complain_stale(const char *name)
 {
 	complain("%s: the map was reset or replaced each time it was read", name);
 }
@@ -290,7 +293,7 @@ static int open_again(struct map *m, FILE **f)
 	return -EIO;
 }
 
-static int load_map(struct map *m, const char *path)
+int load_map(struct map *m, const char *path)
 {
 	int ret, tries = MAX_READS;
 	FILE *f;

@@ -3,15 +3,24 @@
  * The symbols of what processes have mapped, by elfutils: those of .symtab, of .symtab in the
  * separate debug file, or of .dynsym. Without HAVE_LIBDW, there are none.
  */
+#include <ctype.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "symbols.h"
+#include "user.h"
+#include "util.h"
 
 #ifdef HAVE_LIBDW
+#include "elf_symbols.h"
 
 struct elf_file {
 	Elf	*elf;
 	Elf	*debug;		/* NULL, or the one that has the names of the symbols */
 };
 
-static void elf_file_free(struct elf_file *e)
+void elf_file_free(struct elf_file *e)
 {
 	if (!e)
 		return;
@@ -201,7 +210,7 @@ static bool set_elf_addr(Elf *elf, struct place *place)
 	return false;
 }
 
-static const struct symbol *find_in_object(struct users *u, struct place *place)
+const struct symbol *find_in_object(struct users *u, struct place *place)
 {
 	struct object *o = place->object;
 
@@ -212,7 +221,7 @@ static const struct symbol *find_in_object(struct users *u, struct place *place)
 	return symtab_find(&o->symtab, place->addr);
 }
 
-static void note_missing_objects(const struct users *u)
+void note_missing_objects(const struct users *u)
 {
 	if (u->nr_missing)
 		note("%zu files with functions of user space are not here (--symfs DIR)",
@@ -221,18 +230,18 @@ static void note_missing_objects(const struct users *u)
 
 #else /* !HAVE_LIBDW */
 
-static void elf_file_free(struct elf_file *e)
+void elf_file_free(struct elf_file *e)
 {
 }
 
-static const struct symbol *find_in_object(struct users *u, struct place *place)
+const struct symbol *find_in_object(struct users *u, struct place *place)
 {
 	u->nr_missing += !place->object->tried;
 	place->object->tried = true;
 	return NULL;
 }
 
-static void note_missing_objects(const struct users *u)
+void note_missing_objects(const struct users *u)
 {
 	if (u->nr_missing)
 		note("built without elfutils (libelf), no names of functions of user space");

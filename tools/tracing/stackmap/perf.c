@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* --perf-script: the stacks of a trace as "perf script" prints its samples. */
+#include "frame.h"
+#include "trace.h"
+#include "util.h"
+#include "view.h"
 
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 #define SPACES " \t\n\v\f\r"
@@ -101,7 +105,7 @@ static void print_perf_sample(struct walk *w, struct sample *sample)
 	putchar('\n');
 }
 
-static int print_perf_script(struct map *m, const struct config *cfg)
+int print_perf_script(struct map *m, const struct config *cfg)
 {
 	int ret = read_definitions(m, cfg);
 	struct walk w = { .map = m, .cfg = cfg, .by_event = true, .take = print_perf_sample };

@@ -3,6 +3,13 @@
  * --pprof: a profile.proto of pprof, compressed as gzip requires, but with stored blocks. Its
  * messages have numbered fields; a string is an index in the profile's table of strings.
  */
+#include <time.h>
+#include <unistd.h>
+
+#include "frame.h"
+#include "symbols.h"
+#include "util.h"
+#include "view.h"
 
 struct bytes {
 	char	*data;
@@ -367,7 +374,7 @@ static void pprof_free(struct pprof *p)
 	free(p->part.data);
 }
 
-static void print_pprof(struct map *m)
+void print_pprof(struct map *m)
 {
 	struct pprof p = { .map = m };
 	size_t i;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Writes user_maps (see user.c): what the processes that are running have mapped, from /proc. */
+#include <ctype.h>
+#include <dirent.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <unistd.h>
 
-struct scan {
-	FILE		*out;
-	struct intern	files;		/* those whose build ids are known */
-	struct build_id	*ids;		/* as many */
-	size_t		room_ids;
-};
+#include "symbols.h"
+#include "user.h"
+#include "util.h"
 
 static bool read_at(int fd, void *buf, size_t len, u64 off)
 {
@@ -56,7 +58,7 @@ static void read_notes(int fd, const Elf64_Phdr *p, struct build_id *id)
 }
 
 /* Of an ELF file that runs on this machine. Without elfutils, which test machines may lack. */
-static void read_file_id(const char *path, struct build_id *id)
+void read_file_id(const char *path, struct build_id *id)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	Elf64_Ehdr e;
@@ -75,7 +77,7 @@ static void read_file_id(const char *path, struct build_id *id)
 }
 
 /* @key: equal for mappings of the same file */
-static const struct build_id *file_id(struct scan *s, const char *key, const char *path)
+const struct build_id *file_id(struct scan *s, const char *key, const char *path)
 {
 	size_t known = s->files.nr, i = intern(&s->files, key);
 
@@ -87,7 +89,7 @@ static const struct build_id *file_id(struct scan *s, const char *key, const cha
 	return &s->ids[i];
 }
 
-static void write_mapping(FILE *out, u32 tgid, const struct mapping *map,
+void write_mapping(FILE *out, u32 tgid, const struct mapping *map,
 			  const struct build_id *id, const char *path)
 {
 	char *hex = build_id_text(id);
@@ -171,18 +173,18 @@ static void scan_process(struct scan *s, u32 tgid, u32 unused)
 	free(path);
 }
 
-static void scan_processes(struct scan *s)
+void scan_processes(struct scan *s)
 {
 	scan_numbers("/proc", scan_process, s, 0);
 }
 
-static void scan_free(struct scan *s)
+void scan_free(struct scan *s)
 {
 	intern_free(&s->files);
 	free(s->ids);
 }
 
-static void write_users(FILE *f)
+void write_users(FILE *f)
 {
 	struct scan s = { .out = f };
 
@@ -190,7 +192,7 @@ static void write_users(FILE *f)
 	scan_free(&s);
 }
 
-static void load_running_users(struct users *u)
+void load_running_users(struct users *u)
 {
 	char *text;
 	size_t len;

@@ -4,6 +4,18 @@
  * something fails, the instance is removed. Files are written beside the output directory, which
  * they replace when all are there.
  */
+#include <dirent.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "record.h"
+#include "user.h"
+#include "util.h"
 
 static const char record_help[] =
 "Usage: stackmap_dump record [OPTIONS] [--] [COMMAND [ARGS]]\n"
@@ -768,7 +780,7 @@ static int exit_status(const struct recording *r, int ret)
 	return WIFSIGNALED(r->status) ? 128 + WTERMSIG(r->status) : WEXITSTATUS(r->status);
 }
 
-static int record(int argc, char **argv)
+int record(int argc, char **argv)
 {
 	struct recording r = {};
 	int ret;

@@ -5,55 +5,12 @@
  * interrupt may come between them, with events and stacks of its own, and other CPUs write
  * meanwhile. All that belongs to one event has the same task and flags.
  */
-
-#define MAX_WAITING	8	/* of a CPU; more are dropped: they have no stack */
-#define MAX_OPEN	32	/* of a CPU; more get no stack of user space */
-
-struct event {
-	struct context	context;
-	char		*text;		/* "sched_switch: prev_comm=bash ..." */
-};
-
-struct sample {
-	bool		has_context;
-	struct context	context;	/* of its first stack */
-	struct event	event;		/* only if the walk is by event */
-	struct half	kernel;
-	struct half	user;
-};
-
-struct cpu {
-	struct event	waiting[MAX_WAITING];	/* for their stacks */
-	u32		nr_waiting;
-	struct sample	*open;			/* MAX_OPEN; may get a stack of user space */
-	u32		nr_open;
-	u64		last;			/* time of the last sample */
-};
+#include "frame.h"
+#include "trace.h"
+#include "user.h"
+#include "util.h"
 
 /* Goes through a trace. */
-struct walk {
-	struct map		*map;
-	const struct config	*cfg;
-	bool			by_event;
-	void			(*take)(struct walk *w, struct sample *s);
-	struct count		*count;		/* for take() */
-	struct trace		t;
-	enum line_kind		kind;
-	bool			has_context;	/* the line */
-	struct context		context;
-	struct frame_lines	lines;
-	struct stack		whole;		/* frames of a sample */
-	struct cpu		*cpus;
-	size_t			nr_cpus;
-	size_t			room_cpus;
-	struct cpu		no_cpu;		/* lines without a context */
-	size_t			nr_missing;
-	size_t			nr_more;
-	size_t			nr_cut;
-	size_t			nr_lost;
-	size_t			nr_unplaced;	/* stacks without a context */
-};
-
 static struct cpu *this_cpu(struct walk *w)
 {
 	u32 cpu = w->context.cpu;
@@ -99,7 +56,7 @@ static void free_sample(struct sample *s)
 	free(s->user.text);
 }
 
-static const struct process *sample_process(const struct walk *w, const struct sample *s)
+const struct process *sample_process(const struct walk *w, const struct sample *s)
 {
 	if (!s->has_context || s->user.kind == LINE_OTHER)
 		return NULL;
@@ -107,7 +64,7 @@ static const struct process *sample_process(const struct walk *w, const struct s
 }
 
 /* The frames are those behind the map's, until someone keeps them by raising nr_ips. */
-static const struct stack *sample_frames(struct walk *w, const struct sample *s)
+const struct stack *sample_frames(struct walk *w, const struct sample *s)
 {
 	w->whole = (struct stack) { .first = w->map->nr_ips };
 	add_kernel_half(w->map, &w->whole, &s->kernel);
@@ -334,7 +291,7 @@ static void walk_end(struct walk *w)
 	free(w->t.line);
 }
 
-static void walk_trace(struct walk *w)
+void walk_trace(struct walk *w)
 {
 	bool more;
 	size_t i;

@@ -1,7 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Live input: finds tracefs, and copies all that another machine needs ("save"). */
+#include <dirent.h>
+#include <mntent.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-static char *find_tracefs(void)
+#include "map.h"
+#include "record.h"
+#include "symbols.h"
+#include "trace.h"
+#include "user.h"
+#include "util.h"
+
+char *find_tracefs(void)
 {
 	FILE *f = setmntent("/proc/self/mounts", "re");
 	struct mntent *e = NULL;
@@ -16,7 +27,7 @@ static char *find_tracefs(void)
 	return path ? path : copy_string("/sys/kernel/tracing");
 }
 
-static const char *instance_name(const char *name)
+const char *instance_name(const char *name)
 {
 	if (!*name || *name == '.' || strchr(name, '/'))
 		usage("not the name of an instance", name);
@@ -35,7 +46,7 @@ static char *find_instance(const char *instance)
 	return path;
 }
 
-static char *find_live_map(const char *instance)
+char *find_live_map(const char *instance)
 {
 	char *dir = find_instance(instance);
 	char *path = format("%s/stack_map_bin", dir);
@@ -192,7 +203,7 @@ static int check_saved(const char *dir, size_t *nr_stacks)
  * on, the stack of an event that leaves the buffer meanwhile may be missing. A kernel without
  * modules has no /proc/modules.
  */
-static int save_files(const char *from, const char *dir, const char *user_maps,
+int save_files(const char *from, const char *dir, const char *user_maps,
 		      size_t *nr_stacks)
 {
 	int ret;
@@ -213,7 +224,7 @@ static int save_files(const char *from, const char *dir, const char *user_maps,
 	return ret;
 }
 
-static int save(const char *dir, const char *instance)
+int save(const char *dir, const char *instance)
 {
 	char *from = find_instance(instance);
 	size_t nr_stacks;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Selects and sorts the stacks. */
+#include "frame.h"
+#include "util.h"
+#include "view.h"
 
 static enum sort_key sort_key;
 
-static int compare_u64(u64 a, u64 b)
+int compare_u64(u64 a, u64 b)
 {
 	return a < b ? -1 : a > b;
 }
@@ -20,13 +23,13 @@ static int compare_stacks(const void *a, const void *b)
 	return ret ? ret : compare_u64(sa->id, sb->id);
 }
 
-static void sort_stacks(struct map *m, enum sort_key key)
+void sort_stacks(struct map *m, enum sort_key key)
 {
 	sort_key = key;
 	sort_array(m->stacks, m->nr_stacks, sizeof(*m->stacks), compare_stacks);
 }
 
-static bool stack_matches(struct map *m, const struct stack *s, const struct config *cfg)
+bool stack_matches(struct map *m, const struct stack *s, const struct config *cfg)
 {
 	struct frame *f;
 	u32 i;
@@ -41,7 +44,7 @@ static bool stack_matches(struct map *m, const struct stack *s, const struct con
 	return !cfg->has_grep;
 }
 
-static void select_stacks(struct map *m, const struct config *cfg)
+void select_stacks(struct map *m, const struct config *cfg)
 {
 	size_t i, n = 0;
 

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Chooses the source of a map's symbols, and prints it. */
+#include <unistd.h>
+
+#include "symbols.h"
+#include "user.h"
+#include "util.h"
 
 /*
  * Under KASLR, symbols of another boot give wrong names. The kernel's own symbols can be moved to
@@ -58,7 +63,7 @@ static void load_running_kallsyms(struct map *m)
 }
 
 /* Not named by the user, so a failure is no error: addresses are printed. */
-static void load_own_kallsyms(struct map *m)
+void load_own_kallsyms(struct map *m)
 {
 	char *path = NULL;
 
@@ -137,7 +142,7 @@ static void load_own_users(struct map *m, const struct config *cfg)
 }
 
 /* @sibling: with --diff, the new map; the old one may use its symbols. */
-static int load_symbols(struct map *m, const struct map *sibling, const struct config *cfg)
+int load_symbols(struct map *m, const struct map *sibling, const struct config *cfg)
 {
 	size_t i;
 	int ret;

@@ -3,44 +3,15 @@
  * Reads the text of trace, trace_pipe or trace-cmd report, and finds the stacks in it. Names of
  * tasks and the text of trace_marker are not mistaken for stacks.
  */
+#include <ctype.h>
+
+#include "trace.h"
+#include "util.h"
 
 /*
  * The ids of a stack's parts, innermost first, and between two parts the address that an interrupt
  * has hit. Most stacks have one part.
  */
-struct stack_ids {
-	u32	nr;
-	u32	id[MAX_PARTS];
-	u64	ip[MAX_PARTS];
-	bool	more;		/* trace-cmd printed only some of the parts */
-};
-
-enum line_kind {
-	LINE_OTHER,
-	LINE_FRAME,
-	LINE_IDS,
-	LINE_FULL,		/* a stack's frames, in this line or in those that follow */
-	LINE_DEF,		/* the frames of an id, likewise */
-	LINE_COOKIE,		/* tells which stack of user space belongs to the event */
-};
-
-struct trace {
-	FILE			*f;
-	char			*line;
-	size_t			room;
-	size_t			len;
-	bool			has_context;	/* task, CPU and time before the event */
-	char			*event;		/* what follows the context; NULL if nothing does */
-	char			*text;		/* LINE_IDS: "<stack_id 42>" */
-	bool			user;		/* a stack of user space */
-	bool			has_cookie;
-	u64			cookie;
-	u32			def;		/* LINE_DEF: the id */
-	const char		*words;		/* the addresses; NULL: frames follow */
-	char			*first;		/* the first frame, if it is in this line */
-	struct stack_ids	ids;
-};
-
 static bool parse_id(const char **p, long long *n)
 {
 	char *end;
@@ -171,7 +142,7 @@ static char *skip_context(char *line, const char *end)
 }
 
 /* " (+12) ": trace-cmd --ts-diff prints the time passed. */
-static char *skip_diff(char *p)
+char *skip_diff(char *p)
 {
 	p += strspn(p, " ");
 	if (!strncmp(p, "(+", 2))
@@ -199,7 +170,7 @@ static bool find_ids(struct trace *t, char *text, const char *event, const char 
 }
 
 /* "0xffffffff81000148", or from libtraceevent "18446744071578845512" */
-static bool parse_word(const char **p, u64 *word)
+bool parse_word(const char **p, u64 *word)
 {
 	char *end;
 
@@ -211,7 +182,7 @@ static bool parse_word(const char **p, u64 *word)
 	return !errno;
 }
 
-static const char *skip_separator(const char *p)
+const char *skip_separator(const char *p)
 {
 	return p + strspn(p, " ,");
 }
@@ -385,7 +356,7 @@ static enum line_kind classify_line(struct trace *t)
 }
 
 /* False at the end of the trace. Other systems end a line with "\r\n". */
-static bool read_line(struct trace *t, enum line_kind *kind)
+bool read_line(struct trace *t, enum line_kind *kind)
 {
 	ssize_t len = getline(&t->line, &t->room, t->f);
 
@@ -400,17 +371,11 @@ static bool read_line(struct trace *t, enum line_kind *kind)
 	return true;
 }
 
-struct printed_frame {
-	char	*text;		/* without the address; NULL if the line has only that */
-	u64	ip;
-	bool	has_ip;
-};
-
 /*
  * " => /usr/bin/cat[+0x123] <00005581c0a0d123>", where one of both may be missing, or from
  * trace-cmd "\t=> 0x5581c0a0d123"
  */
-static void parse_user_frame(char *line, struct printed_frame *f)
+void parse_user_frame(char *line, struct printed_frame *f)
 {
 	char *text = line + (*line == '=' ? 3 : 4);
 	char *addr = strrstr(text, " <");
@@ -438,7 +403,7 @@ static void parse_user_frame(char *line, struct printed_frame *f)
  * " => schedule+0x48/0xc0 [mod] <ffffffff81000148>", where offset and address depend on trace
  * options, or from trace-cmd "=> schedule (ffffffff81000148)", "=> ffffffffc0001000".
  */
-static void parse_frame(char *line, struct printed_frame *f)
+void parse_frame(char *line, struct printed_frame *f)
 {
 	bool kernel = *line == ' ';
 	char *addr;

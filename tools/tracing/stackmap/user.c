@@ -9,29 +9,19 @@
  *					with the offset in the file; "-": no build id. Without a
  *					path, nothing is known of what is there.
  */
+#include <ctype.h>
+#include <search.h>
 
-struct mapping {
-	u64			start;
-	u64			end;
-	u64			offset;
-	struct object		*object;	/* NULL: unknown */
-	const struct process	*parent;	/* the first so many mappings of it were copied */
-	size_t			nr_parent;
-};
-
-struct process {
-	u32		tgid;
-	struct mapping	*maps;
-	size_t		nr;
-	size_t		room;
-};
+#include "symbols.h"
+#include "user.h"
+#include "util.h"
 
 struct thread {
 	u32	tid;
 	u32	tgid;
 };
 
-static const struct process unknown_process;
+const struct process unknown_process;
 
 static int compare_process(const void *a, const void *b)
 {
@@ -74,7 +64,7 @@ static struct process *get_process(struct users *u, u32 tgid)
 }
 
 /* NULL if nothing is known of it. */
-static const struct process *find_process(const struct users *u, const struct task *task)
+const struct process *find_process(const struct users *u, const struct task *task)
 {
 	struct process key = { .tgid = task->tgid ? task->tgid : task->pid };
 	struct thread thread = { .tid = task->pid };
@@ -110,7 +100,7 @@ static char *hide_controls(char *path)
 	return path;
 }
 
-static struct object *get_object(struct users *u, const char *path, const struct build_id *id)
+struct object *get_object(struct users *u, const char *path, const struct build_id *id)
 {
 	char *hex = build_id_text(id), *key = format("%s %s", hex, path);
 	size_t known = u->names.nr, i = intern(&u->names, key);
@@ -129,7 +119,7 @@ static struct object *get_object(struct users *u, const char *path, const struct
 	return o;
 }
 
-static bool find_place(const struct process *p, u64 addr, struct place *place)
+bool find_place(const struct process *p, u64 addr, struct place *place)
 {
 	const struct mapping *map;
 	size_t i = p->nr;
@@ -268,7 +258,7 @@ static int parse_user_line(struct users *u, char *line)
 	return -EINVAL;
 }
 
-static int parse_users(struct users *u, const char *name, char *buf, size_t len)
+int parse_users(struct users *u, const char *name, char *buf, size_t len)
 {
 	char *line, *next = buf;
 
@@ -286,7 +276,7 @@ static int parse_users(struct users *u, const char *name, char *buf, size_t len)
 	return 0;
 }
 
-static int load_users(struct users *u, const char *path)
+int load_users(struct users *u, const char *path)
 {
 	size_t len;
 	char *buf = slurp_file(path, &len);
@@ -314,7 +304,7 @@ static void free_object(struct object *o)
 	free(o);
 }
 
-static void users_free(struct users *u)
+void users_free(struct users *u)
 {
 	size_t i;
 

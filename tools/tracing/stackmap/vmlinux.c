@@ -4,6 +4,11 @@
  *
  * Without HAVE_LIBDW, the only function reports that.
  */
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "symbols.h"
+#include "util.h"
 
 #ifdef HAVE_LIBDW
 
@@ -12,6 +17,8 @@
 #include <elfutils/libdwelf.h>
 #include <gelf.h>
 #include <libelf.h>
+
+#include "elf_symbols.h"
 
 /* The addresses of one compile unit. Not every compiler writes .debug_aranges. */
 struct unit_range {
@@ -30,7 +37,7 @@ struct vmlinux {
 	size_t			room_units;
 };
 
-static void vmlinux_free(struct vmlinux *v)
+void vmlinux_free(struct vmlinux *v)
 {
 	if (!v)
 		return;
@@ -70,7 +77,7 @@ static bool not_in_kallsyms(const char *name)
 }
 
 /* Only the types that matter: weak symbols lose against aliases, text ends where data begins. */
-static char symbol_type(Elf *elf, const GElf_Sym *sym)
+char symbol_type(Elf *elf, const GElf_Sym *sym)
 {
 	Elf_Scn *scn = elf_getscn(elf, sym->st_shndx);
 	GElf_Shdr shdr;
@@ -131,10 +138,8 @@ static void add_kernel_symbol(struct symtab *t, Elf *elf, const char *name, cons
 		*symtab_add(t) = s;
 }
 
-typedef void add_symbol_fn(struct symtab *t, Elf *elf, const char *name, const GElf_Sym *sym);
-
 /* @type: SHT_SYMTAB or SHT_DYNSYM */
-static int add_elf_symbols(struct symtab *t, Elf *elf, GElf_Word type, add_symbol_fn *add)
+int add_elf_symbols(struct symtab *t, Elf *elf, GElf_Word type, add_symbol_fn *add)
 {
 	Elf_Scn *scn = NULL;
 	const char *name;
@@ -159,7 +164,7 @@ static int add_elf_symbols(struct symtab *t, Elf *elf, GElf_Word type, add_symbo
 	return t->nr ? 0 : -ENOENT;
 }
 
-static void elf_build_id(Elf *elf, struct build_id *id)
+void elf_build_id(Elf *elf, struct build_id *id)
 {
 	const void *bytes;
 	ssize_t len;
@@ -324,7 +329,7 @@ static void print_lines(FILE *f, Dwarf_Die *cu, Dwarf_Addr addr)
 }
 
 /* Returns the lines "function at file:line" of a run-time address, "" if unknown. */
-static char *vmlinux_lines(const struct vmlinux *v, u64 addr)
+char *vmlinux_lines(const struct vmlinux *v, u64 addr)
 {
 	char *buf = NULL;
 	Dwarf_Die cu;
@@ -382,7 +387,7 @@ static int vmlinux_load_symbols(struct vmlinux *v, struct map *m, const char *pa
 	return 0;
 }
 
-static int vmlinux_load(struct map *m, const struct config *cfg, u64 text)
+int vmlinux_load(struct map *m, const struct config *cfg, u64 text)
 {
 	const char *path = cfg->vmlinux;
 	struct vmlinux *v;
@@ -402,16 +407,16 @@ static int vmlinux_load(struct map *m, const struct config *cfg, u64 text)
 
 #else /* !HAVE_LIBDW */
 
-static void vmlinux_free(struct vmlinux *v)
+void vmlinux_free(struct vmlinux *v)
 {
 }
 
-static char *vmlinux_lines(const struct vmlinux *v, u64 addr)
+char *vmlinux_lines(const struct vmlinux *v, u64 addr)
 {
 	return copy_string("");
 }
 
-static int vmlinux_load(struct map *m, const struct config *cfg, u64 text)
+int vmlinux_load(struct map *m, const struct config *cfg, u64 text)
 {
 	complain("%s: built without elfutils (libdw), cannot use --vmlinux", cfg->vmlinux);
 	return -EOPNOTSUPP;

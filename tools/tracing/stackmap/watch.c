@@ -3,6 +3,15 @@
  * Writes user_maps (see user.c) while processes come and go: perf events tell about each mapping
  * and each new task. They count nothing.
  */
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "user.h"
+#include "util.h"
+#include "view.h"
 
 #define WATCH_PAGES	128		/* for the events of each CPU, a power of 2 */
 
@@ -16,18 +25,6 @@ struct change_of_maps {
 	u64	time;
 	size_t	seq;
 	char	*line;
-};
-
-struct watch {
-	struct scan		scan;
-	struct watched		*cpus;
-	size_t			nr_cpus;
-	struct change_of_maps	*changes;
-	size_t			nr_changes;
-	size_t			room_changes;
-	u64			nr_lost;
-	char			*text;		/* of the file */
-	size_t			len;
 };
 
 #define READ_LOST	0x10	/* PERF_FORMAT_LOST, which older headers lack */
@@ -188,7 +185,7 @@ static void drain_ring(struct watch *w, struct perf_event_mmap_page *ring)
 	__atomic_store_n(&ring->data_tail, at, __ATOMIC_RELEASE);
 }
 
-static void watch_drain(struct watch *w)
+void watch_drain(struct watch *w)
 {
 	size_t i;
 
@@ -221,7 +218,7 @@ static void watch_close(struct watch *w)
 }
 
 /* What runs already is scanned behind the start of the events, so that nothing is missed. */
-static void watch_start(struct watch *w)
+void watch_start(struct watch *w)
 {
 	long i, nr = sysconf(_SC_NPROCESSORS_CONF);
 	int ret = 0;
@@ -247,7 +244,7 @@ static int compare_maps_changes(const void *a, const void *b)
 }
 
 /* Completes the text. */
-static void watch_stop(struct watch *w)
+void watch_stop(struct watch *w)
 {
 	size_t i;
 
@@ -266,7 +263,7 @@ static void watch_stop(struct watch *w)
 		note("%llu changes of mappings were lost", w->nr_lost);
 }
 
-static void watch_free(struct watch *w)
+void watch_free(struct watch *w)
 {
 	size_t i;
 

@@ -25,7 +25,7 @@ import mkmap  # noqa: E402 pylint: disable=wrong-import-position
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 GOLDEN = os.path.join(HERE, "golden")
-TOOL = os.environ.get("STACKMAP_DUMP", os.path.join(HERE, "..", "..", "stackmap_dump"))
+TOOL = os.environ.get("STACKMAP_DUMP", os.path.join(HERE, "..", "stackmap_dump"))
 SANITIZED = "STACKMAP_SANITIZED" in os.environ
 TEXT = 0xFFFFFFFF81000000
 MAPS = ["le64", "be64", "le32", "be32", "bare"]
@@ -2130,9 +2130,10 @@ class Tracefs(Case):
 
 
 WATCH = """\
-#define main dump_main
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "%s"
-#undef main
 
 int main(void)
 {
@@ -2159,8 +2160,15 @@ class Watch(Case):
 
     def test_lost_changes_are_counted(self):
         """Also if nothing comes behind them."""
-        main, path = os.path.join(HERE, "../../stackmap_dump.c"), os.path.join(self.dir, "watch")
-        subprocess.run(["cc", "-w", "-o", path, self.file("watch.c", WATCH % main)], check=True)
+        path = os.path.join(self.dir, "watch")
+        main = self.file("watch.c", WATCH % os.path.join(HERE, "../watch.c"))
+        with open(main, "a", encoding="ascii") as f:
+            f.write('const char program[] = "watch";\n')
+        others = [os.path.join(HERE, "..", name) for name in os.listdir(os.path.join(HERE, ".."))
+                  if name.endswith(".c") and name not in ("main.c", "watch.c")
+                  and not name.startswith("plugin")]
+        subprocess.run(["cc", "-w", "-D_GNU_SOURCE", "-I", os.path.join(HERE, ".."), "-o", path,
+                        main] + others, check=True)
         done = subprocess.run(["taskset", "-c", "0", path], capture_output=True, text=True,
                               check=True)
         cpus, changes = map(int, done.stdout.split())

@@ -5,62 +5,22 @@
  * The binary export (stack_map_bin) has ids, counts and addresses. This finds the names of the
  * addresses in kallsyms or in a vmlinux, and prints the stacks for people or for other tools.
  * The format is described in Documentation/trace/ftrace-stackmap.rst.
- *
- * The other files are included, not linked. Without the kernel's build system:
- *	cc -o stackmap_dump stackmap_dump.c
- * With elfutils, for --vmlinux:
- *	cc -DHAVE_LIBDW -o stackmap_dump stackmap_dump.c -ldw -lelf
  */
-#define _GNU_SOURCE
-#include <byteswap.h>
-#include <ctype.h>
-#include <dirent.h>
-#include <elf.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <linux/magic.h>
-#include <linux/perf_event.h>
-#include <mntent.h>
-#include <search.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/vfs.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "stackmap/stackmap.h"
-#include "stackmap/util.c"
-#include "stackmap/map.c"
-#include "stackmap/build_id.c"
-#include "stackmap/symtab.c"
-#include "stackmap/vmlinux.c"
-#include "stackmap/object.c"
-#include "stackmap/user.c"
-#include "stackmap/proc.c"
-#include "stackmap/frame.c"
-#include "stackmap/source.c"
-#include "stackmap/select.c"
-#include "stackmap/merge.c"
-#include "stackmap/print.c"
-#include "stackmap/report.c"
-#include "stackmap/trace.c"
-#include "stackmap/context.c"
-#include "stackmap/define.c"
-#include "stackmap/annotate.c"
-#include "stackmap/sample.c"
-#include "stackmap/count.c"
-#include "stackmap/perf.c"
-#include "stackmap/pprof.c"
-#include "stackmap/watch.c"
-#include "stackmap/save.c"
-#include "stackmap/record.c"
+#include "frame.h"
+#include "map.h"
+#include "record.h"
+#include "symbols.h"
+#include "trace.h"
+#include "user.h"
+#include "util.h"
+#include "view.h"
+
+const char program[] = "stackmap_dump";
 
 enum mode {
 	MODE_TEXT, MODE_FOLDED, MODE_JSON, MODE_SPEEDSCOPE, MODE_ANNOTATE, MODE_DIFF, MODE_SUMMARY,

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Reads stack_map_bin. */
+#ifndef STACKMAP_MAP_H
+#define STACKMAP_MAP_H
+
+#include "stackmap.h"
+
+#define MAX_READS	5
+#define RECORD_USER	1U
+
+/* map.c */
+void complain_stale(const char *name);
+int read_map(struct map *m, FILE *f);
+int load_map(struct map *m, const char *path);
+void forget_stacks(struct map *m);
+
+#endif
