@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The build id tells one kernel from another, even if both have _text at the same address. */
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "symbols.h"
@@ -18,6 +20,14 @@ char *build_id_text(const struct build_id *id)
 	for (i = 0; i < id->len; i++)
 		sprintf(text + 2 * i, "%02x", id->bytes[i]);
 	return text;
+}
+
+/* Of a file without a build id: tells whether it is the same, and was not changed. */
+void file_stamp(const struct stat *st, char *stamp, size_t size)
+{
+	snprintf(stamp, size, "=%x:%x,%llu,%llu,%llu.%09lu", major(st->st_dev), minor(st->st_dev),
+		 (u64)st->st_ino, (u64)st->st_size, (u64)st->st_mtim.tv_sec,
+		 (unsigned long)st->st_mtim.tv_nsec);
 }
 
 /* Reads the file that "save" wrote. */

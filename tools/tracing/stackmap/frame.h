@@ -5,12 +5,17 @@
 
 #include "stackmap.h"
 
+/* In the place of the kernel's frames: there is no stack, or its id has no definition. */
+#define WORD_NO_STACK	(UINT64_MAX - 1)
+#define WORD_UNDEFINED	(UINT64_MAX - 2)
+
+enum frame_kind { FRAME_KERNEL, FRAME_USER, FRAME_FILE };
+
 struct frame {
 	u64			ip;
 	u64			addr;		/* the same in the file that has the symbols */
 	const struct symbol	*sym;		/* NULL: no symbol */
-	const struct process	*process;	/* of a frame of user space, or NULL */
-	struct object		*object;	/* what the process has mapped there, or NULL */
+	struct object		*object;	/* the file of a frame of user space, or NULL */
 	u64			offset;		/* in the object */
 	char			*text;		/* schedule+0x48/0xc0 [mod], made on first use */
 	char			*lines;		/* for --lines, made on first use */
@@ -18,7 +23,8 @@ struct frame {
 	u32			uid;		/* number in an intern table, plus 1 */
 	bool			used;
 	bool			exact;		/* not a return address */
-	bool			named;		/* the trace has its name only */
+	bool			user;		/* a frame of user space */
+	enum frame_kind		kind;
 	signed char		matches;	/* --grep, -1: not tried yet */
 	char			buf[80];	/* holds text if it fits */
 };
@@ -32,11 +38,8 @@ const char *frame_text(struct frame *f);
 const char *frame_name(struct frame *f, const char **mod);
 const char *frame_lines(const struct map *m, struct frame *f);
 void frames_prefetch(struct map *m, const struct stack *s);
-struct frame *frame_fill(struct map *m, const struct process *p, u64 ip, bool exact);
-size_t name_index(struct map *m, const char *text, bool user);
 struct frame *frame_get(struct map *m, const struct stack *s, u32 i);
 void frames_free(struct map *m);
-void named_free(struct map *m);
 bool is_user_frame(const struct stack *s, u32 i);
 
 #endif

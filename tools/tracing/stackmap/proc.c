@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <elf.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "symbols.h"
@@ -61,12 +62,15 @@ static void read_notes(int fd, const Elf64_Phdr *p, struct build_id *id)
 void read_file_id(const char *path, struct build_id *id)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
 	Elf64_Ehdr e;
 	Elf64_Phdr p;
 	u32 i;
 
 	if (fd < 0)
 		return;
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode))
+		file_stamp(&st, id->stamp, sizeof(id->stamp));
 	if (read_elf_header(fd, &e)) {
 		for (i = 0; !id->len && i < e.e_phnum && read_program_header(fd, &e, i, &p); i++) {
 			if (p.p_type == PT_NOTE)
@@ -95,7 +99,7 @@ void write_mapping(FILE *out, u32 tgid, const struct mapping *map,
 	char *hex = build_id_text(id);
 
 	fprintf(out, "map %u %llx-%llx %llx %s", tgid, map->start, map->end, map->offset,
-		*hex ? hex : "-");
+		*hex ? hex : *id->stamp ? id->stamp : "-");
 	if (*path)
 		fputc(' ', out);
 	for (; *path; path++)
@@ -190,17 +194,4 @@ void write_users(FILE *f)
 
 	scan_processes(&s);
 	scan_free(&s);
-}
-
-void load_running_users(struct users *u)
-{
-	char *text;
-	size_t len;
-	FILE *f;
-
-	f = check_mem(open_memstream(&text, &len));
-	write_users(f);
-	fclose(f);
-	parse_users(u, "/proc", check_mem(text), len);
-	free(text);
 }

@@ -8,7 +8,6 @@
 #include "map.h"
 #include "record.h"
 #include "symbols.h"
-#include "trace.h"
 #include "user.h"
 #include "util.h"
 
@@ -44,6 +43,15 @@ static char *find_instance(const char *instance)
 	path = format("%s/instances/%s", top, instance);
 	free(top);
 	return path;
+}
+
+bool has_live_map(void)
+{
+	char *path = find_live_map(NULL);
+	bool has = !access(path, R_OK);
+
+	free(path);
+	return has;
 }
 
 char *find_live_map(const char *instance)
@@ -133,29 +141,11 @@ static int copy_file(const char *from_dir, const char *from, const char *dir, co
 	return ret;
 }
 
-static bool has_user_stacks(const char *dir)
-{
-	char *path = format("%s/trace", dir);
-	struct trace t = { .f = fopen(path, "re") };
-	enum line_kind kind;
-	bool found = false;
-
-	while (t.f && !found && read_line(&t, &kind))
-		found = t.user;
-	if (t.f)
-		fclose(t.f);
-	free(t.line);
-	free(path);
-	return found;
-}
-
 /* @text: what record has seen; NULL: what is running now. */
 static int save_users(const char *dir, const char *text)
 {
 	FILE *f;
 
-	if (!has_user_stacks(dir))
-		return 0;
 	f = create(dir, "user_maps");
 	if (!f)
 		return -EIO;

@@ -8,19 +8,18 @@
 /* build_id.c */
 bool same_id(const struct build_id *a, const struct build_id *b);
 char *build_id_text(const struct build_id *id);
+struct stat;
+void file_stamp(const struct stat *st, char *stamp, size_t size);
 void read_build_id(FILE *f, struct build_id *id);
 void load_build_id(const char *path, struct build_id *id);
 void build_id_of_notes(const char *p, size_t len, struct build_id *id);
 void running_build_id(struct build_id *id);
 int check_build_id(const struct map *m, const struct build_id *id, const char *path,
 		   const struct config *cfg);
-/* object.c */
-void elf_file_free(struct elf_file *e);
-const struct symbol *find_in_object(struct users *u, struct place *place);
-void note_missing_objects(const struct users *u);
 /* source.c */
 void load_own_kallsyms(struct map *m);
 int load_symbols(struct map *m, const struct map *sibling, const struct config *cfg);
+void map_free(struct map *m);
 /* symtab.c */
 struct symbol *symtab_add(struct symtab *t);
 bool is_text(const struct symbol *s);
@@ -28,7 +27,10 @@ void drop_aliases(struct symtab *t);
 void symtab_finish(struct symtab *t);
 const struct symbol *symtab_find(const struct symtab *t, u64 addr);
 void symtab_shift(struct symtab *t, u64 delta);
+void sort_elf_symbols(struct symtab *t);
+const char *symtab_keep(struct symtab *t, char *name);
 void symtab_free(struct symtab *t);
+char *demangle(const char *name);
 bool is_skipped(const struct symbol *s);
 void symtab_mark(struct symtab *t, const struct symbol *s);
 char *strip_brackets(char *s);

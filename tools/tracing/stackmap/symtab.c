@@ -156,6 +156,30 @@ void symtab_shift(struct symtab *t, u64 delta)
 	t->kernel_end += t->kernel_end ? delta : 0;
 }
 
+/* Takes @name. */
+const char *symtab_keep(struct symtab *t, char *name)
+{
+	t->bufs = grow(t->bufs, &t->room_bufs, t->nr_bufs + 1, sizeof(*t->bufs));
+	t->bufs[t->nr_bufs++] = name;
+	return name;
+}
+
+#ifdef HAVE_DEMANGLE
+char *__cxa_demangle(const char *name, char *buf, size_t *len, int *status);
+#endif
+
+/* NULL if it is no mangled name. */
+char *demangle(const char *name)
+{
+#ifdef HAVE_DEMANGLE
+	int status;
+
+	return strncmp(name, "_Z", 2) ? NULL : __cxa_demangle(name, NULL, NULL, &status);
+#else
+	return NULL;
+#endif
+}
+
 void symtab_free(struct symtab *t)
 {
 	size_t i;
@@ -322,8 +346,7 @@ int symtab_load(struct symtab *t, const char *path)
 
 	if (!buf)
 		return -ENOENT;
-	t->bufs = check_mem(realloc(t->bufs, (t->nr_bufs + 1) * sizeof(*t->bufs)));
-	t->bufs[t->nr_bufs++] = buf;
+	symtab_keep(t, buf);
 	if (check_whole(path, buf, len) || parse_kallsyms(t, path, buf, len))
 		return -EINVAL;
 	if (all_zero(t)) {

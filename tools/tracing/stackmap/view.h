@@ -17,8 +17,13 @@ struct paths {
 void merge_stacks(struct map *m, struct paths *p, const struct config *cfg);
 void paths_free(struct paths *p);
 void sort_by_path(struct map *m, const struct paths *p);
-/* perf.c */
-int print_perf_script(struct map *m, const struct config *cfg);
+/* functions.c */
+void print_functions(struct map *m, const struct config *cfg);
+/* select.c */
+u32 tracer_frames(const struct map *m, const u64 *ips, u32 nr);
+void drop_tracers(struct map *m);
+/* annotate.c */
+int annotate(struct map *m, const struct config *cfg);
 /* pprof.c */
 void print_pprof(struct map *m);
 /* print.c */
@@ -37,6 +42,6 @@ void print_diff(struct map *m, struct map *old, const struct config *cfg);
 int compare_u64(u64 a, u64 b);
 void sort_stacks(struct map *m, enum sort_key key);
 bool stack_matches(struct map *m, const struct stack *s, const struct config *cfg);
-void select_stacks(struct map *m, const struct config *cfg);
+void select_stacks(struct map *m, const struct config *cfg, size_t top);
 
 #endif

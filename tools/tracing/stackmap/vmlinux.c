@@ -18,8 +18,6 @@
 #include <gelf.h>
 #include <libelf.h>
 
-#include "elf_symbols.h"
-
 /* The addresses of one compile unit. Not every compiler writes .debug_aranges. */
 struct unit_range {
 	Dwarf_Addr	lo;
@@ -77,7 +75,7 @@ static bool not_in_kallsyms(const char *name)
 }
 
 /* Only the types that matter: weak symbols lose against aliases, text ends where data begins. */
-char symbol_type(Elf *elf, const GElf_Sym *sym)
+static char symbol_type(Elf *elf, const GElf_Sym *sym)
 {
 	Elf_Scn *scn = elf_getscn(elf, sym->st_shndx);
 	GElf_Shdr shdr;
@@ -126,6 +124,15 @@ static int compare_elf_symbols(const void *a, const void *b)
 	return ret ? ret : strcmp(sa->name, sb->name);
 }
 
+void sort_elf_symbols(struct symtab *t)
+{
+	size_t i;
+
+	sort_array(t->syms, t->nr, sizeof(*t->syms), compare_elf_symbols);
+	for (i = 0; i < t->nr; i++)
+		t->syms[i].seq = i;
+}
+
 static void add_kernel_symbol(struct symtab *t, Elf *elf, const char *name, const GElf_Sym *sym)
 {
 	struct symbol s = { .addr = sym->st_value, .name = name };
@@ -138,8 +145,7 @@ static void add_kernel_symbol(struct symtab *t, Elf *elf, const char *name, cons
 		*symtab_add(t) = s;
 }
 
-/* @type: SHT_SYMTAB or SHT_DYNSYM */
-int add_elf_symbols(struct symtab *t, Elf *elf, GElf_Word type, add_symbol_fn *add)
+static int add_elf_symbols(struct symtab *t, Elf *elf)
 {
 	Elf_Scn *scn = NULL;
 	const char *name;
@@ -149,22 +155,20 @@ int add_elf_symbols(struct symtab *t, Elf *elf, GElf_Word type, add_symbol_fn *a
 	size_t i;
 
 	while ((scn = elf_nextscn(elf, scn))) {
-		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != type)
+		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != SHT_SYMTAB)
 			continue;
 		data = elf_getdata(scn, NULL);
 		for (i = 0; data && gelf_getsym(data, i, &sym); i++) {
 			name = elf_strptr(elf, shdr.sh_link, sym.st_name);
 			if (name)
-				add(t, elf, name, &sym);
+				add_kernel_symbol(t, elf, name, &sym);
 		}
 	}
-	sort_array(t->syms, t->nr, sizeof(*t->syms), compare_elf_symbols);
-	for (i = 0; i < t->nr; i++)
-		t->syms[i].seq = i;
+	sort_elf_symbols(t);
 	return t->nr ? 0 : -ENOENT;
 }
 
-void elf_build_id(Elf *elf, struct build_id *id)
+static void elf_build_id(Elf *elf, struct build_id *id)
 {
 	const void *bytes;
 	ssize_t len;
@@ -374,7 +378,7 @@ static int vmlinux_open_dwarf(struct vmlinux *v, const char *path)
 static int vmlinux_load_symbols(struct vmlinux *v, struct map *m, const char *path,
 				u64 text)
 {
-	if (add_elf_symbols(&m->elfsyms, v->elf, SHT_SYMTAB, add_kernel_symbol)) {
+	if (add_elf_symbols(&m->elfsyms, v->elf)) {
 		complain("%s: no symbols, is it stripped?", path);
 		return -ENOENT;
 	}
