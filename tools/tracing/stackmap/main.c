@@ -601,6 +601,8 @@ static int dump(const char *path, const char *recording, enum mode mode, const s
 		m.name = copy_string(recording);
 	if (usable && cfg->old)
 		ret |= load(&old, cfg->old, &m, cfg, &old_usable);
+	if (usable && m.live && !m.nr_stacks)
+		note_empty(cfg->instance);
 	if (usable && old_usable) {
 		if (mode != MODE_SUMMARY)
 			note("symbols: %s", recording && !m.kallsyms.nr ? recording : m.source);
@@ -694,7 +696,10 @@ static int run(int argc, char **argv, enum mode mode, struct config *cfg)
 	/* Text may define its stacks. */
 	if (!argc && (!cfg->trace || cfg->instance || has_live_map()))
 		live = find_live_map(cfg->instance);
-	ret = dump_input(argc ? argv[0] : live, mode, cfg);
+	if (live && check_instance(cfg->instance))
+		ret = 1;
+	else
+		ret = dump_input(argc ? argv[0] : live, mode, cfg);
 	free(live);
 	return ret;
 }
@@ -708,6 +713,8 @@ int main(int argc, char **argv)
 
 	if (!strcmp(command, "record"))
 		return record(argc, argv);
+	if (!strcmp(command, "top"))
+		return top(argc, argv);
 	if (!strcmp(command, "help"))
 		print_and_exit(help_text);
 	if (!strcmp(command, "report")) {
