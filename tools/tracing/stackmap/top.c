@@ -103,14 +103,6 @@ static void parse_top_options(int argc, char **argv, struct top *t)
 	t->batch |= !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
 }
 
-static u64 now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000ULL + t.tv_nsec / 1000000;
-}
-
 static int compare_ids(const void *a, const void *b)
 {
 	const struct use *ua = a, *ub = b;

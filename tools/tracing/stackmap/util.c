@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <search.h>
 #include <stdarg.h>
+#include <time.h>
 
 #include "util.h"
 
@@ -149,4 +150,12 @@ void intern_free(struct intern *in)
 {
 	tdestroy(in->tree, free);
 	free(in->list);
+}
+
+u64 now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000ULL + t.tv_nsec / 1000000;
 }

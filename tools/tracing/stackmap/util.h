@@ -55,5 +55,6 @@ char *copy_string(const char *s);
 char *slurp_file(const char *path, size_t *len);
 size_t intern(struct intern *in, const char *s);
 void intern_free(struct intern *in);
+u64 now_ms(void);
 
 #endif
