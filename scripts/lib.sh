@@ -156,13 +156,22 @@ check() {
 	if step "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)) failures+=("$1"); return 1; fi
 }
 
-# build_plugin DIRECTORY: the plugin of libtraceevent, for this machine.
+# What stackmap_dump and its plugin are built with.
+TOOL_PACKAGES=(gcc libc6-dev make pkgconf libdw-dev libelf-dev libtracecmd-dev libtracefs-dev libtraceevent-dev)
+
+# build_tool DIRECTORY [VARIABLE=VALUE...]: DIRECTORY/stackmap_dump, for this machine. The objects stay in
+# DIRECTORY/obj.
+build_tool() {
+	mkdir -p "$1/obj"
+	make -s -C "$ROOT/tools/tracing/stackmap" O="$1/obj" CFLAGS=-O2 "${@:2}" &&
+		cp "$1/obj/tracing/stackmap/stackmap_dump" "$1/stackmap_dump"
+}
+
+# build_plugin DIRECTORY [VARIABLE=VALUE...]: the plugin of libtraceevent, for this machine.
 build_plugin() {
-	local include
-	read -r -a include <<<"$(pkg-config --cflags libtraceevent)"
-	mkdir -p "$1"
-	gcc -O2 -Wall -Wno-unused-function -shared -fPIC "${include[@]}" -o "$1/plugin_stackmap.so" \
-		"$ROOT/tools/tracing/stackmap/plugin_stackmap.c"
+	mkdir -p "$1/obj"
+	make -s -C "$ROOT/tools/tracing/stackmap" O="$1/obj" CFLAGS=-O2 "${@:2}" plugin &&
+		cp "$1/obj/tracing/stackmap/plugin_stackmap.so" "$1/plugin_stackmap.so" && rm -r "$1/obj"
 }
 
 # need_packages NAME...: installs the Debian packages that are missing.

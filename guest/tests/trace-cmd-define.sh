@@ -18,12 +18,17 @@ ids=$TRACING_DIR/instances/ids
 # It puts temporary files into the current directory.
 cd "$TMPDIR"
 
+# A process that must not be recorded.
+cp "$(command -v sleep)" "$TMPDIR/nap"
+while :; do "$TMPDIR/nap" .03; done &
+bystander=$!
+
 # Only the command and its children are recorded, so both instances have the same events. No other one comes
-# between an event and its stack, as these do not interrupt each other.
+# between an event and its stack, as these do not interrupt each other. -c belongs to the -B before it.
 record() { # file [option]
-	trace-cmd record -q -k -F -c -o "$1" -C global \
-		-B ids -C global -e sched:sched_switch -e irq:softirq_entry -O stacktrace -O stackmap ${2:+-O "$2"} \
-		-B full -C global -e sched:sched_switch -e irq:softirq_entry -O stacktrace \
+	trace-cmd record -q -k -F -o "$1" -C global \
+		-B ids -c -C global -e sched:sched_switch -e irq:softirq_entry -O stacktrace -O stackmap ${2:+-O "$2"} \
+		-B full -c -C global -e sched:sched_switch -e irq:softirq_entry -O stacktrace \
 		sh -c 'for i in 1 2 3 4 5 6 7 8 9 10; do sleep .01; done; cat /proc/kallsyms > /dev/null'
 	echo 0 > "$ids/options/stackmap-define"
 }
@@ -38,11 +43,18 @@ resolved() { # report
 
 echo "definitions"
 record trace.dat stackmap-define
+kill $bystander
 cat "$ids/stack_map_bin" > map.bin
 echo reset > "$ids/stack_map"
 with_plugin -i trace.dat -O stackmap:save="$TMPDIR/saved.bin" > report
 [ ! -s err ] || { cat err; fail "report has a complaint"; }
 resolved report
+for instance in ids full; do
+	[ "$(grep -c "^ *$instance: .* sched_switch: .* sleep:.* ==> swapper/" report)" -ge 3 ] || fail "$instance: no events of children"
+	if grep "^ *$instance: .* sched_switch: .* nap:.* swapper/" report; then
+		fail "$instance: another process was recorded"
+	fi
+done
 stacks_of ids report > ids.txt
 stacks_of full report > full.txt
 echo "$(wc -l < full.txt) events, $(grep -c stack_split: report) split stacks"

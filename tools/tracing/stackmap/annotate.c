@@ -1,325 +1,538 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * --annotate: print the text of trace, trace_pipe or trace-cmd report, with the frames of each
- * stack below the line that has its id. Frames that the kernel printed are replaced, so the output
- * can be annotated again. The parts of a stack that an interrupt split are joined.
+ * --annotate: a filter for the text of trace, trace_pipe or trace-cmd report. Prints the frames of
+ * each stack below the line that has its id. Frames that the kernel printed are replaced, so the
+ * output can be annotated again. The parts of a stack that an interrupt split are joined. Names of
+ * tasks and the text of trace_marker are not mistaken for stacks.
  */
+#include <ctype.h>
+#include <sys/stat.h>
+#include <time.h>
 
-static int compare_id(const void *key, const void *elem)
-{
-	const struct stack *s = elem;
+#include "frame.h"
+#include "map.h"
+#include "pool.h"
+#include "util.h"
+#include "view.h"
 
-	return compare_u64(*(const u32 *)key, s->id);
-}
-
-static void note_missing(size_t nr, const struct map *m, const struct config *cfg)
-{
-	if (!nr)
-		return;
-	if (m->no_file)
-		note("%s: %zu ids are not defined there (give a map with them)", cfg->trace, nr);
-	else
-		note("%s: %zu ids are not in %s", cfg->trace, nr, m->name);
-}
-
-static void note_more(size_t nr, const struct config *cfg)
-{
-	if (nr)
-		note("%s: %zu stacks are not resolved: trace-cmd prints only %u of their parts",
-		     cfg->trace, nr, PRINTED_PARTS);
-}
-
-/* NULL if the map does not have it, or as a stack of the other kind. */
-static struct stack *find_stack(const struct map *m, u32 id, bool user)
-{
-	struct stack *s = NULL;
-
-	if (m->nr_stacks)
-		s = bsearch(&id, m->stacks, m->nr_stacks, sizeof(*m->stacks), compare_id);
-	return s && !s->ambiguous && is_user_stack(s) == user ? s : NULL;
-}
-
-static void append_ip(struct map *m, struct stack *whole, u64 ip)
-{
-	if (whole->named)
-		ip = name_index(m, frame_text(frame_fill(m, NULL, ip, true)), false);
-	m->ips[whole->first + whole->nr++] = ip;
-}
-
-/* If one part has names only, the whole has them, too. */
-static void append_part(struct map *m, struct stack *whole, const struct stack *part)
-{
-	u64 word;
-	u32 i;
-
-	for (i = 0; i < part->nr; i++) {
-		word = m->ips[part->first + i];
-		if (whole->named && !part->named)
-			word = name_index(m, frame_text(frame_get(m, part, i)), false);
-		m->ips[whole->first + whole->nr++] = word;
-	}
-}
-
-/* Appends the joined parts to the frames of the map; false if the map lacks one of them. */
-static bool join_parts(struct map *m, const struct stack_ids *ids, struct stack *whole)
-{
-	const struct stack *part[MAX_PARTS];
-	size_t need = m->nr_ips;
-	bool named = false;
-	u32 i;
-
-	for (i = 0; i < ids->nr; i++) {
-		part[i] = find_stack(m, ids->id[i], false);
-		if (!part[i])
-			return false;
-		need += part[i]->nr + 1;
-		named |= part[i]->named;
-	}
-	m->ips = grow(m->ips, &m->room_ips, need, sizeof(*m->ips));
-	*whole = (struct stack) { .id = ids->id[0], .first = m->nr_ips, .named = named };
-	for (i = 0; i < ids->nr; i++) {
-		if (i)
-			append_ip(m, whole, ids->ip[i - 1]);
-		append_part(m, whole, part[i]);
-	}
-	return true;
-}
-
-/* Behind the frames that the stack has already; false if the map lacks them. */
-static bool append_user_id(struct map *m, struct stack *whole, u32 id)
-{
-	const struct stack *s = find_stack(m, id, true);
-
-	if (!s)
-		return false;
-	m->ips = grow(m->ips, &m->room_ips, whole->first + whole->nr + s->nr, sizeof(*m->ips));
-	memcpy(m->ips + whole->first + whole->nr, m->ips + s->first, s->nr * sizeof(*m->ips));
-	whole->nr += s->nr;
-	whole->user_named = s->user_named;
-	return true;
-}
-
-static void add_kernel_half(struct map *m, struct stack *whole, const struct half *h)
-{
-	if (h->kind == LINE_IDS)
-		join_parts(m, &h->ids, whole);
-	else if (h->kind == LINE_FULL)
-		take_frame_lines(m, whole, h->text);
-}
-
-/* Behind the frames of the kernel. */
-static void add_user_half(struct map *m, struct stack *whole, const struct half *h,
-			  const struct process *p)
-{
-	u32 nr = whole->nr;
-
-	whole->process = p;
-	if (h->kind == LINE_IDS)
-		append_user_id(m, whole, h->ids.id[0]);
-	else if (h->words)
-		take_words(m, whole, h->text);
-	else if (h->kind == LINE_FULL)
-		take_user_lines(m, whole, h->text, p);
-	whole->nr_user = whole->nr - nr;
-}
-
-static void print_joined(struct map *m, const struct stack *s, const struct config *cfg)
-{
-	u32 i;
-
-	for (i = 0; i < s->nr; i++)
-		print_frame(m, s, i, " => ", cfg);
-}
-
-struct annotation {
-	struct map		*map;
-	const struct config	*cfg;
-	struct trace		t;
-	enum line_kind		kind;
-	struct frame_lines	lines;
-	bool			drop;		/* the frames that follow */
-	bool			missing;	/* the map lacks the stack */
-	size_t			nr_missing;
-	size_t			nr_more;
-	size_t			nr_lost;
+/*
+ * The ids of a stack's parts, innermost first, and between two parts the address that an interrupt
+ * has hit. Most stacks have one part. A user stack has one, and may have an address before it.
+ */
+struct stack_ids {
+	u32	nr;
+	u32	id[MAX_PARTS];
+	u64	ip[MAX_PARTS];
+	bool	more;		/* trace-cmd printed only some of the parts */
 };
 
-/* The process of the line's task. */
-static const struct process *line_process(const struct annotation *a)
-{
-	struct context c;
+enum line_kind {
+	LINE_OTHER,
+	LINE_FRAME,
+	LINE_IDS,
+	LINE_DEF,		/* the frames of an id */
+};
 
-	return parse_context(&a->t, &c) ? find_process(&a->map->users, &c.task) : NULL;
+struct filter {
+	struct map		*map;
+	const struct config	*cfg;
+	FILE			*f;
+	bool			streams;	/* its lines come one by one */
+	char			*line;
+	size_t			room;
+	size_t			len;
+	bool			has_context;	/* task, CPU and time before the event */
+	bool			user;		/* a stack of user space */
+	bool			by_file;	/* the map has the frames by file */
+	bool			hit;		/* ids.ip[0] is before its frames */
+	u32			def;		/* LINE_DEF: the id */
+	const char		*words;		/* its frames */
+	struct stack_ids	ids;
+	struct pool		stacks;		/* {id, user}: the index of a stack, plus 1 */
+	time_t			loaded;		/* when the live map was read */
+	bool			defines;	/* the text: then the live map may be of another machine */
+	bool			drop;		/* the frames that follow */
+	bool			missing;	/* the map lacks the stack */
+	size_t			nr_ids;
+	size_t			nr_missing;
+	size_t			nr_more;
+};
+
+/*
+ * The ids of a stack's parts, innermost first, and between two parts the address that an interrupt
+ * has hit. Most stacks have one part.
+ */
+static bool parse_id(const char **p, long long *n)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)(*p)[**p == '-']))
+		return false;
+	errno = 0;
+	*n = strtoll(*p, &end, 10);
+	*p = end;
+	return !errno;
 }
 
-static bool annotate_ids(struct annotation *a)
+/* The address in " @ffffffff81000000 ". */
+static bool parse_hit(const char **p, u64 *ip)
 {
-	struct stack whole;
+	char *end;
 
-	if (!join_parts(a->map, &a->t.ids, &whole))
+	if (strncmp(*p, " @", 2) || !isxdigit((unsigned char)(*p)[2]))
 		return false;
-	print_joined(a->map, &whole, a->cfg);
+	errno = 0;
+	*ip = strtoull(*p + 2, &end, 16);
+	if (*end != ' ' || errno)
+		return false;
+	*p = end + 1;
 	return true;
 }
 
-static bool annotate_user(struct annotation *a, const struct half *h, const struct process *p)
+/*
+ * The last id that trace-cmd prints may have the sign bit: more parts follow. As the field is 32 or
+ * 64 bits wide, it prints as a number below 0 or above INT32_MAX.
+ */
+static bool means_more(long long id)
 {
-	struct stack s = { .first = a->map->nr_ips };
-
-	add_user_half(a->map, &s, h, p);
-	print_joined(a->map, &s, a->cfg);
-	return s.nr;
+	return (id >= INT32_MIN && id < -1) || (id > INT32_MAX && id <= UINT32_MAX);
 }
 
-static bool annotate_user_id(struct annotation *a)
+static bool add_part(struct stack_ids *ids, u64 ip, long long id)
 {
-	struct half h = { .kind = LINE_IDS, .ids = a->t.ids };
-
-	return annotate_user(a, &h, line_process(a));
+	if (ids->nr == MAX_PARTS || id < 0 || id > INT32_MAX)
+		return false;
+	if (ids->nr)
+		ids->ip[ids->nr - 1] = ip;
+	ids->id[ids->nr++] = id;
+	return true;
 }
 
-static bool annotate_cookie(struct annotation *a)
+/*
+ * "42>" or "42 @ffffffff81000000 43>". trace-cmd always prints four parts, unused ones as "@0 -1".
+ */
+static bool parse_parts(const char **p, struct stack_ids *ids)
 {
-	const struct half *h = find_cookie_stack(a->map, a->t.cookie);
+	bool ended = false;
+	long long id;
+	u64 ip = 0;
 
-	return h && annotate_user(a, h, line_process(a));
+	ids->nr = 0;
+	ids->more = false;
+	do {
+		if (!parse_id(p, &id) || ids->more || (ended && id != -1))
+			return false;
+		ended = ids->nr > 1 && id == -1;
+		ids->more = ids->nr == PRINTED_PARTS - 1 && means_more(id);
+		if (!ended && !ids->more && !add_part(ids, ip, id))
+			return false;
+	} while (parse_hit(p, &ip));
+	return *(*p)++ == '>';
 }
 
-static void print_line(struct annotation *a)
+/* Up to the end of the line; "(stale)" follows an id of before a reset. */
+static bool is_end(const char *p, const char *end)
 {
-	if (a->kind != LINE_FRAME && a->missing)
-		puts(" => [not in this map]");
-	a->drop &= a->kind == LINE_FRAME;
-	a->missing = false;
-	if (a->t.first && line_process(a))
-		printf("%.*s<user stack trace>\n", (int)(a->t.first - a->t.line), a->t.line);
-	else if (!a->drop)
-		fwrite(a->t.line, 1, a->t.len, stdout);
+	if (!strncmp(p, " (stale)", 8))
+		p += 8;
+	return p + (*p == '\n') == end;
 }
 
-static void end_line(const struct annotation *a)
+/* " 143.250001", and in the latency format "   12us+" or "(+0.001ms)" */
+static bool is_timestamp(const char *end)
 {
-	if (a->t.line[a->t.len - 1] != '\n')
-		putchar('\n');
+	if (isdigit((unsigned char)end[-1]) || end[-1] == ')')
+		return true;
+	return end[-2] == 's' && memchr(" !+#*@$", end[-1], 7);
 }
 
-/* Frames that the kernel printed below an id are dropped if the map has the stack. */
-static void annotate_id_line(struct annotation *a)
+/* "-123     [000]", "-123     (    120) [000]", in the latency formats "-123     0", " 123   0" */
+static char *find_pid(char *p, const char *end)
 {
-	a->nr_more += a->t.ids.more;
-	if (a->t.ids.more)
-		return;
-	end_line(a);
-	a->drop = a->t.user ? annotate_user_id(a) : annotate_ids(a);
-	a->missing = !a->drop;
-	a->nr_missing += a->missing;
+	char *next;
+
+	for (; p < end; p++) {
+		if (*p != '-' && *p != ' ')
+			continue;
+		next = p + 1 + strspn(p + 1, "0123456789");
+		if (next == p + 1 || *next != ' ')
+			continue;
+		next += strspn(next, " ");
+		if (*next == '[' || *next == '(' || isdigit((unsigned char)*next))
+			return next;
+	}
+	return NULL;
 }
 
-static void annotate_cookie_line(struct annotation *a)
+/*
+ * "          <idle>-0     [001] d..2.   143.250001: ". A task can have any name, but the text from
+ * its name to the timestamp is longer than the longest name.
+ */
+static char *skip_context(char *line, const char *end)
 {
-	end_line(a);
-	a->drop = annotate_cookie(a);
-	a->nr_lost += !a->drop;
+	char *name = line + strspn(line, " "), *p = find_pid(name, end);
+
+	if (!p || end - name < COMM_LEN)
+		return NULL;
+	for (p = p < name + COMM_LEN ? name + COMM_LEN : p; p + 1 < end; p++) {
+		if (p[0] == ':' && p[1] == ' ' && is_timestamp(p))
+			return p + 2;
+	}
+	return NULL;
 }
 
-/* The kernel prints the addresses of a full stack. Returns false at the end of the trace. */
-static bool annotate_full(struct annotation *a)
+/* " (+12) ": trace-cmd --ts-diff prints the time passed. */
+static char *skip_diff(char *p)
 {
-	const struct process *p = line_process(a);
-	struct half h = {};
-	bool more;
-
-	if (!p && !a->t.words)
-		return read_line(&a->t, &a->kind);
-	more = read_full(&h, &a->t, &a->kind, &a->lines);
-	/* This has been annotated before. */
-	a->drop = h.words;
-	if (h.kind == LINE_FULL)
-		annotate_user(a, &h, p);
-	else
-		fwrite(a->lines.text, 1, a->lines.len, stdout);
-	free(h.text);
-	return more;
+	p += strspn(p, " ");
+	if (!strncmp(p, "(+", 2))
+		p += strcspn(p, " ");
+	return p + strspn(p, " ");
 }
 
-/* Returns false at the end of the trace. */
-static bool annotate_line(struct annotation *a)
+/* trace-cmd names the event: "stack_id:    " */
+static char *skip_event(char *p, const char *event)
 {
-	print_line(a);
-	if (a->kind == LINE_FULL && a->t.user)
-		return annotate_full(a);
-	if (a->kind == LINE_IDS)
-		annotate_id_line(a);
-	else if (a->kind == LINE_COOKIE)
-		annotate_cookie_line(a);
-	return read_line(&a->t, &a->kind);
+	size_t len = strlen(event);
+
+	p = skip_diff(p);
+	if (strncmp(p, event, len))
+		return NULL;
+	return p + len + strspn(p + len, " ");
 }
 
-/* Both processes have the same files there. */
-static bool same_places(const struct map *m, const struct stack *s, const struct process *p)
+/* "0xffffffff81000148", or from libtraceevent "18446744071578845512" */
+static bool parse_word(const char **p, u64 *word)
 {
-	struct place a = {}, b = {};
-	bool found;
+	char *end;
+
+	if (!isdigit((unsigned char)**p))
+		return false;
+	errno = 0;
+	*word = strtoull(*p, &end, 0);
+	*p = end;
+	return !errno;
+}
+
+static const char *skip_separator(const char *p)
+{
+	return p + strspn(p, " ,");
+}
+
+/* "{0x1,0x2}" or "1 2"; nothing may be cut off. */
+static bool are_words(const char *p, const char *end)
+{
+	bool braces = *p == '{';
+	u32 nr = 0;
+	u64 word;
+
+	for (p += braces; parse_word(&p, &word); p = skip_separator(p))
+		nr++;
+	if (braces && *p++ != '}')
+		return false;
+	return nr && nr <= MAX_DEPTH && *p == '\n' && p + 1 == end;
+}
+
+/* The text behind "<name ", which may follow the name of the event. */
+static const char *skip_name(char *text, const char *event, const char *name)
+{
+	char *behind = skip_event(text, event);
+
+	text = behind ? behind : text;
+	return strncmp(text, name, strlen(name)) ? NULL : text + strlen(name);
+}
+
+/* trace-cmd prints no space before "=>", or a tab. The last line of a trace may be cut off. */
+static bool is_frame_line(const struct filter *t)
+{
+	static const char arrow[] = " => ";
+	size_t len = t->line[t->len - 1] == '\n' ? sizeof(arrow) : t->len;
+
+	if (!strncmp(t->line, "\t=> ", 4))
+		return true;
+	return !strncmp(t->line, arrow, len < 4 ? len : 4) ||
+	       !strncmp(t->line, arrow + 1, len < 3 ? len : 3);
+}
+
+/* "<stack_id 42>", or from trace-cmd "stack_id:            <stack_id 42>" */
+static bool find_ids(struct filter *t, char *text, const char *event, const char *name, bool split)
+{
+	const char *p = skip_name(text, event, name);
+
+	return p && parse_parts(&p, &t->ids) && (t->ids.nr > 1) == split &&
+	       is_end(p, t->line + t->len);
+}
+
+static bool skip_cookie(const char **p)
+{
+	size_t len = *p ? strspn(*p, "0123456789abcdef") : 0;
+
+	if (!len || (*p)[len] != ' ')
+		return false;
+	*p += len + 1;
+	return true;
+}
+
+/* "<user_unwind_stack_id 300000001 42>" */
+static bool find_unwound(struct filter *t, char *text)
+{
+	const char *p = skip_name(text, "user_unwind_stack_id:", "<user_unwind_stack_id ");
+
+	return skip_cookie(&p) && parse_parts(&p, &t->ids) && t->ids.nr == 1 &&
+	       is_end(p, t->line + t->len);
+}
+
+/* "<user_unwind_stack_split 300000001 @5581c0a0d123 42>" */
+static bool find_unwound_split(struct filter *t, char *text)
+{
+	const char *p = skip_name(text, "user_unwind_stack_split:", "<user_unwind_stack_split ");
+	char *end;
+	u64 ip;
+
+	if (!skip_cookie(&p) || *p != '@' || !isxdigit((unsigned char)p[1]))
+		return false;
+	ip = strtoull(p + 1, &end, 16);
+	p = end + 1;
+	if (*end != ' ' || !parse_parts(&p, &t->ids) || t->ids.nr != 1 || !is_end(p, t->line + t->len))
+		return false;
+	t->ids.ip[0] = ip;
+	t->hit = true;
+	return true;
+}
+
+/* From trace-cmd "stack_def:            <stack_def 42> 1 2" */
+static bool find_def(struct filter *t, char *text, const char *event, const char *name)
+{
+	const char *p = skip_name(text, event, name);
+	long long id;
+
+	if (!p || !parse_id(&p, &id) || id < 0 || id > INT32_MAX || *p++ != '>' || *p++ != ' ')
+		return false;
+	t->def = id;
+	t->words = p;
+	return are_words(p, t->line + t->len);
+}
+
+static enum line_kind classify_text(struct filter *t, char *text)
+{
+	const char *p = skip_diff(text);
+
+	t->user = !strncmp(p + (*p == '<'), "user", 4);
+	if (!t->user) {
+		if (find_ids(t, text, "stack_id:", "<stack_id ", false) ||
+		    find_ids(t, text, "stack_split:", "<stack_split ", true))
+			return LINE_IDS;
+		return find_def(t, text, "stack_def:", "<stack_def ") ? LINE_DEF : LINE_OTHER;
+	}
+	if (find_ids(t, text, "user_stack_id:", "<user_stack_id ", false) ||
+	    find_unwound(t, text) || find_unwound_split(t, text))
+		return LINE_IDS;
+	return find_def(t, text, "user_stack_def:", "<user_stack_def ") ? LINE_DEF : LINE_OTHER;
+}
+
+/* Without options/context-info, a line has only the text of the event. */
+static enum line_kind classify_line(struct filter *t)
+{
+	char *text = skip_context(t->line, t->line + t->len);
+	bool has_context = text;
+
+	t->has_context |= has_context;
+	t->hit = false;
+	if (!text && !t->has_context)
+		text = t->line;
+	/* A task may be named "=> x". */
+	if (is_frame_line(t) && !has_context)
+		return LINE_FRAME;
+	return text ? classify_text(t, text) : LINE_OTHER;
+}
+
+/* False at the end of the text. Other systems end a line with "\r\n". */
+static bool read_line(struct filter *t, enum line_kind *kind)
+{
+	ssize_t len = getline(&t->line, &t->room, t->f);
+
+	if (len < 0)
+		return false;
+	if (len > 1 && t->line[len - 2] == '\r' && t->line[len - 1] == '\n') {
+		t->line[--len - 1] = '\n';
+		t->line[len] = '\0';
+	}
+	t->len = len;
+	*kind = classify_line(t);
+	return true;
+}
+
+/* The last definition of an id counts. */
+static void know_stack(struct filter *t, size_t i)
+{
+	const struct stack *s = &t->map->stacks[i];
+
+	*pool_find(&t->stacks, s->id, is_user_stack(s)) = i + 1;
+}
+
+static void know_map(struct filter *t)
+{
+	size_t i;
+
+	for (i = 0; i < t->map->nr_stacks; i++)
+		know_stack(t, i);
+	t->loaded = time(NULL);
+}
+
+static void define(struct filter *t)
+{
+	struct map *m = t->map;
+	const char *p = t->words + (*t->words == '{');
+	struct stack s = { .id = t->def, .first = m->nr_ips };
+	u64 word;
+
+	if (m->live && !t->cfg->instance && !t->defines)
+		pool_free(&t->stacks);
+	t->defines = true;
+	for (; parse_word(&p, &word); p = skip_separator(p), s.nr++) {
+		m->ips = grow(m->ips, &m->room_ips, m->nr_ips + 1, sizeof(*m->ips));
+		m->ips[m->nr_ips++] = word;
+	}
+	s.nr_user = t->user ? s.nr : 0;
+	m->stacks = grow(m->stacks, &m->room_stacks, m->nr_stacks + 1, sizeof(*m->stacks));
+	m->stacks[m->nr_stacks] = s;
+	know_stack(t, m->nr_stacks++);
+}
+
+/* The live map grows while trace_pipe is read. */
+static bool read_map_again(struct filter *t)
+{
+	struct map *m = t->map;
+
+	if (!m->live || t->defines || time(NULL) == t->loaded)
+		return false;
+	if (load_more(m))
+		return false;
+	know_map(t);
+	return true;
+}
+
+static const struct stack *find_stack(struct filter *t, u32 id)
+{
+	u64 i = *pool_find(&t->stacks, id, t->user);
+
+	if (!i && read_map_again(t))
+		i = *pool_find(&t->stacks, id, t->user);
+	return i ? &t->map->stacks[i - 1] : NULL;
+}
+
+static void add_ips(struct map *m, struct stack *whole, const u64 *ips, u32 nr)
+{
+	memcpy(m->ips + whole->first + whole->nr, ips, nr * sizeof(*ips));
+	whole->nr += nr;
+}
+
+/* Behind the frames of the map; false if the map lacks a part. */
+static bool join_parts(struct filter *t, struct stack *whole)
+{
+	const struct stack_ids *ids = &t->ids;
+	struct map *m = t->map;
+	const struct stack *s;
+	size_t need = 1;
 	u32 i;
 
-	for (i = 0; i < s->nr; i++) {
-		found = find_place(s->process, m->ips[s->first + i], &a);
-		if (find_place(p, m->ips[s->first + i], &b) != found)
+	for (i = 0; i < ids->nr; i++) {
+		s = find_stack(t, ids->id[i]);
+		if (!s)
 			return false;
-		if (found && (a.object != b.object || a.offset != b.offset))
-			return false;
+		need += s->nr + 1;
 	}
+	m->ips = grow(m->ips, &m->room_ips, m->nr_ips + need, sizeof(*m->ips));
+	*whole = (struct stack) { .first = m->nr_ips };
+	for (i = 0; i < ids->nr; i++) {
+		if (i || t->hit) {
+			whole->hits |= whole->nr < 64 ? 1ULL << whole->nr : 0;
+			add_ips(m, whole, &ids->ip[t->hit ? 0 : i - 1], 1);
+		}
+		s = find_stack(t, ids->id[i]);
+		t->by_file = s->by_file;
+		add_ips(m, whole, m->ips + s->first, s->nr);
+	}
+	whole->nr_user = t->user ? whole->nr : 0;
+	whole->by_file = t->by_file;
 	return true;
 }
 
-static void set_owner(struct map *m, const struct trace *t)
+static void print_frames(struct filter *t)
 {
-	struct stack *s = find_stack(m, t->ids.id[0], true);
-	const struct process *p;
-	struct context c;
+	struct stack whole;
+	u32 i;
 
-	p = s && parse_context(t, &c) ? find_process(&m->users, &c.task) : NULL;
-	if (!p || p == s->process)
+	t->nr_ids++;
+	t->nr_more += t->ids.more;
+	if (t->ids.more)
 		return;
-	s->process = s->process && !same_places(m, s, p) ? &unknown_process : p;
+	if (t->line[t->len - 1] != '\n')
+		putchar('\n');
+	t->drop = join_parts(t, &whole);
+	t->missing = !t->drop;
+	t->nr_missing += t->missing;
+	for (i = 0; t->drop && i < whole.nr; i++)
+		print_frame(t->map, &whole, i, " => ", t->cfg);
 }
 
-/* A map does not tell whose its stacks are, but the trace that was saved with it does. */
-static void find_owners(struct map *m)
+/* Frames that the kernel printed are dropped if the map has the stack. */
+static void filter_line(struct filter *t, enum line_kind kind)
 {
-	struct trace t = {};
-	enum line_kind kind;
-	char *path;
-
-	if (!m->dir || !m->users.processes)
-		return;
-	path = format("%s/trace", m->dir);
-	t.f = fopen(path, "re");
-	sort_stacks(m, SORT_ID);
-	while (t.f && read_line(&t, &kind)) {
-		if (kind == LINE_IDS && t.user)
-			set_owner(m, &t);
-	}
-	if (t.f)
-		fclose(t.f);
-	free(t.line);
-	free(path);
-}
-
-static int annotate(struct map *m, const struct config *cfg)
-{
-	struct annotation a = { .map = m, .cfg = cfg, .t.f = cfg->trace_file };
-	int ret = read_definitions(m, cfg);
-	bool more;
-
-	for (more = read_line(&a.t, &a.kind); more; )
-		more = annotate_line(&a);
-	if (a.missing)
+	if (kind != LINE_FRAME && t->missing)
 		puts(" => [not in this map]");
-	note_missing(a.nr_missing, m, cfg);
-	note_more(a.nr_more, cfg);
-	note_lost(a.nr_lost, cfg);
-	free(a.lines.text);
-	free(a.t.line);
+	t->drop &= kind == LINE_FRAME;
+	t->missing = false;
+	if (!t->drop)
+		fwrite(t->line, 1, t->len, stdout);
+	if (kind == LINE_IDS)
+		print_frames(t);
+	else if (kind == LINE_DEF)
+		define(t);
+	if (t->streams)
+		fflush(stdout);
+}
+
+static int end_filter(struct filter *t)
+{
+	const char *name = t->cfg->trace;
+
+	if (t->missing)
+		puts(" => [not in this map]");
+	if (t->nr_missing && t->map->name)
+		note("%s: %zu ids are not in %s", name, t->nr_missing, t->map->name);
+	else if (t->nr_missing)
+		note("%s: %zu ids are not defined there (give a map with them)", name, t->nr_missing);
+	if (t->nr_more)
+		note("%s: %zu stacks are not resolved: trace-cmd prints only %u of their parts",
+		     name, t->nr_more, PRINTED_PARTS);
+	if (ferror(t->f))
+		complain("%s: %s", name, strerror(errno));
+	else if (!t->nr_ids)
+		complain("%s: has no ids of stacks", name);
+	return ferror(t->f) || !t->nr_ids ? -EINVAL : 0;
+}
+
+int annotate(struct map *m, const struct config *cfg)
+{
+	struct filter t = { .map = m, .cfg = cfg };
+	enum line_kind kind;
+	struct stat st;
+	int ret;
+
+	t.f = strcmp(cfg->trace, "-") ? fopen(cfg->trace, "re") : stdin;
+	if (!t.f) {
+		complain("%s: %s", cfg->trace, strerror(errno));
+		return -errno;
+	}
+	t.streams = fstat(fileno(t.f), &st) || !S_ISREG(st.st_mode);
+	know_map(&t);
+	while (read_line(&t, &kind))
+		filter_line(&t, kind);
+	ret = end_filter(&t);
+	if (t.f != stdin)
+		fclose(t.f);
+	pool_free(&t.stacks);
+	free(t.line);
 	return ret;
 }

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The build id tells one kernel from another, even if both have _text at the same address. */
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
-static bool same_id(const struct build_id *a, const struct build_id *b)
+#include "symbols.h"
+#include "util.h"
+
+bool same_id(const struct build_id *a, const struct build_id *b)
 {
 	return a->len && a->len == b->len && !memcmp(a->bytes, b->bytes, a->len);
 }
 
-static char *build_id_text(const struct build_id *id)
+char *build_id_text(const struct build_id *id)
 {
 	char *text = check_mem(calloc(MAX_BUILD_ID, 2 + 1));
 	size_t i;
@@ -16,14 +22,22 @@ static char *build_id_text(const struct build_id *id)
 	return text;
 }
 
+/* Of a file without a build id: tells whether it is the same, and was not changed. */
+void file_stamp(const struct stat *st, char *stamp, size_t size)
+{
+	snprintf(stamp, size, "=%x:%x,%llu,%llu,%llu.%09lu", major(st->st_dev), minor(st->st_dev),
+		 (u64)st->st_ino, (u64)st->st_size, (u64)st->st_mtim.tv_sec,
+		 (unsigned long)st->st_mtim.tv_nsec);
+}
+
 /* Reads the file that "save" wrote. */
-static void read_build_id(FILE *f, struct build_id *id)
+void read_build_id(FILE *f, struct build_id *id)
 {
 	while (id->len < MAX_BUILD_ID && fscanf(f, "%2hhx", &id->bytes[id->len]) == 1)
 		id->len++;
 }
 
-static void load_build_id(const char *path, struct build_id *id)
+void load_build_id(const char *path, struct build_id *id)
 {
 	FILE *f = fopen(path, "re");
 
@@ -41,7 +55,7 @@ static u64 align4(u64 n)
 #define NOTE_BUILD_ID	3	/* NT_GNU_BUILD_ID */
 
 /* An ELF note: sizes of name and value, a type, the name, the value, padded to 4 bytes each. */
-static void build_id_of_notes(const char *p, size_t len, struct build_id *id)
+void build_id_of_notes(const char *p, size_t len, struct build_id *id)
 {
 	const char *end = p + len;
 	u64 name, value;
@@ -64,7 +78,7 @@ static void build_id_of_notes(const char *p, size_t len, struct build_id *id)
 	}
 }
 
-static void running_build_id(struct build_id *id)
+void running_build_id(struct build_id *id)
 {
 	static const char path[] = "/sys/kernel/notes";
 	char *buf;
@@ -79,7 +93,7 @@ static void running_build_id(struct build_id *id)
 }
 
 /* A missing build id is no error: some kernels and files have none. */
-static int check_build_id(const struct map *m, const struct build_id *id, const char *path,
+int check_build_id(const struct map *m, const struct build_id *id, const char *path,
 			  const struct config *cfg)
 {
 	if (!id->len || !m->build_id.len || same_id(id, &m->build_id))

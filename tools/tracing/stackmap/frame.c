@@ -5,58 +5,46 @@
  * A map repeats few addresses many times, so their texts are cached in slots, chosen by a hash of
  * the address. Two addresses with the same slot evict each other: this costs time, not memory.
  */
+#include "frame.h"
+#include "symbols.h"
+#include "user.h"
+#include "util.h"
 
 #ifndef FRAME_SLOTS
 #define FRAME_SLOTS	0x20000
 #endif
 
-struct frame {
-	u64			ip;
-	u64			addr;		/* the same in the file that has the symbols */
-	const struct symbol	*sym;		/* NULL: no symbol */
-	const struct process	*process;	/* of a frame of user space, or NULL */
-	struct object		*object;	/* what the process has mapped there, or NULL */
-	u64			offset;		/* in the object */
-	char			*text;		/* schedule+0x48/0xc0 [mod], made on first use */
-	char			*lines;		/* for --lines, made on first use */
-	u32			len;		/* of text */
-	u32			uid;		/* number in an intern table, plus 1 */
-	bool			used;
-	bool			exact;		/* not a return address */
-	bool			named;		/* the trace has its name only */
-	signed char		matches;	/* --grep, -1: not tried yet */
-	char			buf[80];	/* holds text if it fits */
-};
-
 /*
  * If a call is the last instruction of its function, the return address is in the next function.
  * So look one byte back.
  */
-static u64 lookup_addr(u64 ip, bool exact)
+u64 lookup_addr(u64 ip, bool exact)
 {
 	return exact || !ip ? ip : ip - 1;
 }
 
-static bool is_user_stack(const struct stack *s)
+bool is_user_stack(const struct stack *s)
 {
 	return s->nr && s->nr == s->nr_user;
 }
 
-static bool is_user_frame(const struct stack *s, u32 i)
+bool is_user_frame(const struct stack *s, u32 i)
 {
 	return i >= s->nr - s->nr_user;
 }
 
 /* kallsyms goes first: it is from the kernel that ran, vmlinux is from one that should match. */
-static const struct symbol *find_symbol(const struct map *m, u64 ip, bool exact)
+const struct symbol *find_symbol(const struct map *m, u64 ip, bool exact)
 {
 	u64 addr = lookup_addr(ip, exact);
 	const struct symbol *s = symtab_find(&m->kallsyms, addr);
 
-	return s ? s : symtab_find(&m->elfsyms, addr);
+	if (!s)
+		s = symtab_find(&m->elfsyms, addr);
+	return s || !m->find_symbol ? s : m->find_symbol(m->profile, addr);
 }
 
-static bool is_trampoline(u64 ip)
+bool is_trampoline(u64 ip)
 {
 	return ip == TRAMPOLINE_MARKER;
 }
@@ -79,8 +67,9 @@ static void set_text(struct frame *f, const struct symbol *s)
 	else
 		p = stpcpy(f->text, s->name);
 	p = put_hex(stpcpy(p, "+0x"), f->addr - s->addr);
-	if (s->type != MODULE_BASE && !is_bpf(s) && !f->process) {
-		p = put_hex(stpcpy(p, "/0x"), s->end - s->addr);
+	if (s->type != MODULE_BASE && !is_bpf(s)) {
+		if (s->end)
+			p = put_hex(stpcpy(p, "/0x"), s->end - s->addr);
 		if (s->mod)
 			p = stpcpy(stpcpy(stpcpy(p, " ["), s->mod), "]");
 	}
@@ -88,30 +77,41 @@ static void set_text(struct frame *f, const struct symbol *s)
 	f->len = p - f->text;
 }
 
+/* As the kernel prints it, and the function. Another demangler may make a name longer. */
 static void set_object_text(struct frame *f)
 {
-	f->text = format("%s+0x%llx", f->object->path, f->offset);
+	if (f->sym)
+		f->text = format("%s+0x%llx (%s+0x%llx)", f->object->path, f->offset, f->sym->name,
+				 f->addr - f->sym->addr);
+	else
+		f->text = format("%s+0x%llx", f->object->path, f->offset);
 	f->len = strlen(f->text);
 }
 
-/* As %pS prints it, and for user space without the size. */
-static const char *frame_text(struct frame *f)
+static void set_address_text(struct frame *f)
+{
+	f->text = f->buf;
+	if (!f->user && is_trampoline(f->ip))
+		f->len = sprintf(f->buf, "[FTRACE TRAMPOLINE]");
+	else if (!f->user && f->ip == WORD_NO_STACK)
+		f->len = sprintf(f->buf, "[no stack]");
+	else if (!f->user && f->ip == WORD_UNDEFINED)
+		f->len = sprintf(f->buf, "[stack not defined]");
+	else
+		f->len = sprintf(f->buf, "0x%llx", f->ip);
+}
+
+/* As %pS prints it. */
+const char *frame_text(struct frame *f)
 {
 	if (f->text)
 		return f->text;
-	if (f->sym) {
-		set_text(f, f->sym);
-		return f->text;
-	}
-	if (f->object) {
+	if (f->object)
 		set_object_text(f);
-		return f->text;
-	}
-	f->text = f->buf;
-	if (!f->process && is_trampoline(f->ip))
-		f->len = sprintf(f->buf, "[FTRACE TRAMPOLINE]");
+	else if (f->sym)
+		set_text(f, f->sym);
 	else
-		f->len = sprintf(f->buf, "0x%llx", f->ip);
+		set_address_text(f);
 	return f->text;
 }
 
@@ -125,11 +125,11 @@ static const char *user_frame_name(struct frame *f, const char **mod)
 }
 
 /* The function without offset, and its module or object. */
-static const char *frame_name(struct frame *f, const char **mod)
+const char *frame_name(struct frame *f, const char **mod)
 {
 	const struct symbol *s = f->sym;
 
-	if (f->process)
+	if (f->user)
 		return user_frame_name(f, mod);
 	*mod = NULL;
 	if (!s)
@@ -143,10 +143,10 @@ static const char *frame_name(struct frame *f, const char **mod)
 	return s->name;
 }
 
-static const char *frame_lines(const struct map *m, struct frame *f)
+const char *frame_lines(const struct map *m, struct frame *f)
 {
 	if (!f->lines)
-		f->lines = m->vmlinux && !f->process && !is_trampoline(f->ip) ?
+		f->lines = m->vmlinux && !f->user && !is_trampoline(f->ip) ?
 			   vmlinux_lines(m->vmlinux, lookup_addr(f->ip, f->exact)) :
 			   copy_string("");
 	return f->lines;
@@ -161,37 +161,36 @@ static void frame_clear(struct frame *f)
 	f->lines = NULL;
 }
 
-static struct frame *frame_slot(struct map *m, const struct process *p, u64 ip, bool exact)
+static struct frame *frame_slot(struct map *m, enum frame_kind kind, u64 ip, bool exact)
 {
-	u64 key = (ip + exact) ^ (uintptr_t)p;
+	u64 key = (ip + exact) ^ kind * 0x5555ULL;
 
 	if (!m->frames)
 		m->frames = check_mem(calloc(FRAME_SLOTS, sizeof(*m->frames)));
 	return &m->frames[((key * 0x9E3779B97F4A7C15ULL) >> 32) % FRAME_SLOTS];
 }
 
-/* NULL: a frame of the kernel. */
-static const struct process *process_of(const struct stack *s, u32 i)
-{
-	if (!is_user_frame(s, i))
-		return NULL;
-	return s->process ? s->process : &unknown_process;
-}
-
-/* The innermost frame of the kernel, and that of user space, is no return address. */
+/* The innermost frame of the kernel, that of user space, and what was hit are no return addresses. */
 static bool is_exact(const struct stack *s, u32 i)
 {
-	return !i || i == s->nr - s->nr_user;
+	return !i || i == s->nr - s->nr_user || (i < 64 && s->hits >> i & 1);
+}
+
+static enum frame_kind kind_of(const struct stack *s, u32 i)
+{
+	if (!is_user_frame(s, i))
+		return FRAME_KERNEL;
+	return s->by_file ? FRAME_FILE : FRAME_USER;
 }
 
 /* Slots are scattered in memory. Prefetching those of a stack halves the time of a dump. */
-static void frames_prefetch(struct map *m, const struct stack *s)
+void frames_prefetch(struct map *m, const struct stack *s)
 {
 	struct frame *f;
 	u32 i;
 
 	for (i = 0; i < s->nr; i++) {
-		f = frame_slot(m, process_of(s, i), m->ips[s->first + i], is_exact(s, i));
+		f = frame_slot(m, kind_of(s, i), m->ips[s->first + i], is_exact(s, i));
 		__builtin_prefetch(f);
 		__builtin_prefetch(f->buf + 16);
 	}
@@ -199,17 +198,18 @@ static void frames_prefetch(struct map *m, const struct stack *s)
 
 static void find_user_symbol(struct map *m, struct frame *f)
 {
-	u64 back = f->ip - lookup_addr(f->ip, f->exact);
-	struct place place;
+	u32 i = f->kind == FRAME_FILE ? word_object(f->ip) : 0;
+	u64 back = !f->exact;
 
 	f->sym = NULL;
-	f->object = NULL;
-	if (!find_place(f->process, f->ip - back, &place))
+	f->object = i && i <= m->users.names.nr ? m->users.objects[i - 1] : NULL;
+	if (!f->object)
 		return;
-	f->object = place.object;
-	f->offset = place.offset + back;
-	f->sym = find_in_object(&m->users, &place);
-	f->addr = place.addr + back;
+	f->offset = f->ip & OFFSET_MASK;
+	if (!f->offset)
+		back = 0;
+	f->sym = find_in_object(&m->users, f->object, f->offset - back, &f->addr);
+	f->addr += back;
 }
 
 static void find_kernel_symbol(struct map *m, struct frame *f)
@@ -219,21 +219,22 @@ static void find_kernel_symbol(struct map *m, struct frame *f)
 	f->addr = f->ip;
 }
 
-static struct frame *frame_fill(struct map *m, const struct process *p, u64 ip, bool exact)
+static struct frame *frame_fill(struct map *m, enum frame_kind kind, u64 ip, bool exact)
 {
-	struct frame *f = frame_slot(m, p, ip, exact);
+	struct frame *f = frame_slot(m, kind, ip, exact);
 
-	if (f->used && f->ip == ip && f->exact == exact && f->process == p)
+	if (f->used && f->ip == ip && f->exact == exact && f->kind == kind)
 		return f;
 
 	frame_clear(f);
 	f->used = true;
 	f->ip = ip;
 	f->exact = exact;
+	f->kind = kind;
+	f->user = kind != FRAME_KERNEL;
 	f->uid = 0;
 	f->matches = -1;
-	f->process = p;
-	if (p)
+	if (f->user)
 		find_user_symbol(m, f);
 	else
 		find_kernel_symbol(m, f);
@@ -269,110 +270,23 @@ static bool was_interrupted(const struct map *m, const struct stack *s, u32 i)
 	return is_interrupt_entry(find_symbol(m, m->ips[s->first + i - 1], false));
 }
 
-struct named {
-	struct frame	frame;
-	struct symbol	sym;
-	char		*name;		/* sym points into it */
-};
-
-/* Splits "schedule+0x48/0xc0 [mod]" and "[FTRACE TRAMPOLINE]" as frame_name() does. */
-static void split_name(struct symbol *sym, char *text)
-{
-	char *mod = strstr(text, " [");
-
-	sym->name = text;
-	if (*text == '[')
-		return;
-	if (mod) {
-		*mod = '\0';
-		sym->mod = strip_brackets(mod + 1);
-	}
-	text[strcspn(text, " +")] = '\0';
-	if (!*text)
-		sym->name = "?";
-}
-
-/* "/usr/bin/cat[+0x123]" is a place in a mapping, "main+0x12" is what --annotate prints. */
-static void split_user_name(struct map *m, struct named *n)
-{
-	char *offset = strrstr(n->name, "[+0x");
-
-	n->frame.process = &unknown_process;
-	if (offset) {
-		*offset = '\0';
-		n->frame.object = get_object(&m->users, n->name, &(struct build_id) {});
-		return;
-	}
-	offset = strrstr(n->name, "+0x");
-	if (offset)
-		*offset = '\0';
-	n->sym.name = n->name;
-	n->frame.sym = &n->sym;
-}
-
-static struct named *make_named(struct map *m, const char *text, bool user)
-{
-	struct named *n = check_mem(calloc(1, sizeof(*n)));
-
-	n->name = copy_string(text);
-	n->frame = (struct frame) {
-		.text = copy_string(text), .len = strlen(text), .named = true, .matches = -1,
-	};
-	if (user) {
-		split_user_name(m, n);
-		return n;
-	}
-	split_name(&n->sym, n->name);
-	n->frame.sym = &n->sym;
-	return n;
-}
-
-/* Returns an index of map->named. */
-static size_t name_index(struct map *m, const char *text, bool user)
-{
-	char *key = format("%s%s", user ? "\n" : "", text);
-	size_t known = m->names.nr, i = intern(&m->names, key);
-
-	free(key);
-	if (i == known) {
-		m->named = grow(m->named, &m->room_named, i + 1, sizeof(*m->named));
-		m->named[i] = make_named(m, text, user);
-	}
-	return i;
-}
-
 /* Valid until the next call. */
-static struct frame *frame_get(struct map *m, const struct stack *s, u32 i)
+struct frame *frame_get(struct map *m, const struct stack *s, u32 i)
 {
 	u64 ip = m->ips[s->first + i];
-	struct frame *f;
+	struct frame *f = frame_fill(m, kind_of(s, i), ip, is_exact(s, i));
 
-	if (is_user_frame(s, i) ? s->user_named : s->named)
-		return &m->named[ip]->frame;
-	f = frame_fill(m, process_of(s, i), ip, is_exact(s, i));
-	if (i && !f->process && f->sym && f->sym->end == ip && was_interrupted(m, s, i))
-		f = frame_fill(m, NULL, ip, true);
+	if (i && !f->user && f->sym && f->sym->end == ip && was_interrupted(m, s, i))
+		f = frame_fill(m, FRAME_KERNEL, ip, true);
 	return f;
 }
 
-static void frames_free(struct map *m)
+void frames_free(struct map *m)
 {
 	size_t i;
 
 	for (i = 0; m->frames && i < FRAME_SLOTS; i++)
 		frame_clear(&m->frames[i]);
 	free(m->frames);
-}
-
-static void named_free(struct map *m)
-{
-	size_t i;
-
-	for (i = 0; i < m->names.nr; i++) {
-		frame_clear(&m->named[i]->frame);
-		free(m->named[i]->name);
-		free(m->named[i]);
-	}
-	free(m->named);
-	intern_free(&m->names);
+	m->frames = NULL;
 }

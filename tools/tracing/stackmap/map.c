@@ -5,6 +5,14 @@
  * No count in the input is trusted for an allocation: memory grows with the data. An error is
  * one line with the offset, and the map keeps the stacks before it.
  */
+#include <byteswap.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "map.h"
+#include "user.h"
+#include "util.h"
 
 struct reader {
 	FILE		*f;
@@ -104,8 +112,6 @@ static int read_header(struct reader *r, u32 *nr_stacks, u32 *nr_sections)
 	return 0;
 }
 
-#define RECORD_USER	1U
-
 static int read_record(struct reader *r)
 {
 	struct map *m = r->map;
@@ -123,7 +129,7 @@ static int read_record(struct reader *r)
 	if (head[1] > MAX_DEPTH)
 		return damaged(r, start + 4, "stack_id %u has %u frames, ftrace records at most %u",
 			       head[0], head[1], MAX_DEPTH);
-	if (head[3] & ~RECORD_USER)
+	if (head[3] & ~(RECORD_USER | RECORD_BY_FILE))
 		return damaged(r, start + 12, "stack_id %u: %#x where 0 belongs", head[0], head[3]);
 
 	m->ips = grow(m->ips, &m->room_ips, m->nr_ips + head[1], sizeof(*m->ips));
@@ -134,7 +140,7 @@ static int read_record(struct reader *r)
 	m->stacks = grow(m->stacks, &m->room_stacks, m->nr_stacks + 1, sizeof(*m->stacks));
 	m->stacks[m->nr_stacks++] = (struct stack) {
 		.id = head[0], .nr = head[1], .ref = head[2], .first = m->nr_ips,
-		.nr_user = head[3] & RECORD_USER ? head[1] : 0,
+		.nr_user = head[3] ? head[1] : 0, .by_file = head[3] & RECORD_BY_FILE,
 	};
 	m->nr_ips += head[1];
 	return 0;
@@ -187,6 +193,91 @@ static int section_split(struct reader *r, u64 start, u32 len)
 	return get_longs(r, &r->map->split, 1, "the number of split stacks");
 }
 
+/* A string or bytes, padded to 8 bytes. */
+static int get_padded(struct reader *r, char *buf, u32 len, const char *what)
+{
+	int ret = get(r, buf, len, what);
+
+	buf[len] = '\0';
+	return ret ? ret : skip(r, -(u64)len % 8, what);
+}
+
+static void set_number(struct map *m, u32 number, u32 object)
+{
+	m->numbers = grow(m->numbers, &m->room_numbers, number + 1, sizeof(*m->numbers));
+	if (number >= m->nr_numbers) {
+		memset(m->numbers + m->nr_numbers, 0,
+		       (number + 1 - m->nr_numbers) * sizeof(*m->numbers));
+		m->nr_numbers = number + 1;
+	}
+	m->numbers[number] = object;
+}
+
+static int read_object(struct reader *r)
+{
+	static const char what[] = "the objects of user space";
+	struct map *m = r->map;
+	char bytes[MAX_BUILD_ID + 1], path[MAX_PATH + 1];
+	struct build_id id = {};
+	u64 start = r->off, bias;
+	u32 head[2], tail[2], object;
+	int ret;
+
+	ret = get_words(r, head, 2, what);
+	if (!ret && (!head[0] || head[0] >= OBJECT_LIMIT || head[1] > MAX_BUILD_ID))
+		return damaged(r, start, "object %u with a build id of %u bytes", head[0], head[1]);
+	if (!ret)
+		ret = get_longs(r, &bias, 1, what);
+	if (!ret)
+		ret = get_words(r, tail, 2, what);
+	if (!ret && (tail[0] > MAX_PATH || tail[1]))
+		return damaged(r, start, "object %u with a path of %u bytes", head[0], tail[0]);
+	if (!ret)
+		ret = get_padded(r, bytes, head[1], what);
+	if (!ret)
+		ret = get_padded(r, path, tail[0], what);
+	if (ret)
+		return ret;
+	id.len = head[1];
+	memcpy(id.bytes, bytes, id.len);
+	object = get_object(&m->users, path, &id);
+	set_number(m, head[0], object);
+	if (object) {
+		m->users.objects[object - 1]->bias = bias;
+		m->users.objects[object - 1]->has_bias = id.len;
+	}
+	return 0;
+}
+
+static int section_objects(struct reader *r, u64 start, u32 len)
+{
+	u64 end = r->off + len;
+	int ret = 0;
+
+	while (!ret && r->off < end)
+		ret = read_object(r);
+	if (!ret && r->off != end)
+		ret = damaged(r, start + 4, "the objects of user space have %u bytes", len);
+	return ret;
+}
+
+/* From the kernel's numbers to ours. What has no object stays an address. */
+static void translate_stacks(struct map *m, size_t first)
+{
+	const struct stack *s;
+	u64 *word;
+	u32 nr;
+
+	for (s = m->stacks + first; s < m->stacks + m->nr_stacks; s++) {
+		for (word = m->ips + s->first; s->nr_user && word < m->ips + s->first + s->nr; word++) {
+			nr = s->by_file ? word_object(*word) : 0;
+			if (nr)
+				*word = make_word(nr < m->nr_numbers ? m->numbers[nr] : 0,
+						  *word & OFFSET_MASK);
+		}
+	}
+}
+
 /* Newer kernels may have more sections. */
 static int section_unknown(struct reader *r, u64 start, u32 type, u32 len)
 {
@@ -217,16 +308,20 @@ static int read_section(struct reader *r)
 	case 4:
 		ret = section_split(r, start, head[1]);
 		break;
+	case 5:
+		ret = section_objects(r, start, head[1]);
+		break;
 	default:
 		ret = section_unknown(r, start, head[0], head[1]);
 	}
 	return ret ? ret : skip(r, -(u64)head[1] % 8, "the padding of a section");
 }
 
-static int read_map(struct map *m, FILE *f)
+int read_map(struct map *m, FILE *f)
 {
 	struct reader r = { .f = f, .map = m };
 	u32 nr_stacks = 0, nr_sections = 0, i;
+	size_t first = m->nr_stacks;
 	int ret;
 
 	ret = read_header(&r, &nr_stacks, &nr_sections);
@@ -236,10 +331,11 @@ static int read_map(struct map *m, FILE *f)
 		ret = read_section(&r);
 	if (!ret && getc(f) != EOF)
 		ret = damaged(&r, r.off, "more bytes after the last section");
+	translate_stacks(m, first);
 	return ret;
 }
 
-static void forget_stacks(struct map *m)
+void forget_stacks(struct map *m)
 {
 	m->nr_stacks = 0;
 	m->nr_ips = 0;
@@ -273,9 +369,7 @@ static int open_map(struct map *m, const char *path, FILE **f)
 	return 0;
 }
 
-#define MAX_READS	5
-
-static void complain_stale(const char *name)
+void complain_stale(const char *name)
 {
 	complain("%s: the map was reset or replaced each time it was read", name);
 }
@@ -290,7 +384,26 @@ static int open_again(struct map *m, FILE **f)
 	return -EIO;
 }
 
-static int load_map(struct map *m, const char *path)
+/* The live map once more; the stacks that were read before stay. */
+int load_more(struct map *m)
+{
+	size_t nr_stacks = m->nr_stacks, nr_ips = m->nr_ips;
+	FILE *f = fopen(m->name, "re");
+	int ret = -EIO;
+
+	if (f) {
+		setvbuf(f, NULL, _IOFBF, 1 << 20);
+		ret = read_map(m, f);
+		fclose(f);
+	}
+	if (ret) {
+		m->nr_stacks = nr_stacks;
+		m->nr_ips = nr_ips;
+	}
+	return ret;
+}
+
+int load_map(struct map *m, const char *path)
 {
 	int ret, tries = MAX_READS;
 	FILE *f;

@@ -3,12 +3,9 @@
  * Stacks as the names of their functions, for flame graphs. Stacks that differ only in offsets are
  * merged.
  */
-
-struct paths {
-	struct intern		names;
-	u32			*uids;	/* of the frames, at their indices in map->ips */
-	struct name_slot	*slots;	/* NAME_SLOTS of them */
-};
+#include "frame.h"
+#include "util.h"
+#include "view.h"
 
 /* The numbers of symbols, which are asked for again when frame slots have been evicted. */
 struct name_slot {
@@ -93,7 +90,7 @@ static u32 *find_path(const struct path_table *t, const struct map *m, const str
 }
 
 /* The most frequent first, so that they have the lowest numbers in @p. */
-static void merge_stacks(struct map *m, struct paths *p, const struct config *cfg)
+void merge_stacks(struct map *m, struct paths *p, const struct config *cfg)
 {
 	struct path_table t = { .mask = 1 };
 	struct stack *s;
@@ -123,7 +120,7 @@ static void merge_stacks(struct map *m, struct paths *p, const struct config *cf
 	free(t.slots);
 }
 
-static void paths_free(struct paths *p)
+void paths_free(struct paths *p)
 {
 	intern_free(&p->names);
 	free(p->uids);
@@ -146,7 +143,7 @@ static int compare_paths(const void *a, const void *b)
 }
 
 /* Callers side by side, the most frequent first. */
-static void sort_by_path(struct map *m, const struct paths *p)
+void sort_by_path(struct map *m, const struct paths *p)
 {
 	sorted_paths = p;
 	sort_array(m->stacks, m->nr_stacks, sizeof(*m->stacks), compare_paths);

@@ -1,84 +1,174 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The symbols of what processes have mapped, by elfutils: those of .symtab, of .symtab in the
- * separate debug file, or of .dynsym. Without HAVE_LIBDW, there are none.
+ * The symbols of files of user space. libdwfl finds the file, or by its build id another copy (also
+ * by debuginfod, if DEBUGINFOD_URLS is set), and the debug file; the look-up is our own.
  */
+#include <ctype.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "symbols.h"
+#include "user.h"
+#include "util.h"
+
+static void note_list(const struct users *u, bool (*which)(const struct object *o), const char *why)
+{
+	size_t i, n = 0;
+	char *list = copy_string(""), *old;
+
+	for (i = 0; i < u->names.nr; i++) {
+		if (!which(u->objects[i]) || n++ >= 8)
+			continue;
+		old = list;
+		list = format("%s%s%s", old, *old ? ", " : "", u->objects[i]->path);
+		free(old);
+	}
+	if (n > 8)
+		note("%s: %s and %zu more", why, list, n - 8);
+	else if (n)
+		note("%s: %s", why, list);
+	free(list);
+}
+
+static bool is_missing(const struct object *o)
+{
+	return o->state == OBJECT_MISSING;
+}
 
 #ifdef HAVE_LIBDW
-
-struct elf_file {
-	Elf	*elf;
-	Elf	*debug;		/* NULL, or the one that has the names of the symbols */
-};
-
-static void elf_file_free(struct elf_file *e)
+static bool is_other(const struct object *o)
 {
-	if (!e)
-		return;
-	elf_end(e->debug);
-	elf_end(e->elf);
-	free(e);
+	return o->state == OBJECT_OTHER;
 }
 
-/*
- * Not mapped: if someone cuts off a file that is mapped, looking at it is deadly. NULL if there is
- * no such file.
- */
-static Elf *open_elf(const char *path, int *fd)
+static bool is_unchecked(const struct object *o)
+{
+	return o->state == OBJECT_UNCHECKED;
+}
+#endif
+
+void note_objects(const struct users *u)
+{
+#ifdef HAVE_LIBDW
+	note_list(u, is_missing, "not here, so without names of functions (--symfs DIR)");
+	note_list(u, is_other, "not used, as it is another file than the one that was mapped");
+	note_list(u, is_unchecked, "used, but nothing tells if it is the file that was mapped");
+#else
+	note_list(u, is_missing, "built without elfutils (libdw), no names of functions of");
+#endif
+}
+
+#ifdef HAVE_LIBDW
+#include <elfutils/libdwfl.h>
+
+/* The debug information goes on living if the file is unlinked. */
+static char *find_debug_path(const struct users *u)
+{
+	return u->symfs ? format(":.debug:%s/usr/lib/debug", u->symfs) : copy_string(":.debug:/usr/lib/debug");
+}
+
+static const Dwfl_Callbacks *callbacks(const struct users *u)
+{
+	static char *path;
+	static Dwfl_Callbacks calls = {
+		.find_elf = dwfl_build_id_find_elf, .find_debuginfo = dwfl_standard_find_debuginfo,
+		.section_address = dwfl_offline_section_address, .debuginfo_path = &path,
+	};
+
+	if (!path)
+		path = find_debug_path(u);
+	return &calls;
+}
+
+static bool is_plain_file(const char *path, struct build_id *id)
 {
 	struct stat st;
-	Elf *elf;
 
-	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (*fd < 0)
-		return NULL;
-	elf_version(EV_CURRENT);
-	elf = !fstat(*fd, &st) && S_ISREG(st.st_mode) ? elf_begin(*fd, ELF_C_READ, NULL) : NULL;
-	if (elf && elf_kind(elf) == ELF_K_ELF)
-		return elf;
-	elf_end(elf);
-	close(*fd);
-	return NULL;
+	if (stat(path, &st) || !S_ISREG(st.st_mode) || access(path, R_OK))
+		return false;
+	file_stamp(&st, id->stamp, sizeof(id->stamp));
+	return true;
 }
 
-/* Keeps what has been read, and the segments. */
-static void finish_elf(Elf *elf, int fd)
+static Dwfl_Module *report_file(struct object *o, const char *path)
 {
-	GElf_Phdr phdr;
+	Dwfl_Module *mod;
 
-	gelf_getphdr(elf, 0, &phdr);
-	elf_cntl(elf, ELF_C_FDDONE);
-	close(fd);
+	dwfl_report_begin(o->dwfl);
+	mod = dwfl_report_offline(o->dwfl, o->name, path, -1);
+	dwfl_report_end(o->dwfl, NULL, NULL);
+	return mod;
 }
 
-static bool has_id(Elf *elf, const struct build_id *id)
+/* By its build id only. */
+static Dwfl_Module *report_id(struct object *o)
 {
-	struct build_id own = {};
+	GElf_Addr bias;
+	Dwfl_Module *mod;
 
-	elf_build_id(elf, &own);
-	return same_id(&own, id);
+	dwfl_report_begin(o->dwfl);
+	mod = dwfl_report_module(o->dwfl, o->name, 0, OFFSET_MASK);
+	if (mod && dwfl_module_report_build_id(mod, o->id.bytes, o->id.len, 0))
+		mod = NULL;
+	dwfl_report_end(o->dwfl, NULL, NULL);
+	return mod && dwfl_module_getelf(mod, &bias) ? mod : NULL;
 }
 
-static Elf *open_debug(const struct users *u, Elf *elf, int *fd)
+/* A debug file without its program has lost where the text is in the file; the kernel knows it. */
+static Dwfl_Module *report_debug(const struct users *u, struct object *o)
 {
-	struct build_id id = {};
-	char *hex, *path;
-	Elf *debug;
+	char *hex = build_id_text(&o->id), *path;
+	Dwfl_Module *mod;
 
-	elf_build_id(elf, &id);
-	if (id.len < 2)
-		return NULL;
-	hex = build_id_text(&id);
 	path = format("%s/usr/lib/debug/.build-id/%.2s/%s.debug", u->symfs ? u->symfs : "", hex,
 		      hex + 2);
-	debug = open_elf(path, fd);
+	mod = access(path, R_OK) ? NULL : report_file(o, path);
 	free(path);
 	free(hex);
-	if (!debug || has_id(debug, &id))
-		return debug;
-	elf_end(debug);
-	close(*fd);
-	return NULL;
+	return mod;
+}
+
+static bool has_id(Dwfl_Module *mod, const struct build_id *id)
+{
+	const unsigned char *bytes;
+	GElf_Addr addr;
+	int len;
+
+	dwfl_module_getelf(mod, &addr);
+	len = dwfl_module_build_id(mod, &bytes, &addr);
+	return len > 0 && (size_t)len == id->len && !memcmp(bytes, id->bytes, len);
+}
+
+static Dwfl_Module *open_object(const struct users *u, struct object *o)
+{
+	char *path = format("%s%s", u->symfs ? u->symfs : "", o->file);
+	struct build_id found = {};
+	Dwfl_Module *mod = NULL;
+
+	o->state = OBJECT_MISSING;
+	if (*o->file == '/' && is_plain_file(path, &found))
+		mod = report_file(o, path);
+	free(path);
+	if (mod && o->id.len && !has_id(mod, &o->id)) {
+		o->state = OBJECT_OTHER;
+		mod = NULL;
+	} else if (mod && !o->id.len && *o->id.stamp && !u->symfs && strcmp(o->id.stamp, found.stamp)) {
+		o->state = OBJECT_OTHER;
+		return NULL;
+	}
+	if (mod) {
+		o->state = o->id.len || *o->id.stamp ? OBJECT_FOUND : OBJECT_UNCHECKED;
+		return mod;
+	}
+	if (o->id.len >= 2)
+		mod = report_id(o);
+	if (!mod && o->id.len >= 2 && o->has_bias)
+		mod = report_debug(u, o);
+	if (mod)
+		o->state = OBJECT_FOUND;
+	return mod;
 }
 
 /* Not to be sent to a terminal. */
@@ -90,23 +180,49 @@ static bool has_controls(const char *name)
 }
 
 /* Functions, and labels of assembler. */
-static void add_user_symbol(struct symtab *t, Elf *elf, const char *name, const GElf_Sym *sym)
+static bool is_code(Elf *elf, const char *name, const GElf_Sym *sym, GElf_Word section)
 {
 	int type = GELF_ST_TYPE(sym->st_info);
-	struct symbol s = {
-		.addr = sym->st_value, .end = sym->st_value + sym->st_size, .name = name,
-		.type = symbol_type(elf, sym),
-	};
+	Elf_Scn *scn = elf ? elf_getscn(elf, section) : NULL;
+	GElf_Shdr shdr;
 
 	if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE)
-		return;
-	/* So that a function at the same address is preferred. */
+		return false;
+	if (!name || !*name || *name == '$' || !strncmp(name, ".L", 2) || has_controls(name) ||
+	    section == SHN_UNDEF || section >= SHN_LORESERVE)
+		return false;
+	return !scn || !gelf_getshdr(scn, &shdr) || shdr.sh_flags & SHF_EXECINSTR;
+}
+
+/* At one address, functions are preferred to labels, and global names to weak and local ones. */
+static char rank(const GElf_Sym *sym)
+{
+	int bind = GELF_ST_BIND(sym->st_info);
+
 	if (!sym->st_size)
-		s.type = is_text(&s) ? 'W' : s.type;
-	if (!*name || has_controls(name) || sym->st_shndx == SHN_UNDEF || !is_text(&s) ||
-	    is_skipped(&s))
-		return;
-	*symtab_add(t) = s;
+		return 'W';
+	return bind == STB_WEAK ? 'W' : bind == STB_GLOBAL ? 'T' : 't';
+}
+
+static void add_symbols(struct symtab *t, Dwfl_Module *mod)
+{
+	int i, nr = dwfl_module_getsymtab(mod);
+	GElf_Word section;
+	const char *name;
+	GElf_Addr addr;
+	GElf_Sym sym;
+	Elf *elf;
+
+	for (i = 1; i < nr; i++) {
+		name = dwfl_module_getsym_info(mod, i, &sym, &addr, &section, &elf, NULL);
+		if (!name || !is_code(elf, name, &sym, section))
+			continue;
+		*symtab_add(t) = (struct symbol) {
+			.addr = addr, .end = addr + sym.st_size, .name = name, .type = rank(&sym),
+		};
+	}
+	sort_elf_symbols(t);
+	drop_aliases(t);
 }
 
 /* A label in a function does not end it. */
@@ -125,7 +241,7 @@ static void drop_inner_labels(struct symtab *t)
 }
 
 /* A symbol without a size goes on until the next one. */
-static void set_user_ends(struct symtab *t)
+static void set_ends(struct symtab *t)
 {
 	u64 next = UINT64_MAX;
 	struct symbol *s;
@@ -138,104 +254,81 @@ static void set_user_ends(struct symtab *t)
 	}
 }
 
-static void load_object_symbols(const struct users *u, struct object *o)
+static void demangle_symbols(struct symtab *t)
 {
-	struct elf_file *e = o->elf;
-	int ret, fd;
+	char *name;
+	size_t i;
 
-	ret = add_elf_symbols(&o->symtab, e->elf, SHT_SYMTAB, add_user_symbol);
-	if (ret)
-		e->debug = open_debug(u, e->elf, &fd);
-	if (e->debug) {
-		ret = add_elf_symbols(&o->symtab, e->debug, SHT_SYMTAB, add_user_symbol);
-		finish_elf(e->debug, fd);
+	for (i = 0; i < t->nr; i++) {
+		name = demangle(t->syms[i].name);
+		if (name)
+			t->syms[i].name = symtab_keep(t, name);
 	}
-	if (ret)
-		add_elf_symbols(&o->symtab, e->elf, SHT_DYNSYM, add_user_symbol);
-	drop_aliases(&o->symtab);
-	drop_inner_labels(&o->symtab);
-	set_user_ends(&o->symtab);
 }
 
 static void load_object(struct users *u, struct object *o)
 {
-	char *path;
-	Elf *elf;
-	int fd;
+	Dwfl_Module *mod;
 
-	o->tried = true;
-	if (*o->path != '/')
+	o->dwfl = dwfl_begin(callbacks(u));
+	mod = o->dwfl ? open_object(u, o) : NULL;
+	if (!mod)
 		return;
-	path = format("%s%s", u->symfs ? u->symfs : "", o->path);
-	elf = open_elf(path, &fd);
-	if (elf && o->id.len && !has_id(elf, &o->id)) {
-		note("%s: has another build id than the file that was mapped", path);
-		elf_end(elf);
-		close(fd);
-	} else if (elf) {
-		o->elf = check_mem(calloc(1, sizeof(*o->elf)));
-		o->elf->elf = elf;
-		load_object_symbols(u, o);
-		finish_elf(elf, fd);
-	} else {
-		u->nr_missing++;
-	}
-	free(path);
+	add_symbols(&o->symtab, mod);
+	drop_inner_labels(&o->symtab);
+	set_ends(&o->symtab);
+	demangle_symbols(&o->symtab);
+	o->elf = dwfl_module_getelf(mod, &o->load_bias);
 }
 
 /* False if the file has nothing at the offset. */
-static bool set_elf_addr(Elf *elf, struct place *place)
+static bool set_addr(const struct object *o, u64 offset, u64 *addr)
 {
 	GElf_Phdr phdr;
 	size_t i, nr;
 
-	if (elf_getphdrnum(elf, &nr))
+	if (o->has_bias) {
+		*addr = offset + o->bias + o->load_bias;
+		return true;
+	}
+	if (elf_getphdrnum(o->elf, &nr))
 		return false;
-	for (i = 0; i < nr && gelf_getphdr(elf, i, &phdr); i++) {
-		if (phdr.p_type != PT_LOAD || place->offset < phdr.p_offset ||
-		    place->offset - phdr.p_offset >= phdr.p_filesz)
+	for (i = 0; i < nr && gelf_getphdr(o->elf, i, &phdr); i++) {
+		if (phdr.p_type != PT_LOAD || offset < phdr.p_offset ||
+		    offset - phdr.p_offset >= phdr.p_filesz)
 			continue;
-		place->addr = place->offset - phdr.p_offset + phdr.p_vaddr;
+		*addr = offset - phdr.p_offset + phdr.p_vaddr + o->load_bias;
 		return true;
 	}
 	return false;
 }
 
-static const struct symbol *find_in_object(struct users *u, struct place *place)
+const struct symbol *find_in_object(struct users *u, struct object *o, u64 offset, u64 *addr)
 {
-	struct object *o = place->object;
-
-	if (!o->tried)
+	if (o->state == OBJECT_NEW)
 		load_object(u, o);
-	if (!o->elf || !set_elf_addr(o->elf->elf, place))
+	if (!o->elf || !set_addr(o, offset, addr))
 		return NULL;
-	return symtab_find(&o->symtab, place->addr);
+	return symtab_find(&o->symtab, *addr);
 }
 
-static void note_missing_objects(const struct users *u)
+void object_free_symbols(struct object *o)
 {
-	if (u->nr_missing)
-		note("%zu files with functions of user space are not here (--symfs DIR)",
-		     u->nr_missing);
+	symtab_free(&o->symtab);
+	if (o->dwfl)
+		dwfl_end(o->dwfl);
 }
 
 #else /* !HAVE_LIBDW */
 
-static void elf_file_free(struct elf_file *e)
+const struct symbol *find_in_object(struct users *u, struct object *o, u64 offset, u64 *addr)
 {
-}
-
-static const struct symbol *find_in_object(struct users *u, struct place *place)
-{
-	u->nr_missing += !place->object->tried;
-	place->object->tried = true;
+	o->state = OBJECT_MISSING;
 	return NULL;
 }
 
-static void note_missing_objects(const struct users *u)
+void object_free_symbols(struct object *o)
 {
-	if (u->nr_missing)
-		note("built without elfutils (libelf), no names of functions of user space");
 }
 
 #endif /* HAVE_LIBDW */

@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* --perf-script: the stacks of a trace as "perf script" prints its samples. */
+/* --perf-script: the samples of a recording as "perf script" prints them. */
+#include "frame.h"
+#include "profile.h"
+#include "util.h"
+#include "view.h"
 
-#define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 #define SPACES " \t\n\v\f\r"
-
-/* The name of an event, followed by its fields. "f <-parent" comes from the function tracer. */
-static const char *name_event(char **text)
-{
-	char *fields = *text + strspn(*text, NAME_CHARS);
-	const char *name = *text;
-
-	if (fields == name || *fields != ':')
-		return strstr(name, " <-") ? "function" : "trace";
-	*fields++ = '\0';
-	*text = fields + strspn(fields, " ");
-	return name;
-}
 
 static void trim(char *s)
 {
@@ -40,30 +30,35 @@ static void hide_times(char *p)
 
 /*
  * If a line ends with the name of its event and a colon, some readers show only samples of the
- * first event. So all lines have fields.
+ * first event. So all lines have fields, but for those that have a weight: there, the weight stands
+ * before the name, and the name must be the last.
  */
-static void print_event(char *text)
+static void print_event(const struct profile *p, struct sample *s)
 {
-	const char *name = name_event(&text);
+	int which = p->cfg->off_cpu ? VAL_DELAY : p->cfg->weight ? VAL_FIELD : VAL_EVENTS;
+	char none[] = "", *text = s->text ? s->text : none;
 	size_t len;
 
+	if (which != VAL_EVENTS) {
+		printf("%llu %s:\n", which == VAL_DELAY ? (s->val[which] + 500) / 1000 : s->val[which],
+		       s->kind->name);
+		return;
+	}
 	trim(text);
 	hide_times(text);
 	len = strlen(text);
-	printf("%s: %s%s\n", name, text, !len ? "-" : text[len - 1] == ':' ? " -" : "");
+	printf("%s: %s%s\n", s->kind->name, text, !len ? "-" : text[len - 1] == ':' ? " -" : "");
 }
 
 /* With more than one space behind the name: it may have one letter only. */
-static void print_context(struct context *c)
+static void print_context(struct profile *p, const struct sample *s)
 {
-	const char *comm = folded_name(c->task.comm);
+	char *comm = folded_name(copy_string(task_comm(p, s->task)));
 
-	if (*comm)
-		printf("%s", strcmp(comm, "<idle>") ? comm : "swapper");
-	else
-		printf(":%u", c->task.pid);
-	printf(" %8u [%03u] %5llu.%06llu: ", c->task.pid, c->cpu, c->usec / 1000000,
-	       c->usec % 1000000);
+	printf("%s", strcmp(comm, "<idle>") ? comm : "swapper");
+	printf(" %8u [%03u] %5llu.%06llu: ", s->task->pid, s->cpu, s->ts / 1000000000,
+	       s->ts / 1000 % 1000000);
+	free(comm);
 }
 
 static void print_perf_frame(struct map *m, const struct stack *s, u32 i)
@@ -73,39 +68,31 @@ static void print_perf_frame(struct map *m, const struct stack *s, u32 i)
 	char *safe = folded_name(copy_string(*name ? name : "[unknown]"));
 
 	printf("\t%16llx %s", f->ip, safe);
-	if (f->sym && !f->named)
+	if (f->sym)
 		printf("+0x%llx", f->addr - f->sym->addr);
-	if (f->process)
+	if (f->user)
 		printf(" (%s)\n", f->object ? f->object->path : "[unknown]");
 	else
 		printf(mod ? " ([%s])\n" : " ([kernel.kallsyms])\n", mod);
 	free(safe);
 }
 
-static void print_perf_sample(struct walk *w, struct sample *sample)
+/* The frames are behind those of the map, for a moment. */
+bool print_perf_sample(struct profile *p, struct sample *sample, const struct words *w, u32 nr_user)
 {
-	const struct stack *s;
+	struct map *m = p->map;
+	struct stack s = { .nr = w->nr, .nr_user = nr_user, .first = m->nr_ips,
+			   .by_file = true, .hits = w->hits };
 	u32 i;
 
-	if (!sample->has_context) {
-		w->nr_unplaced++;
-		return;
-	}
-	s = sample_frames(w, sample);
-	if (!stack_matches(w->map, s, w->cfg))
-		return;
-	print_context(&sample->event.context);
-	print_event(sample->event.text);
-	for (i = 0; i < s->nr; i++)
-		print_perf_frame(w->map, s, i);
+	m->ips = grow(m->ips, &m->room_ips, m->nr_ips + w->nr, sizeof(*m->ips));
+	memcpy(m->ips + s.first, w->w, w->nr * sizeof(*w->w));
+	if (!stack_matches(m, &s, p->cfg))
+		return false;
+	print_context(p, sample);
+	print_event(p, sample);
+	for (i = 0; i < s.nr; i++)
+		print_perf_frame(m, &s, i);
 	putchar('\n');
-}
-
-static int print_perf_script(struct map *m, const struct config *cfg)
-{
-	int ret = read_definitions(m, cfg);
-	struct walk w = { .map = m, .cfg = cfg, .by_event = true, .take = print_perf_sample };
-
-	walk_trace(&w);
-	return ret;
+	return true;
 }

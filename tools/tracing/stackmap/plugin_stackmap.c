@@ -10,23 +10,17 @@
  *
  * Two instances in one recording may use an id for two stacks. Then it is printed without frames.
  */
-#define _GNU_SOURCE
-#include <byteswap.h>
 #include <ctype.h>
 #include <errno.h>
-#include <linux/magic.h>
-#include <search.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 
 #include <event-parse.h>
 #include <trace-seq.h>
 
-#define PROGRAM "plugin_stackmap"
-#include "stackmap.h"
-#include "util.c"
-#include "map.c"
+#include "map.h"
+#include "util.h"
+
+const char program[] = "plugin_stackmap";
 
 #define DEF_BUCKETS	4096
 #define SPLIT_MORE	0x80000000	/* in an id of stack_split: one more part follows */
@@ -454,7 +448,9 @@ static char *const events[] = {
 	"user_unwind_cookie", "user_unwind_stack_id", "user_unwind_stack",
 };
 
-int TEP_PLUGIN_LOADER(struct tep_handle *tep)
+#define EXPORTED	__attribute__((visibility("default")))
+
+EXPORTED int TEP_PLUGIN_LOADER(struct tep_handle *tep)
 {
 	struct session *ses = check_mem(calloc(1, sizeof(*ses)));
 	size_t i;
@@ -486,7 +482,7 @@ static void free_session(struct session *ses)
 	free(ses);
 }
 
-void TEP_PLUGIN_UNLOADER(struct tep_handle *tep)
+EXPORTED void TEP_PLUGIN_UNLOADER(struct tep_handle *tep)
 {
 	struct session **last = &sessions, *ses;
 	size_t i;

@@ -3,6 +3,14 @@
  * --pprof: a profile.proto of pprof, compressed as gzip requires, but with stored blocks. Its
  * messages have numbered fields; a string is an index in the profile's table of strings.
  */
+#include <time.h>
+#include <unistd.h>
+
+#include "checksum.h"
+#include "frame.h"
+#include "symbols.h"
+#include "util.h"
+#include "view.h"
 
 struct bytes {
 	char	*data;
@@ -105,11 +113,39 @@ static u32 string_index(struct pprof *p, const char *s)
 	return intern(&p->strings, s);
 }
 
-static void put_type(struct pprof *p, u32 field)
+static void put_type(struct pprof *p, u32 field, const char *type, const char *unit)
 {
-	put_number(&p->message, TYPE_TYPE, string_index(p, "events"));
-	put_number(&p->message, TYPE_UNIT, string_index(p, "count"));
+	put_number(&p->message, TYPE_TYPE, string_index(p, type));
+	put_number(&p->message, TYPE_UNIT, string_index(p, unit));
 	put_message(&p->out, field, &p->message);
+}
+
+/* The last one is what pprof shows. */
+static void put_types(struct pprof *p)
+{
+	const struct value_type *v = p->map->values;
+	int i;
+
+	for (i = 0; i < NR_VALUES && v->type; i++) {
+		if (v[i].type)
+			put_type(p, PROFILE_SAMPLE_TYPE, v[i].type, v[i].unit);
+	}
+	if (!v->type)
+		put_type(p, PROFILE_SAMPLE_TYPE, "events", "count");
+	put_type(p, PROFILE_PERIOD_TYPE, "events", "count");
+}
+
+static void put_values(const struct pprof *p, const struct stack *s, struct bytes *b)
+{
+	const struct value_type *v = p->map->values;
+	int i;
+
+	for (i = 0; i < NR_VALUES && v->type; i++) {
+		if (v[i].type)
+			put_varint(b, s->val[i]);
+	}
+	if (!v->type)
+		put_varint(b, s->ref);
 }
 
 #define KERNEL_MAPPING	1
@@ -147,7 +183,7 @@ static u32 mapping_of(struct pprof *p, const struct frame *f, u64 addr, const ch
 {
 	const struct map *m = p->map;
 
-	if (f->process)
+	if (f->user)
 		return f->object ? add_module(p, NULL, f->object) : 0;
 	if (mod)
 		return add_module(p, mod, NULL);
@@ -176,24 +212,22 @@ static void put_location(struct pprof *p, struct frame *f, u64 addr, u32 id)
 	put_number(&p->message, LOCATION_MAPPING, mapping_of(p, f, addr, mod));
 	put_number(&p->message, LOCATION_ADDRESS, addr);
 	put_function(p, *name ? name : mod);
-	p->has_functions |= f->sym && !f->named && !f->process;
+	p->has_functions |= f->sym && !f->user;
 	put_message(&p->out, PROFILE_LOCATION, &p->message);
 }
 
 /* In user space, processes have an object at different addresses, so take the offset in it. */
 static u64 location_addr(const struct frame *f)
 {
-	if (f->named || (!f->process && is_trampoline(f->ip)))
+	if (!f->user && (is_trampoline(f->ip) || f->ip >= WORD_UNDEFINED))
 		return f->ip;
 	return lookup_addr(f->object ? f->offset : f->ip, f->exact);
 }
 
 static char *location_key(struct frame *f, u64 addr)
 {
-	const char *user = f->process ? "user " : "";
+	const char *user = f->user ? "user " : "";
 
-	if (f->named)
-		return format("%snamed %s", user, frame_text(f));
 	if (f->object)
 		return format("%llx of %p", addr, f->object);
 	return format("%s%llx", user, addr);
@@ -237,7 +271,7 @@ static void put_sample(struct pprof *p, const struct stack *s)
 		put_varint(&ids, location_id(p, frame_get(p->map, s, i)));
 	put_bytes(&p->message, SAMPLE_LOCATION, ids.data, ids.len);
 	ids.len = 0;
-	put_varint(&ids, s->ref);
+	put_values(p, s, &ids);
 	put_bytes(&p->message, SAMPLE_VALUE, ids.data, ids.len);
 	free(ids.data);
 	if (task && *task->comm) {
@@ -288,21 +322,6 @@ static void put_module(struct pprof *p, const char *mod, u32 id)
 	free(file);
 }
 
-static u32 crc32(const char *data, size_t len)
-{
-	u32 table[256], crc = UINT32_MAX, i;
-	int bit;
-
-	for (i = 0; i < ARRAY_SIZE(table); i++) {
-		table[i] = i;
-		for (bit = 0; bit < 8; bit++)
-			table[i] = table[i] >> 1 ^ (table[i] & 1 ? 0xedb88320 : 0);
-	}
-	while (len--)
-		crc = table[(crc ^ *data++) & 0xff] ^ crc >> 8;
-	return ~crc;
-}
-
 static void write_little_endian(u32 n, int bytes)
 {
 	for (; bytes--; n >>= 8)
@@ -314,7 +333,7 @@ static void write_gzip(const char *data, size_t len)
 {
 	static const char head[10] = { 0x1f, (char)0x8b, 8, [9] = (char)255 };
 	const char *end = data + len;
-	u32 crc = crc32(data, len);
+	u32 crc = crc32(data, len, 0);
 	u32 n;
 
 	fwrite(head, 1, sizeof(head), stdout);
@@ -367,16 +386,15 @@ static void pprof_free(struct pprof *p)
 	free(p->part.data);
 }
 
-static void print_pprof(struct map *m)
+void print_pprof(struct map *m)
 {
 	struct pprof p = { .map = m };
 	size_t i;
 
 	string_index(&p, "");
-	put_type(&p, PROFILE_SAMPLE_TYPE);
+	put_types(&p);
 	/* Parca shows a profile by its time. */
 	put_number(&p.out, PROFILE_TIME, (m->saved ? m->saved : (u64)time(NULL)) * 1000000000);
-	put_type(&p, PROFILE_PERIOD_TYPE);
 	put_number(&p.out, PROFILE_PERIOD, 1);
 	for (i = 0; i < m->nr_stacks; i++)
 		put_sample(&p, &m->stacks[i]);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Output of a whole map: text, folded, JSON, speedscope. */
+#include "frame.h"
+#include "util.h"
+#include "view.h"
 
 /* Faster than printf(), which would dominate on large maps. */
 static void print_hex(u64 n)
@@ -42,7 +45,7 @@ static void print_indented(const char *lines, const char *indent)
 	}
 }
 
-static void print_frame(struct map *m, const struct stack *s, u32 i, const char *prefix,
+void print_frame(struct map *m, const struct stack *s, u32 i, const char *prefix,
 			const struct config *cfg)
 {
 	struct frame *f = frame_get(m, s, i);
@@ -55,7 +58,7 @@ static void print_frame(struct map *m, const struct stack *s, u32 i, const char 
 		print_indented(frame_lines(m, f), "        ");
 }
 
-static void print_stack(struct map *m, const struct stack *s, const struct config *cfg)
+void print_stack(struct map *m, const struct stack *s, const struct config *cfg)
 {
 	u32 i;
 
@@ -67,7 +70,7 @@ static void print_stack(struct map *m, const struct stack *s, const struct confi
 	putchar('\n');
 }
 
-static void print_text(struct map *m, const struct config *cfg)
+void print_text(struct map *m, const struct config *cfg)
 {
 	size_t i;
 
@@ -76,7 +79,7 @@ static void print_text(struct map *m, const struct config *cfg)
 }
 
 /* Replaces the characters that separate frames in flame graph formats. */
-static char *folded_name(char *name)
+char *folded_name(char *name)
 {
 	char *s;
 
@@ -87,7 +90,7 @@ static char *folded_name(char *name)
 	return name;
 }
 
-static void print_folded(const struct map *m, const struct paths *p)
+void print_folded(const struct map *m, const struct paths *p)
 {
 	const struct stack *s;
 	u32 frame;
@@ -176,7 +179,7 @@ static void print_json_stack(struct map *m, const struct stack *s, const struct 
 	fputs("]}", stdout);
 }
 
-static void print_json(struct map *m, const struct config *cfg)
+void print_json(struct map *m, const struct config *cfg)
 {
 	size_t i;
 
@@ -221,7 +224,7 @@ static u64 print_speedscope_weights(const struct map *m)
  * speedscope begins with a view that has the samples in their order. The format cannot choose
  * another view, so sort them such that this one shows the same as that of merged callers.
  */
-static void print_speedscope(struct map *m, const struct paths *p, const struct config *cfg)
+void print_speedscope(struct map *m, const struct paths *p, const struct config *cfg)
 {
 	u64 sum;
 	size_t i;

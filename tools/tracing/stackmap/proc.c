@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Writes user_maps (see user.c): what the processes that are running have mapped, from /proc. */
+#include <ctype.h>
+#include <dirent.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-struct scan {
-	FILE		*out;
-	struct intern	files;		/* those whose build ids are known */
-	struct build_id	*ids;		/* as many */
-	size_t		room_ids;
-};
+#include "symbols.h"
+#include "user.h"
+#include "util.h"
 
 static bool read_at(int fd, void *buf, size_t len, u64 off)
 {
@@ -56,15 +59,18 @@ static void read_notes(int fd, const Elf64_Phdr *p, struct build_id *id)
 }
 
 /* Of an ELF file that runs on this machine. Without elfutils, which test machines may lack. */
-static void read_file_id(const char *path, struct build_id *id)
+void read_file_id(const char *path, struct build_id *id)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
 	Elf64_Ehdr e;
 	Elf64_Phdr p;
 	u32 i;
 
 	if (fd < 0)
 		return;
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode))
+		file_stamp(&st, id->stamp, sizeof(id->stamp));
 	if (read_elf_header(fd, &e)) {
 		for (i = 0; !id->len && i < e.e_phnum && read_program_header(fd, &e, i, &p); i++) {
 			if (p.p_type == PT_NOTE)
@@ -75,7 +81,7 @@ static void read_file_id(const char *path, struct build_id *id)
 }
 
 /* @key: equal for mappings of the same file */
-static const struct build_id *file_id(struct scan *s, const char *key, const char *path)
+const struct build_id *file_id(struct scan *s, const char *key, const char *path)
 {
 	size_t known = s->files.nr, i = intern(&s->files, key);
 
@@ -87,13 +93,13 @@ static const struct build_id *file_id(struct scan *s, const char *key, const cha
 	return &s->ids[i];
 }
 
-static void write_mapping(FILE *out, u32 tgid, const struct mapping *map,
+void write_mapping(FILE *out, u32 tgid, const struct mapping *map,
 			  const struct build_id *id, const char *path)
 {
 	char *hex = build_id_text(id);
 
 	fprintf(out, "map %u %llx-%llx %llx %s", tgid, map->start, map->end, map->offset,
-		*hex ? hex : "-");
+		*hex ? hex : *id->stamp ? id->stamp : "-");
 	if (*path)
 		fputc(' ', out);
 	for (; *path; path++)
@@ -171,34 +177,21 @@ static void scan_process(struct scan *s, u32 tgid, u32 unused)
 	free(path);
 }
 
-static void scan_processes(struct scan *s)
+void scan_processes(struct scan *s)
 {
 	scan_numbers("/proc", scan_process, s, 0);
 }
 
-static void scan_free(struct scan *s)
+void scan_free(struct scan *s)
 {
 	intern_free(&s->files);
 	free(s->ids);
 }
 
-static void write_users(FILE *f)
+void write_users(FILE *f)
 {
 	struct scan s = { .out = f };
 
 	scan_processes(&s);
 	scan_free(&s);
-}
-
-static void load_running_users(struct users *u)
-{
-	char *text;
-	size_t len;
-	FILE *f;
-
-	f = check_mem(open_memstream(&text, &len));
-	write_users(f);
-	fclose(f);
-	parse_users(u, "/proc", check_mem(text), len);
-	free(text);
 }

@@ -1,139 +1,147 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * "record": lets a trace instance of its own record a command, and saves it. In the end, and when
- * something fails, the instance is removed. Files are written beside the output directory, which
- * they replace when all are there.
+ * "record": trace-cmd records from a trace instance that is made for it, to the disk as it comes.
+ *
+ *	the tool	starts the command, and waits for its end or for a signal
+ *	the keeper	a child (keeper.c): makes the instance, runs trace-cmd, saves the map, removes the instance
+ *	trace-cmd	and its recorders
+ *
+ * The keeper ends the recording when the tool closes a pipe, so also when the tool is killed.
  */
+#include <getopt.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "record.h"
+#include "util.h"
 
 static const char record_help[] =
 "Usage: stackmap_dump record [OPTIONS] [--] [COMMAND [ARGS]]\n"
 "\n"
-"Record the kernel stacks of events while COMMAND runs, of it and its children; without a\n"
-"COMMAND, those of all processes until Ctrl-C. Save them, for stackmap_dump DIR.\n"
+"Record events with their stacks while COMMAND runs, of it and its children, into DIR/trace.dat;\n"
+"without a COMMAND, those of all processes, until Ctrl-C. trace-cmd does the recording.\n"
 "\n"
 "  -e, --event EVENT      an event (sched:sched_switch, the default) or a group of events\n"
 "                         (sched); repeatable\n"
+"  -f, --filter FILTER    only those of the last EVENT that FILTER selects (prev_prio < 100)\n"
+"  -p, --pid PID          record this process and its children to come; repeatable\n"
 "  -a, --all              record all processes while COMMAND runs\n"
+"  -d, --duration SECONDS end after this time; COMMAND gets a SIGTERM\n"
 "  -o, --output DIR       save into DIR (stackmap.data); an earlier recording becomes DIR.old\n"
-"  -u, --user[=delay]     record the stacks of user space, too; with \"delay\", once for each entry\n"
-"                         into the kernel, on the way back\n"
+"  -u, --user[=HOW]       record the stacks of user space, too: \"delay\", once for each entry\n"
+"                         into the kernel, on the way back, or \"now\", at each event; without\n"
+"                         HOW, delay if the kernel can do that\n"
 "  -b, --buffer-size KB   size of the ring buffer of each CPU\n"
+"      --realtime PRIO    run the recorders with this real-time priority (1 to 99)\n"
 "  -i, --instance NAME    name of the trace instance (stackmap_record_PID)\n"
 "  -q, --quiet            print only errors\n"
 "  -h, --help             print this text\n"
 "\n"
 "The exit status is that of COMMAND, 127 if it cannot be started, 1 if recording fails.\n";
 
-static const char default_event[] = "sched:sched_switch";
-
-/* All that a recording can consist of. Only these files are ever removed. */
-static const char * const saved_files[] = {
-	"trace", "stack_map_bin", "stack_map_stat", "kallsyms", "modules", "build_id",
-	"user_maps",
-};
-
-struct recording {
-	const char	*instance;
-	const char	**events;
-	size_t		nr_events;
-	const char	*buffer_kb;
-	bool		all;
-	const char	*user_option;	/* of the instance; NULL: no stacks of user space */
-	struct watch	watch;
-	char		**command;	/* NULL: until a signal comes */
-	char		*output;
-	char		*old;		/* the earlier recording */
-	char		*new;		/* the files, until all are there */
-	char		*dir;		/* of the instance */
-	sigset_t	signals;	/* that the tool waits for */
-	sigset_t	old_signals;	/* blocked for the command */
-	pid_t		pid;
-	int		go;		/* pipe to the process that is going to be the command */
-	int		failure;	/* pipe from it */
-	int		status;		/* of the command */
-	time_t		start;
-	unsigned int	shown;		/* seconds from the start to the last progress */
-	bool		complete;	/* all files are there */
-};
-
 #define NO_COMMAND	127
 
+/* Options. */
+
+static void add_event(struct recording *r, const char *event, size_t len)
+{
+	if (!len || *event == '!')
+		usage("not an event", event);
+	r->events = grow(r->events, &r->room_events, r->nr_events + 1, sizeof(*r->events));
+	r->events[r->nr_events++] = (struct wanted) { format("%.*s", (int)len, event), NULL };
+}
+
 /* @events: one, or several with commas between them. */
-static bool are_events(const char *events)
+static void add_events(struct recording *r, const char *events)
 {
 	const char *end;
 
+	if (strpbrk(events, " \t\n"))
+		usage("not an event", events);
+	r->last = r->nr_events;
 	for (;; events = end + 1) {
 		end = strchrnul(events, ',');
-		if (end == events || *events == '!')
-			return false;
+		add_event(r, events, end - events);
 		if (!*end)
-			return true;
+			return;
 	}
 }
 
-static void add_event(struct recording *r, const char *event)
+static void set_filters(struct recording *r, const char *filter)
 {
-	size_t size = (r->nr_events + 1) * sizeof(*r->events);
+	size_t i;
 
-	if (strpbrk(event, " \t\n") || !are_events(event))
-		usage("not an event", event);
-	r->events = check_mem(realloc(r->events, size));
-	r->events[r->nr_events++] = event;
+	if (!r->nr_events)
+		usage("--filter comes after its --event", NULL);
+	for (i = r->last; i < r->nr_events; i++)
+		r->events[i].filter = filter;
 }
 
-/* rename() refuses ".", ".." and "/". */
-static bool can_be_renamed(const char *dir, size_t len)
+static void add_pid(struct recording *r, u32 pid)
 {
-	const char *slash = memrchr(dir, '/', len), *name = slash ? slash + 1 : dir;
-
-	len -= name - dir;
-	return len > 2 || (len && strncmp(name, "..", len));
-}
-
-static void set_output(struct recording *r, const char *dir)
-{
-	size_t len = strlen(dir);
-
-	while (len > 1 && dir[len - 1] == '/')
-		len--;
-	if (!len || !strcmp(dir, "-"))
-		usage("not a directory", dir);
-	if (!can_be_renamed(dir, len))
-		usage("not the name of a directory that can be renamed", dir);
-	free(r->output);
-	r->output = format("%.*s", (int)len, dir);
+	r->pids = grow(r->pids, &r->room_pids, r->nr_pids + 1, sizeof(*r->pids));
+	r->pids[r->nr_pids++] = pid;
 }
 
 static void set_user(struct recording *r, const char *how)
 {
-	if (how && strcmp(how, "delay"))
-		usage("--user knows delay, not", how);
-	r->user_option = how ? "options/userstacktrace_delay" : "options/userstacktrace";
+	if (!how)
+		r->user = USER_ANY;
+	else if (!strcmp(how, "delay"))
+		r->user = USER_DELAY;
+	else if (!strcmp(how, "now"))
+		r->user = USER_NOW;
+	else
+		usage("--user knows delay and now, not", how);
 }
+
+static const char *number(const char *arg, u64 max)
+{
+	if (!parse_number(arg, max, 10))
+		usage("not a valid number", arg);
+	return arg;
+}
+
+enum { OPT_REALTIME = 0x101 };
 
 static void set_record_option(int opt, struct recording *r)
 {
 	switch (opt) {
 	case 'e':
-		add_event(r, optarg);
+		add_events(r, optarg);
+		break;
+	case 'f':
+		set_filters(r, optarg);
+		break;
+	case 'p':
+		add_pid(r, strtoul(number(optarg, INT32_MAX), NULL, 10));
 		break;
 	case 'a':
 		r->all = true;
 		break;
+	case 'd':
+		r->duration = strtoul(number(optarg, INT32_MAX), NULL, 10);
+		break;
 	case 'o':
-		set_output(r, optarg);
+		free(r->output);
+		r->output = output_name(optarg);
 		break;
 	case 'u':
 		set_user(r, optarg);
 		break;
 	case 'b':
-		if (!parse_number(optarg, INT32_MAX, 10))
-			usage("not a valid number", optarg);
-		r->buffer_kb = optarg;
+		r->buffer_kb = number(optarg, INT32_MAX);
+		break;
+	case OPT_REALTIME:
+		r->realtime = number(optarg, 99);
 		break;
 	case 'i':
-		r->instance = instance_name(optarg);
+		free(r->instance);
+		r->instance = copy_string(instance_name(optarg));
 		break;
 	case 'q':
 		quiet = true;
@@ -150,10 +158,14 @@ static void parse_record_options(int argc, char **argv, struct recording *r)
 {
 	static const struct option options[] = {
 		{ "event",	 required_argument, NULL, 'e' },
+		{ "filter",	 required_argument, NULL, 'f' },
+		{ "pid",	 required_argument, NULL, 'p' },
 		{ "all",	 no_argument,	    NULL, 'a' },
-		{ "user",	 optional_argument, NULL, 'u' },
+		{ "duration",	 required_argument, NULL, 'd' },
 		{ "output",	 required_argument, NULL, 'o' },
+		{ "user",	 optional_argument, NULL, 'u' },
 		{ "buffer-size", required_argument, NULL, 'b' },
+		{ "realtime",	 required_argument, NULL, OPT_REALTIME },
 		{ "instance",	 required_argument, NULL, 'i' },
 		{ "quiet",	 no_argument,	    NULL, 'q' },
 		{ "help",	 no_argument,	    NULL, 'h' },
@@ -163,625 +175,286 @@ static void parse_record_options(int argc, char **argv, struct recording *r)
 
 	optind = 2;
 	/* "+": the first word that is no option begins the command. */
-	while ((opt = getopt_long(argc, argv, "+e:auo:b:i:qh", options, NULL)) != -1)
+	while ((opt = getopt_long(argc, argv, "+e:f:p:ad:o:u::b:i:qh", options, NULL)) != -1)
 		set_record_option(opt, r);
 	if (optind < argc)
 		r->command = argv + optind;
+	if (r->all && r->nr_pids)
+		usage("--all records every process, --pid one", NULL);
+	r->all |= !r->command && !r->nr_pids;
+	if (!r->nr_events)
+		add_events(r, "sched:sched_switch");
 	if (!r->output)
-		set_output(r, "stackmap.data");
-	r->old = format("%s.old", r->output);
-	r->new = format("%s.%d", r->output, getpid());
+		r->output = output_name("stackmap.data");
+	if (!r->instance)
+		r->instance = format("stackmap_record_%d", getpid());
+	r->dir = find_instance(r->instance);
 }
 
-static void free_recording(struct recording *r)
+void free_recording(struct recording *r)
 {
+	size_t i;
+
+	for (i = 0; i < r->nr_events; i++)
+		free(r->events[i].event);
 	free(r->events);
+	free(r->pids);
 	free(r->output);
-	free(r->old);
-	free(r->new);
+	free(r->instance);
 	free(r->dir);
 	watch_free(&r->watch);
 }
 
-/* The output directory. */
+/* The tool. */
 
-static bool exists(const char *path)
-{
-	struct stat st;
-
-	return !lstat(path, &st);
-}
-
-static bool has_map(const char *dir)
-{
-	char *map = format("%s/stack_map_bin", dir);
-	bool ret = exists(map);
-
-	free(map);
-	return ret;
-}
-
-static bool is_saved_file(const char *name)
-{
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(saved_files); i++) {
-		if (!strcmp(name, saved_files[i]))
-			return true;
-	}
-	return false;
-}
-
-enum content {
-	EMPTY,
-	RECORDING,
-	RECORDING_AND_OTHER,
-	OTHER,
-};
-
-static enum content look_into(DIR *dir, bool map)
-{
-	enum content content = EMPTY;
-	struct dirent *e;
-
-	while ((e = readdir(dir))) {
-		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
-			continue;
-		if (!map)
-			return OTHER;
-		if (!is_saved_file(e->d_name))
-			return RECORDING_AND_OTHER;
-		content = RECORDING;
-	}
-	return content;
-}
-
-static enum content content_of(const char *path)
-{
-	enum content content = OTHER;
-	struct stat st;
-	DIR *dir;
-
-	dir = !lstat(path, &st) && S_ISDIR(st.st_mode) ? opendir(path) : NULL;
-	if (dir) {
-		content = look_into(dir, has_map(path));
-		closedir(dir);
-	}
-	return content;
-}
-
-static int discard(const char *dir)
-{
-	char *path;
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(saved_files); i++) {
-		path = format("%s/%s", dir, saved_files[i]);
-		unlink(path);
-		free(path);
-	}
-	if (!rmdir(dir))
-		return 0;
-	complain("%s: %s", dir, strerror(errno));
-	return -EIO;
-}
-
-static int check_output(const struct recording *r)
-{
-	enum content content = exists(r->output) ? content_of(r->output) : EMPTY;
-
-	if (content == OTHER) {
-		complain("%s: exists and is no recording", r->output);
-		return -EEXIST;
-	}
-	if (content == EMPTY || !exists(r->old) || content_of(r->old) <= RECORDING)
-		return 0;
-	complain("%s: has other files than a recording, please remove it", r->old);
-	return -EEXIST;
-}
-
-/* Only for the user, because addresses of the kernel are in it. */
-static int prepare_output(const struct recording *r)
-{
-	int ret = check_output(r);
-
-	if (ret || !mkdir(r->new, 0700))
-		return ret;
-	complain("%s: %s", r->new, strerror(errno));
-	return -EIO;
-}
-
-static int replace(const char *from, const char *to)
-{
-	if (!rename(from, to))
-		return 0;
-	complain("%s: cannot become %s: %s", from, to, strerror(errno));
-	return -EIO;
-}
-
-/* rename() replaces an empty directory. */
-static int commit_output(const struct recording *r)
-{
-	int ret = 0;
-
-	if (exists(r->output) && content_of(r->output) != EMPTY) {
-		if (exists(r->old))
-			ret = discard(r->old);
-		if (!ret)
-			ret = replace(r->output, r->old);
-	}
-	return ret ? ret : replace(r->new, r->output);
-}
-
-/* The trace instance. */
-
-static const char *hint(int err)
-{
-	switch (err) {
-	case -EACCES:
-		return " (only root may trace)";
-	case -EPERM:
-		return " (the kernel may be locked down)";
-	default:
-		return "";
-	}
-}
-
-static int trace_error(const char *dir, const char *file, int err)
-{
-	complain("%s/%s: %s%s", dir, file, strerror(-err), hint(err));
-	return err;
-}
-
-/* Files of tracefs want all by one write(2). */
-static int write_file(const struct recording *r, const char *file, const char *text)
-{
-	char *path = format("%s/%s", r->dir, file);
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	int ret = 0;
-
-	if (fd < 0 || write(fd, text, strlen(text)) < 0)
-		ret = -errno;
-	if (fd >= 0)
-		close(fd);
-	free(path);
-	return ret;
-}
-
-static int set(const struct recording *r, const char *file, const char *text)
-{
-	int ret = write_file(r, file, text);
-
-	return ret ? trace_error(r->dir, file, ret) : 0;
-}
-
-/* Returns 0 or the error of opening the file. */
-static int try_open(const char *dir, const char *file)
-{
-	char *path = format("%s/%s", dir, file);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	int ret = fd < 0 ? -errno : 0;
-
-	if (fd >= 0)
-		close(fd);
-	free(path);
-	return ret;
-}
-
-static int check_kernel(const char *tracefs)
-{
-	static const char file[] = "tracing_on", option[] = "options/stackmap";
-	int ret;
-
-	ret = try_open(tracefs, file);
-	if (ret == -ENOENT)
-		complain("%s: no tracefs is mounted here", tracefs);
-	else if (ret)
-		trace_error(tracefs, file, ret);
-	if (ret)
-		return ret;
-
-	ret = try_open(tracefs, option);
-	if (ret)
-		complain("this kernel has no stack map (%s/%s: %s)", tracefs, option,
-			 strerror(-ret));
-	return ret;
-}
-
-static char *make_dir_name(const struct recording *r, const char *tracefs)
-{
-	if (r->instance)
-		return format("%s/instances/%s", tracefs, r->instance);
-	return format("%s/instances/stackmap_record_%d", tracefs, getpid());
-}
-
-static int make_instance(struct recording *r)
-{
-	char *tracefs = find_tracefs();
-	int ret;
-
-	ret = check_kernel(tracefs);
-	r->dir = make_dir_name(r, tracefs);
-	free(tracefs);
-	if (!ret && mkdir(r->dir, 0700)) {
-		ret = -errno;
-		complain("%s: %s%s", r->dir, strerror(-ret), hint(ret));
-	}
-	return ret;
-}
-
-static int remove_instance(const struct recording *r)
-{
-	if (!rmdir(r->dir))
-		return 0;
-	complain("%s: cannot be removed: %s", r->dir, strerror(errno));
-	return -EIO;
-}
-
-static int enable_event(const struct recording *r, const char *event)
-{
-	int ret = write_file(r, "set_event", event);
-
-	if (ret == -EINVAL)
-		complain("there is no event %s (see available_events)", event);
-	else if (ret)
-		trace_error(r->dir, "set_event", ret);
-	return ret;
-}
-
-static int enable_events(const struct recording *r, const char *events)
-{
-	char *copy = copy_string(events), *next = copy, *event;
-	int ret = 0;
-
-	while (!ret && (event = strsep(&next, ",")))
-		ret = enable_event(r, event);
-	free(copy);
-	return ret;
-}
-
-static int set_user_option(const struct recording *r)
-{
-	int ret = write_file(r, r->user_option, "1");
-
-	if (ret == -ENOENT)
-		complain("this kernel has no %s", r->user_option);
-	else if (ret)
-		trace_error(r->dir, r->user_option, ret);
-	return ret;
-}
-
-/* An instance inherits these options from the top level. A kernel may lack some. */
-static int set_text_options(const struct recording *r)
-{
-	static const char * const options[] = {
-		"noraw", "nobin", "nohex", "nofields", "nolatency-format", "context-info",
-		"irq-info",
-	};
-	int ret = 0;
-	size_t i;
-
-	for (i = 0; !ret && i < ARRAY_SIZE(options); i++) {
-		ret = write_file(r, "trace_options", options[i]);
-		if (ret == -EINVAL)
-			ret = 0;
-	}
-	return ret ? trace_error(r->dir, "trace_options", ret) : 0;
-}
-
-static int set_up(const struct recording *r)
-{
-	size_t i;
-	int ret;
-
-	ret = set(r, "tracing_on", "0");
-	if (!ret)
-		ret = set_text_options(r);
-	if (!ret && r->buffer_kb)
-		ret = set(r, "buffer_size_kb", r->buffer_kb);
-	if (!ret)
-		ret = set(r, "options/stackmap", "1");
-	if (!ret)
-		ret = set(r, "options/stacktrace", "1");
-	if (!ret && r->user_option)
-		ret = set_user_option(r);
-	if (!ret && !r->nr_events)
-		ret = enable_events(r, default_event);
-	for (i = 0; !ret && i < r->nr_events; i++)
-		ret = enable_events(r, r->events[i]);
-	return ret;
-}
-
-struct record_stat {
-	u64	successes;
-	u64	drops;
-	u64	entries;
-	u64	recycled;
-};
-
-static void read_count(const char *line, const char *key, u64 *n)
-{
-	if (!strncmp(line, key, strlen(key)))
-		*n = strtoull(line + strlen(key), NULL, 10);
-}
-
-static void read_stat(const char *dir, struct record_stat *s)
-{
-	char *path = format("%s/stack_map_stat", dir), line[128];
-	FILE *f = fopen(path, "re");
-
-	*s = (struct record_stat) {};
-	while (f && fgets(line, sizeof(line), f)) {
-		read_count(line, "successes: ", &s->successes);
-		read_count(line, "drops: ", &s->drops);
-		read_count(line, "entries: ", &s->entries);
-		read_count(line, "recycled: ", &s->recycled);
-	}
-	if (f)
-		fclose(f);
-	free(path);
-}
-
-/* The command. */
-
-/*
- * Signals are waited for, not handled. From the terminal, SIGINT goes to the command as well, and
- * the recording ends with the command.
- */
+/* SIGTTOU: the keeper may write to the terminal. For SIGPIPE and SIGXFSZ, write() has an error. */
 static void block_signals(struct recording *r)
 {
 	static const int signals[] = {
-		SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGXCPU,
+		SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGXCPU, SIGCHLD,
 	};
 	struct sigaction hup;
-	sigset_t blocked;
+	sigset_t set;
 	size_t i;
 
-	sigemptyset(&r->signals);
+	sigemptyset(&set);
 	for (i = 0; i < ARRAY_SIZE(signals); i++)
-		sigaddset(&r->signals, signals[i]);
+		sigaddset(&set, signals[i]);
 	/* As nohup has it. */
 	if (!sigaction(SIGHUP, NULL, &hup) && hup.sa_handler != SIG_IGN)
-		sigaddset(&r->signals, SIGHUP);
+		sigaddset(&set, SIGHUP);
 	signal(SIGCHLD, SIG_DFL);
-	sigaddset(&r->signals, SIGCHLD);
+	r->signals = signalfd(-1, &set, SFD_CLOEXEC);
+	sigaddset(&set, SIGPIPE);
+	sigaddset(&set, SIGXFSZ);
+	sigaddset(&set, SIGTTOU);
+	sigprocmask(SIG_BLOCK, &set, &r->old_signals);
+}
 
-	/* For these, write() has an error. */
-	blocked = r->signals;
-	sigaddset(&blocked, SIGPIPE);
-	sigaddset(&blocked, SIGXFSZ);
-	sigprocmask(SIG_BLOCK, &blocked, &r->old_signals);
+static int make_pipe(int fds[2])
+{
+	if (!pipe2(fds, O_CLOEXEC))
+		return 0;
+	complain("pipe: %s", strerror(errno));
+	return -errno;
 }
 
 /* Waits for a byte before it starts. If the tool ends without it, there is no command. */
-static _Noreturn void be_command(const struct recording *r, int go, int failure)
+static _Noreturn void be_command(const struct recording *r, int go)
 {
-	int err;
 	char c;
 
 	if (read(go, &c, 1) != 1)
 		_exit(NO_COMMAND);
 	sigprocmask(SIG_SETMASK, &r->old_signals, NULL);
 	execvp(r->command[0], r->command);
-	err = errno;
-	_exit(write(failure, &err, sizeof(err)) < 0 ? 1 : NO_COMMAND);
+	complain("%s: %s", r->command[0], strerror(errno));
+	_exit(NO_COMMAND);
 }
 
 static int fork_command(struct recording *r)
 {
-	int go[2], failure[2], ret = 0;
+	int go[2];
 
-	if (pipe2(go, O_CLOEXEC) || pipe2(failure, O_CLOEXEC)) {
-		ret = -errno;
-		complain("pipe: %s", strerror(errno));
-		return ret;
-	}
+	if (make_pipe(go))
+		return -EIO;
 	r->pid = fork();
 	if (!r->pid) {
 		close(go[1]);
-		close(failure[0]);
-		be_command(r, go[0], failure[1]);
-	}
-	if (r->pid < 0) {
-		ret = -errno;
-		complain("fork: %s", strerror(errno));
+		be_command(r, go[0]);
 	}
 	close(go[0]);
-	close(failure[1]);
 	r->go = go[1];
-	r->failure = failure[0];
-	return ret;
-}
-
-#define INITIAL_PID_NS	0xEFFFFFFCU	/* the inode of its file */
-
-static int follow_command(const struct recording *r)
-{
-	struct stat st;
-	char pid[16];
-	int ret;
-
-	if (!stat("/proc/self/ns/pid", &st) && st.st_ino != INITIAL_PID_NS) {
-		complain("in a pid namespace, only --all processes can be recorded");
-		return -EINVAL;
-	}
-	snprintf(pid, sizeof(pid), "%d", r->pid);
-	ret = set(r, "set_event_pid", pid);
-	return ret ? ret : set(r, "options/event-fork", "1");
-}
-
-static int start_command(const struct recording *r)
-{
-	int err;
-
-	if (write(r->go, "", 1) != 1) {
-		complain("%s: %s", r->command[0], strerror(errno));
-		return -EIO;
-	}
-	/* A successful execvp() closes the pipe. */
-	if (read(r->failure, &err, sizeof(err)) != sizeof(err))
+	if (r->pid > 0)
 		return 0;
-	complain("%s: %s", r->command[0], strerror(err));
-	return -ECHILD;
+	complain("fork: %s", strerror(errno));
+	return -EIO;
+}
+
+static int fork_keeper(struct recording *r)
+{
+	int ready[2], stop[2];
+
+	if (make_pipe(ready) || make_pipe(stop))
+		return -EIO;
+	r->keeper = fork();
+	if (!r->keeper) {
+		close(r->go);
+		close(ready[0]);
+		close(stop[1]);
+		exit(keep(r, ready[1], stop[0]));
+	}
+	close(ready[1]);
+	close(stop[0]);
+	r->ready = ready[0];
+	r->stop = stop[1];
+	if (r->keeper > 0)
+		return 0;
+	complain("fork: %s", strerror(errno));
+	return -EIO;
+}
+
+static void close_pipe(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* Also for a command that has not started: it ends. */
+static void stop_recording(struct recording *r)
+{
+	close_pipe(&r->stop);
+	close_pipe(&r->go);
+}
+
+static void start(struct recording *r)
+{
+	char c;
+
+	r->started = read(r->ready, &c, 1) == 1 && (!r->command || write(r->go, "", 1) == 1);
+	close_pipe(&r->ready);
+	close_pipe(&r->go);
+	r->start = now_ms();
+}
+
+static void reap(struct recording *r)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid == r->pid) {
+			r->pid = 0;
+			r->status = status;
+			stop_recording(r);
+		} else if (pid == r->keeper) {
+			r->keeper = 0;
+			r->keeper_status = status;
+			close_pipe(&r->go);
+		}
+	}
+}
+
+/* A signal of the terminal goes to the command as well, and the recording ends with the command. */
+static void take_signal(struct recording *r)
+{
+	struct signalfd_siginfo info;
+
+	if (read(r->signals, &info, sizeof(info)) != sizeof(info))
+		return;
+	if (info.ssi_signo == SIGCHLD)
+		reap(r);
+	else if (!r->command || !r->started)
+		stop_recording(r);
+	else if (r->pid && info.ssi_code != SI_KERNEL)
+		kill(r->pid, info.ssi_signo);
+}
+
+static bool processes_ended(const struct recording *r)
+{
+	size_t i;
+
+	for (i = 0; i < r->nr_pids; i++) {
+		if (!kill(r->pids[i], 0) || errno != ESRCH)
+			return false;
+	}
+	return r->nr_pids && !r->command;
 }
 
 /* A line each second, later every ten seconds. */
-static void show_progress(struct recording *r)
+static void show_progress(struct recording *r, u64 s)
 {
-	unsigned int s = time(NULL) - r->start;
-	struct record_stat stat;
+	struct instance_stat stat;
 
 	if (quiet || !isatty(STDERR_FILENO) || s == r->shown || (s > 10 && s % 10))
 		return;
 	r->shown = s;
-	read_stat(r->dir, &stat);
-	note("%u s, %llu events, %llu different stacks", s, stat.successes + stat.drops,
-	     stat.entries);
+	read_instance_stat(r->dir, &stat);
+	note("%llu s, %llu stacks, %llu different ones, %llu buffer entries lost", s, stat.stacks,
+	     stat.different, stat.lost);
 }
 
-static bool command_ended(struct recording *r)
+static void tick(struct recording *r)
 {
-	return waitpid(r->pid, &r->status, WNOHANG) == r->pid;
-}
+	u64 ms = now_ms() - r->start;
 
-/* The events of mappings have little room. */
-static void wait_for_end(struct recording *r)
-{
-	const struct timespec tick = {
-		.tv_sec = !r->user_option, .tv_nsec = r->user_option ? 100000000 : 0,
-	};
-	siginfo_t info;
-	int sig;
-
-	r->start = time(NULL);
-	for (;;) {
-		sig = sigtimedwait(&r->signals, &info, &tick);
-		watch_drain(&r->watch);
-		if (sig < 0)
-			show_progress(r);
-		else if (sig == SIGCHLD && r->command && command_ended(r))
-			return;
-		else if (sig != SIGCHLD && !r->command)
-			return;
-		else if (sig != SIGCHLD && info.si_code != SI_KERNEL)
-			kill(r->pid, sig);
+	if (!r->started || r->stop < 0)
+		return;
+	if (r->duration && ms >= r->duration * 1000) {
+		if (r->pid)
+			kill(r->pid, SIGTERM);
+		r->duration = 0;
+		if (!r->command)
+			stop_recording(r);
+	} else if (processes_ended(r)) {
+		stop_recording(r);
+	} else {
+		show_progress(r, ms / 1000);
 	}
 }
 
-static int run_recorded(struct recording *r)
+static void wait_for_end(struct recording *r)
 {
-	int ret;
+	struct pollfd fds[] = {
+		{ .fd = r->signals, .events = POLLIN },
+		{ .fd = r->ready, .events = POLLIN },
+	};
 
-	ret = set(r, "tracing_on", "1");
-	if (!ret && r->command)
-		ret = start_command(r);
-	if (!ret)
-		wait_for_end(r);
-	if (ret)
-		write_file(r, "tracing_on", "0");
-	else
-		ret = set(r, "tracing_on", "0");
-	return ret;
+	while (r->keeper || r->pid) {
+		fds[1].fd = r->ready;
+		poll(fds, ARRAY_SIZE(fds), 100);
+		if (fds[0].revents)
+			take_signal(r);
+		if (r->ready >= 0 && fds[1].revents)
+			start(r);
+		tick(r);
+	}
 }
 
-static int run_command(struct recording *r)
+static int exit_status(const struct recording *r)
 {
-	int ret;
-
-	ret = fork_command(r);
-	if (ret)
-		return ret;
-	if (!r->all)
-		ret = follow_command(r);
-	if (!ret)
-		ret = run_recorded(r);
-	/* If it did not start, this ends it. */
-	close(r->go);
-	close(r->failure);
-	if (ret)
-		waitpid(r->pid, NULL, 0);
-	return ret;
-}
-
-static void tell_result(const struct recording *r, size_t nr_stacks)
-{
-	struct record_stat s;
-
-	read_stat(r->output, &s);
-	note("%s: recorded %llu events, saved %zu stacks; see stackmap_dump %s", r->output,
-	     s.successes + s.drops, nr_stacks, r->output);
-	if (s.recycled)
-		note("%llu more stacks were recycled (ftrace_stackmap.recycle=0 keeps all)",
-		     s.recycled);
-}
-
-static int save_recording(struct recording *r)
-{
-	size_t nr_stacks;
-	int ret;
-
-	ret = save_files(r->dir, r->new, r->watch.text, &nr_stacks);
-	if (ret)
-		return ret;
-	r->complete = true;
-	ret = commit_output(r);
-	if (!ret)
-		tell_result(r, nr_stacks);
-	return ret;
-}
-
-static int watch_and_run(struct recording *r)
-{
-	int ret;
-
-	if (r->user_option)
-		watch_start(&r->watch);
-	ret = r->command ? run_command(r) : run_recorded(r);
-	if (r->user_option)
-		watch_stop(&r->watch);
-	return ret;
-}
-
-static int record_in_instance(struct recording *r)
-{
-	int ret;
-
-	ret = make_instance(r);
-	if (ret)
-		return ret;
-	ret = set_up(r);
-	if (!ret)
-		ret = watch_and_run(r);
-	if (!ret)
-		ret = save_recording(r);
-	if (remove_instance(r) && !ret)
-		ret = -EIO;
-	return ret;
-}
-
-static int exit_status(const struct recording *r, int ret)
-{
-	if (ret)
-		return ret == -ECHILD ? NO_COMMAND : 1;
+	if (!WIFEXITED(r->keeper_status) || WEXITSTATUS(r->keeper_status))
+		return 1;
 	if (!r->command)
 		return 0;
 	return WIFSIGNALED(r->status) ? 128 + WTERMSIG(r->status) : WEXITSTATUS(r->status);
 }
 
-static int record(int argc, char **argv)
+static int check_start(const struct recording *r)
 {
-	struct recording r = {};
+	if (output_check(r->output) || check_instance(NULL))
+		return 1;
+	if (!find_program("trace-cmd")) {
+		complain("trace-cmd is not here; \"save\" works without it");
+		return 1;
+	}
+	if (r->command && !find_program(r->command[0])) {
+		complain("%s: %s", r->command[0], strerror(errno));
+		return NO_COMMAND;
+	}
+	return 0;
+}
+
+int record(int argc, char **argv)
+{
+	struct recording r = { .go = -1, .stop = -1, .ready = -1 };
 	int ret;
 
 	parse_record_options(argc, argv, &r);
-	block_signals(&r);
-	ret = prepare_output(&r);
+	ret = check_start(&r);
 	if (!ret) {
-		ret = record_in_instance(&r);
-		if (!r.complete)
-			discard(r.new);
+		block_signals(&r);
+		ret = r.command ? fork_command(&r) : 0;
+		ret = ret || fork_keeper(&r) ? 1 : 0;
 	}
-	ret = exit_status(&r, ret);
+	if (!ret) {
+		wait_for_end(&r);
+		ret = exit_status(&r);
+		/* The keeper was killed. */
+		if (WIFSIGNALED(r.keeper_status) && !access(r.dir, F_OK))
+			remove_instance(r.dir);
+	}
 	free_recording(&r);
 	return ret;
 }

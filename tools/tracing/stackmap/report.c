@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* --summary and --diff. */
+#include "frame.h"
+#include "util.h"
+#include "view.h"
 
 #define GENERATION_SHIFT	19
 
@@ -122,7 +125,7 @@ static void print_users(const struct map *m)
 }
 
 /* Returns 1 if there are duplicates, which the kernel never makes. */
-static int print_summary(struct map *m)
+int print_summary(struct map *m)
 {
 	size_t stacks, ids;
 
@@ -280,7 +283,7 @@ static void print_changes(struct change *list, size_t nr, const struct config *c
 		print_change(&list[i], cfg);
 }
 
-static void print_diff(struct map *m, struct map *old, const struct config *cfg)
+void print_diff(struct map *m, struct map *old, const struct config *cfg)
 {
 	struct change *new_list, *old_list;
 	u32 *new_uids, *old_uids;

@@ -1,349 +1,318 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The samples of a trace: an event with its stacks. An event is followed by the stack of the
- * kernel, and then by that of user space, or by a cookie in its place. On the same CPU, an
- * interrupt may come between them, with events and stacks of its own, and other CPUs write
- * meanwhile. All that belongs to one event has the same task and flags.
+ * Events and their stacks. A stack follows its event on the same CPU and has the same pid, flags and
+ * preempt_count, but an interrupt with events and stacks of its own may come between them, and what
+ * takes the stack may be traced itself. So the latest event counts that has these and no stack yet.
  */
+#include "profile.h"
+#include "util.h"
 
-#define MAX_WAITING	8	/* of a CPU; more are dropped: they have no stack */
-#define MAX_OPEN	32	/* of a CPU; more get no stack of user space */
+#define FLAG_HARDIRQ	0x08
+#define FLAG_SOFTIRQ	0x10
+#define FLAG_NMI	0x40
 
-struct event {
-	struct context	context;
-	char		*text;		/* "sched_switch: prev_comm=bash ..." */
-};
-
-struct sample {
-	bool		has_context;
-	struct context	context;	/* of its first stack */
-	struct event	event;		/* only if the walk is by event */
-	struct half	kernel;
-	struct half	user;
-};
-
-struct cpu {
-	struct event	waiting[MAX_WAITING];	/* for their stacks */
-	u32		nr_waiting;
-	struct sample	*open;			/* MAX_OPEN; may get a stack of user space */
-	u32		nr_open;
-	u64		last;			/* time of the last sample */
-};
-
-/* Goes through a trace. */
-struct walk {
-	struct map		*map;
-	const struct config	*cfg;
-	bool			by_event;
-	void			(*take)(struct walk *w, struct sample *s);
-	struct count		*count;		/* for take() */
-	struct trace		t;
-	enum line_kind		kind;
-	bool			has_context;	/* the line */
-	struct context		context;
-	struct frame_lines	lines;
-	struct stack		whole;		/* frames of a sample */
-	struct cpu		*cpus;
-	size_t			nr_cpus;
-	size_t			room_cpus;
-	struct cpu		no_cpu;		/* lines without a context */
-	size_t			nr_missing;
-	size_t			nr_more;
-	size_t			nr_cut;
-	size_t			nr_lost;
-	size_t			nr_unplaced;	/* stacks without a context */
-};
-
-static struct cpu *this_cpu(struct walk *w)
+struct task_state *get_task(struct profile *p, const struct instance *in, u32 pid)
 {
-	u32 cpu = w->context.cpu;
+	u64 *value = pool_find(&p->tasks, in->nr, pid);
+	struct task_state *t;
 
-	if (!w->has_context)
-		return &w->no_cpu;
-	w->cpus = grow(w->cpus, &w->room_cpus, cpu + 1, sizeof(*w->cpus));
-	if (cpu >= w->nr_cpus) {
-		memset(w->cpus + w->nr_cpus, 0, (cpu + 1 - w->nr_cpus) * sizeof(*w->cpus));
-		w->nr_cpus = cpu + 1;
-	}
-	return &w->cpus[cpu];
+	if (*value)
+		return p->task_list[*value];
+	t = check_mem(calloc(1, sizeof(*t)));
+	t->pid = pid;
+	t->nr = p->tasks.nr;
+	p->task_list = grow(p->task_list, &p->room_tasks, t->nr + 1, sizeof(*p->task_list));
+	p->task_list[t->nr] = t;
+	*value = t->nr;
+	return t;
 }
 
-static void queue_event(struct walk *w, struct cpu *c)
+void sample_hold(struct sample *s)
 {
-	if (c->nr_waiting == MAX_WAITING) {
-		free(c->waiting[0].text);
-		memmove(c->waiting, c->waiting + 1, --c->nr_waiting * sizeof(*c->waiting));
-	}
-	c->waiting[c->nr_waiting++] = (struct event) {
-		.context = w->context, .text = copy_string(skip_diff(w->t.event)),
-	};
+	s->holders++;
 }
 
-/* The event of a stack. */
-static struct event take_event(struct walk *w, struct cpu *c)
+static void recycle(struct profile *p, struct sample *s)
 {
-	struct event e = { .context = w->context };
+	free(s->text);
+	s->next = p->unused;
+	p->unused = s;
+}
 
-	if (c->nr_waiting &&
-	    c->waiting[c->nr_waiting - 1].context.task.pid == w->context.task.pid)
-		e = c->waiting[--c->nr_waiting];
+/* A sample that is printed waits for those before it, but not for more than a million. */
+static void print_queue(struct profile *p)
+{
+	struct sample *s;
+
+	while ((s = p->queue.first) && (s->done || p->queue.nr > 1 << 20)) {
+		p->queue.first = s->printed_next;
+		p->queue.nr--;
+		if (!p->queue.first)
+			p->queue.last = &p->queue.first;
+		p->queue.print(p, s);
+		s->queued = false;
+		if (s->done)
+			recycle(p, s);
+	}
+}
+
+void queue_sample(struct profile *p, struct sample *s)
+{
+	s->printed_next = NULL;
+	s->queued = true;
+	*p->queue.last = s;
+	p->queue.last = &s->printed_next;
+	p->queue.nr++;
+}
+
+void sample_put(struct profile *p, struct sample *s)
+{
+	if (--s->holders)
+		return;
+	s->done = true;
+	if (!p->queue.print && !s->unwanted)
+		count_sample(p, s);
+	if (!s->queued)
+		recycle(p, s);
+	if (p->queue.print)
+		print_queue(p);
+}
+
+struct sample *new_sample(struct record *r)
+{
+	struct profile *p = r->profile;
+	struct sample *s = p->unused;
+
+	if (s)
+		p->unused = s->next;
 	else
-		e.text = copy_string("unknown:");
-	return e;
-}
-
-static void free_sample(struct sample *s)
-{
-	free(s->event.text);
-	free(s->kernel.text);
-	free(s->user.text);
-}
-
-static const struct process *sample_process(const struct walk *w, const struct sample *s)
-{
-	if (!s->has_context || s->user.kind == LINE_OTHER)
-		return NULL;
-	return find_process(&w->map->users, &s->context.task);
-}
-
-/* The frames are those behind the map's, until someone keeps them by raising nr_ips. */
-static const struct stack *sample_frames(struct walk *w, const struct sample *s)
-{
-	w->whole = (struct stack) { .first = w->map->nr_ips };
-	add_kernel_half(w->map, &w->whole, &s->kernel);
-	add_user_half(w->map, &w->whole, &s->user, sample_process(w, s));
-	return &w->whole;
-}
-
-/* Samples of a CPU never go back in time: some readers refuse that. */
-static void set_time(struct cpu *c, struct sample *s)
-{
-	u64 *usec = &s->event.context.usec;
-
-	if (*usec < c->last)
-		*usec = s->context.usec;
-	if (*usec < c->last)
-		*usec = c->last;
-	c->last = *usec;
-}
-
-static void finish_sample(struct walk *w, struct cpu *c, struct sample *s)
-{
-	set_time(c, s);
-	if (s->kernel.kind != LINE_OTHER || s->user.kind != LINE_OTHER)
-		w->take(w, s);
-	free_sample(s);
-}
-
-static struct sample new_sample(struct walk *w, struct cpu *c)
-{
-	struct sample s = { .has_context = w->has_context, .context = w->context };
-
-	if (w->by_event && w->has_context)
-		s.event = take_event(w, c);
+		s = check_mem(malloc(sizeof(*s)));
+	*s = (struct sample) {
+		.kind = r->kind, .task = get_task(p, r->in, r->pid), .ts = r->rec->ts,
+		.cpu = r->cpu, .flags = r->flags, .preempt = r->preempt, .holders = 1,
+		.unwanted = !is_wanted(r),
+	};
 	return s;
 }
 
-static void close_from(struct walk *w, struct cpu *c, u32 first)
+/* The @n oldest ones. */
+static void drop_oldest(struct profile *p, struct cpu_state *c, u32 n)
 {
 	u32 i;
 
-	for (i = first; i < c->nr_open; i++)
-		finish_sample(w, c, &c->open[i]);
-	c->nr_open = first;
+	for (i = 0; i < n; i++)
+		sample_put(p, c->waiting[i]);
+	c->nr -= n;
+	memmove(c->waiting, c->waiting + n, c->nr * sizeof(*c->waiting));
 }
 
-static bool same_event(const struct sample *s, const struct walk *w)
+/* Another task runs: those before it get no more stacks. */
+static void drop_other_tasks(struct record *r, struct cpu_state *c)
 {
-	return s->context.task.pid == w->context.task.pid &&
-	       !strcmp(s->context.flags, w->context.flags);
+	u32 i = c->nr;
+
+	if (r->flags & (FLAG_HARDIRQ | FLAG_SOFTIRQ | FLAG_NMI))
+		return;
+	while (i && c->waiting[i - 1]->task->pid == r->pid)
+		i--;
+	drop_oldest(r->profile, c, i);
 }
 
-/*
- * What another event of the same context follows, or another task, gets no more stacks. Nor does
- * what came later: its interrupt has ended.
- */
-static void close_samples(struct walk *w, struct cpu *c)
+static void learn_comm(struct record *r, u64 pid, const struct tep_format_field *f)
 {
-	u32 i;
+	struct task_state *t = get_task(r->profile, r->in, pid);
 
-	for (i = 0; i < c->nr_open; i++) {
-		if (c->open[i].context.task.pid != w->context.task.pid ||
-		    same_event(&c->open[i], w))
-			close_from(w, c, i);
+	if (!f || f->size < COMM_LEN + 1 || f->offset + f->size > r->rec->size)
+		return;
+	memcpy(t->comm, (char *)r->rec->data + f->offset, COMM_LEN);
+}
+
+static void take_switch(struct record *r)
+{
+	u64 prev, next;
+
+	if (!get_number(r, r->kind->prev_pid, &prev) || !get_number(r, r->kind->next_pid, &next))
+		return;
+	learn_comm(r, prev, r->kind->prev_comm);
+	learn_comm(r, next, r->kind->next_comm);
+	if (r->profile->cfg->off_cpu)
+		weigh_switch(r, prev, next);
+}
+
+static char *text_of(struct record *r)
+{
+	struct trace_seq seq;
+	char *text;
+
+	trace_seq_init(&seq);
+	tep_print_event(r->profile->tep, &seq, r->rec, "%s", TEP_PRINT_INFO);
+	trace_seq_terminate(&seq);
+	text = copy_string(seq.buffer);
+	trace_seq_destroy(&seq);
+	return text;
+}
+
+static void take_event(struct record *r)
+{
+	struct cpu_state *c = r->in->cpus[r->cpu];
+	struct profile *p = r->profile;
+	struct sample *s;
+
+	if (r->kind->is_switch)
+		take_switch(r);
+	if (r->kind->is_free)
+		weigh_free(r);
+	drop_other_tasks(r, c);
+	if (c->nr == MAX_WAITING)
+		drop_oldest(p, c, 1);
+	s = new_sample(r);
+	c->waiting[c->nr++] = s;
+	if (s->unwanted)
+		return;
+	weigh_event(r, s);
+	if (p->queue.print && !s->unwanted)
+		s->text = text_of(r);
+	if (p->queue.print && !s->unwanted && !p->cfg->off_cpu && !p->cfg->allocs)
+		queue_sample(p, s);
+}
+
+/* The event that a stack belongs to. Events above it came in an interrupt that has ended. */
+static struct sample *find_event(struct record *r, bool kernel)
+{
+	struct cpu_state *c = r->in->cpus[r->cpu];
+	struct sample *s;
+	u32 i = c->nr;
+
+	while (i--) {
+		s = c->waiting[i];
+		if (s->task->pid != r->pid || s->flags != r->flags || s->preempt != r->preempt ||
+		    (kernel && s->has_kernel))
+			continue;
+		while (c->nr > i + 1)
+			sample_put(r->profile, c->waiting[--c->nr]);
+		return s;
+	}
+	r->profile->stats.no_event += kernel;
+	return NULL;
+}
+
+/* Those that waited for the last stack of the task do not get it. */
+static void new_cookie(struct profile *p, struct task_state *t, u64 cookie)
+{
+	struct sample *s;
+
+	while ((s = t->waiting)) {
+		t->waiting = s->next;
+		p->stats.user_lost++;
+		sample_put(p, s);
+	}
+	t->cookie = cookie;
+	t->unwound = 0;
+}
+
+static void take_cookie(struct record *r, struct sample *s)
+{
+	struct task_state *t = s->task;
+	u64 cookie;
+
+	if (!get_number(r, r->kind->cookie, &cookie))
+		return;
+	if (cookie != t->cookie)
+		new_cookie(r->profile, t, cookie);
+	s->user = t->unwound;
+	if (s->user)
+		return;
+	s->next = t->waiting;
+	t->waiting = s;
+	sample_hold(s);
+}
+
+/* For all events since the task has entered the kernel. */
+static void take_unwound(struct record *r)
+{
+	struct task_state *t = get_task(r->profile, r->in, r->pid);
+	u32 stack = r->kind->type == KIND_UNWIND_FULL ? stack_of_frames(r) : stack_of_ids(r);
+	struct sample *s;
+	u64 cookie;
+
+	if (!get_number(r, r->kind->cookie, &cookie))
+		return;
+	if (cookie != t->cookie)
+		new_cookie(r->profile, t, cookie);
+	t->unwound = stack;
+	while ((s = t->waiting)) {
+		t->waiting = s->next;
+		s->user = stack;
+		sample_put(r->profile, s);
 	}
 }
 
-static struct sample *open_sample(struct walk *w, struct cpu *c)
+static void take_stack(struct record *r)
 {
-	if (!c->open)
-		c->open = check_mem(calloc(MAX_OPEN, sizeof(*c->open)));
-	if (c->nr_open == MAX_OPEN) {
-		finish_sample(w, c, &c->open[0]);
-		memmove(c->open, c->open + 1, --c->nr_open * sizeof(*c->open));
-	}
-	c->open[c->nr_open] = new_sample(w, c);
-	return &c->open[c->nr_open++];
+	bool ids = r->kind->type == KIND_ID || r->kind->type == KIND_SPLIT ||
+		   r->kind->type == KIND_USER_ID;
+	bool kernel = r->kind->type < KIND_DEF;
+	struct sample *s = find_event(r, kernel);
+
+	if (!s)
+		return;
+	s->has_kernel |= kernel;
+	s->kind->has_stacks = true;
+	if (s->unwanted)
+		return;
+	if (r->kind->type == KIND_COOKIE)
+		take_cookie(r, s);
+	else if (kernel)
+		s->kernel = ids ? stack_of_ids(r) : stack_of_frames(r);
+	else
+		s->user = ids ? stack_of_ids(r) : stack_of_frames(r);
 }
 
-/* The sample to which a stack of user space belongs. */
-static struct sample *find_open(struct walk *w, struct cpu *c)
+void take_record(struct record *r)
 {
-	u32 i;
-
-	for (i = c->nr_open; i--; ) {
-		if (same_event(&c->open[i], w))
-			return &c->open[i];
+	switch (r->kind->type) {
+	case KIND_DEF:
+	case KIND_USER_DEF:
+		define_stack(r);
+		break;
+	case KIND_OBJECT:
+		define_object(r);
+		break;
+	default:
+		break;
 	}
-	return open_sample(w, c);
+	if (r->profile->define_only)
+		return;
+	switch (r->kind->type) {
+	case KIND_EVENT:
+		take_event(r);
+		break;
+	case KIND_DEF:
+	case KIND_USER_DEF:
+	case KIND_OBJECT:
+		break;
+	case KIND_UNWIND_ID:
+	case KIND_UNWIND_SPLIT:
+	case KIND_UNWIND_FULL:
+		take_unwound(r);
+		break;
+	default:
+		take_stack(r);
+	}
 }
 
-static bool has_parts(struct walk *w, const struct stack_ids *ids)
+/* At the end. */
+void drop_waiting(struct profile *p)
 {
-	u32 i;
+	struct instance *in;
+	u32 cpu, i;
 
-	if (ids->more) {
-		w->nr_more++;
-		return false;
-	}
-	for (i = 0; i < ids->nr; i++) {
-		if (!find_stack(w->map, ids->id[i], w->t.user)) {
-			w->nr_missing++;
-			return false;
+	for (in = p->instances; in < p->instances + p->nr_instances; in++) {
+		for (cpu = 0; cpu < MAX_CPUS; cpu++) {
+			if (in->cpus[cpu])
+				drop_oldest(p, in->cpus[cpu], in->cpus[cpu]->nr);
 		}
 	}
-	return true;
-}
-
-/* Sets the kind of the line after the stack. Returns false at the end of the trace. */
-static bool read_half(struct walk *w, struct half *h)
-{
-	bool more, user = w->t.user;
-
-	if (w->kind == LINE_FULL) {
-		more = read_full(h, &w->t, &w->kind, &w->lines);
-		/* A stack of user space may have no frames. */
-		w->nr_cut += h->kind == LINE_OTHER && (!user || w->lines.cut);
-		return more;
-	}
-	if (has_parts(w, &w->t.ids))
-		half_of_ids(h, &w->t);
-	return read_line(&w->t, &w->kind);
-}
-
-static bool walk_kernel(struct walk *w, struct cpu *c)
-{
-	struct half half = {};
-	bool more;
-
-	close_samples(w, c);
-	more = read_half(w, &half);
-	if (half.kind == LINE_OTHER && !w->map->has_user)
-		return more;
-	open_sample(w, c)->kernel = half;
-	if (!w->map->has_user)
-		close_from(w, c, 0);
-	return more;
-}
-
-static void join_user(struct walk *w, struct cpu *c, const struct half *half)
-{
-	struct sample *s = find_open(w, c);
-
-	s->user = *half;
-	close_from(w, c, s - c->open);
-}
-
-static bool walk_user(struct walk *w, struct cpu *c)
-{
-	struct half half = {};
-	bool more = read_half(w, &half);
-
-	if (half.kind != LINE_OTHER)
-		join_user(w, c, &half);
-	return more;
-}
-
-/* The stack comes later in the trace. It was read in the first pass. */
-static void walk_cookie(struct walk *w, struct cpu *c)
-{
-	const struct half *h = find_cookie_stack(w->map, w->t.cookie);
-	struct half half = {};
-
-	if (!h) {
-		w->nr_lost++;
-	} else if (h->kind == LINE_FULL || has_parts(w, &h->ids)) {
-		half = *h;
-		half.text = copy_string(h->text);
-	}
-	join_user(w, c, &half);
-}
-
-/* "<stack_def 42>" belongs to an event, and is none. */
-static bool is_event(struct walk *w)
-{
-	if (w->kind != LINE_OTHER || !w->t.event || (!w->by_event && !w->map->has_user))
-		return false;
-	return *skip_diff(w->t.event) != '<';
-}
-
-/* False at the end of the trace. */
-static bool walk_line(struct walk *w)
-{
-	bool of_event = w->kind == LINE_IDS || w->kind == LINE_FULL || w->kind == LINE_COOKIE;
-	bool event = is_event(w);
-	struct cpu *c;
-
-	if (!event && (!of_event || (w->kind != LINE_COOKIE && w->t.has_cookie)))
-		return read_line(&w->t, &w->kind);
-	w->has_context = parse_context(&w->t, &w->context);
-	if (!w->has_context)
-		w->context = (struct context) {};
-	c = this_cpu(w);
-	if (of_event && w->kind != LINE_COOKIE)
-		return w->t.user ? walk_user(w, c) : walk_kernel(w, c);
-	if (of_event)
-		walk_cookie(w, c);
-	else
-		close_samples(w, c);
-	if (event && w->by_event && w->has_context)
-		queue_event(w, c);
-	return read_line(&w->t, &w->kind);
-}
-
-static void finish_cpu(struct walk *w, struct cpu *c)
-{
-	close_from(w, c, 0);
-	while (c->nr_waiting)
-		free(c->waiting[--c->nr_waiting].text);
-	free(c->open);
-}
-
-static void walk_end(struct walk *w)
-{
-	note_missing(w->nr_missing, w->map, w->cfg);
-	note_more(w->nr_more, w->cfg);
-	note_lost(w->nr_lost, w->cfg);
-	if (w->nr_cut)
-		note("%s: left out %zu stacks that are cut off", w->cfg->trace, w->nr_cut);
-	if (w->nr_unplaced)
-		note("%s: left out %zu stacks without a task, CPU and time", w->cfg->trace,
-		     w->nr_unplaced);
-	free(w->cpus);
-	free(w->lines.text);
-	free(w->t.line);
-}
-
-static void walk_trace(struct walk *w)
-{
-	bool more;
-	size_t i;
-
-	w->t.f = w->cfg->trace_file;
-	for (more = read_line(&w->t, &w->kind); more; )
-		more = walk_line(w);
-	for (i = 0; i < w->nr_cpus; i++)
-		finish_cpu(w, &w->cpus[i]);
-	finish_cpu(w, &w->no_cpu);
-	walk_end(w);
+	for (i = 1; i <= p->tasks.nr; i++)
+		new_cookie(p, p->task_list[i], 0);
 }

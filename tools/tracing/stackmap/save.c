@@ -1,232 +1,126 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Live input: finds tracefs, and copies all that another machine needs ("save"). */
+/* "save": makes a directory, as "record" does, of what is in the ring buffer now. */
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <unistd.h>
 
-static char *find_tracefs(void)
+#include "record.h"
+#include "util.h"
+
+/* In a mount namespace of its own: the instance is what the top level seems to have. */
+static int hide_top_level(const char *dir)
 {
-	FILE *f = setmntent("/proc/self/mounts", "re");
-	struct mntent *e = NULL;
-	char *path = NULL;
-
-	while (f && !path && (e = getmntent(f))) {
-		if (!strcmp(e->mnt_type, "tracefs"))
-			path = copy_string(e->mnt_dir);
-	}
-	if (f)
-		endmntent(f);
-	return path ? path : copy_string("/sys/kernel/tracing");
-}
-
-static const char *instance_name(const char *name)
-{
-	if (!*name || *name == '.' || strchr(name, '/'))
-		usage("not the name of an instance", name);
-	return name;
-}
-
-/* The directory of the instance; NULL is the top level. */
-static char *find_instance(const char *instance)
-{
-	char *path, *top = find_tracefs();
-
-	if (!instance)
-		return top;
-	path = format("%s/instances/%s", top, instance);
-	free(top);
-	return path;
-}
-
-static char *find_live_map(const char *instance)
-{
-	char *dir = find_instance(instance);
-	char *path = format("%s/stack_map_bin", dir);
-
-	free(dir);
-	return path;
-}
-
-/* Does not overwrite files of an earlier save, so that a directory never mixes two saves. */
-static FILE *create(const char *dir, const char *name)
-{
-	char *path = format("%s/%s", dir, name);
-	FILE *f = fopen(path, "wxe");
-
-	if (!f)
-		complain("%s: %s", path, strerror(errno));
-	free(path);
-	return f;
-}
-
-static int finish(FILE *f, const char *dir, const char *name)
-{
-	bool bad = ferror(f);
-
-	if (!fclose(f) && !bad)
-		return 0;
-	complain("%s/%s: %s", dir, name, strerror(errno));
-	return -EIO;
-}
-
-static int copy_bytes(const char *path, FILE *to)
-{
-	FILE *from = fopen(path, "re");
-	char buf[1 << 16];
+	static const char * const files[] = { "per_cpu", "trace_clock" };
+	char *top = find_tracefs(), *from, *to;
 	int ret = 0;
-	size_t n;
-
-	if (!from)
-		return -errno;
-	while ((n = fread(buf, 1, sizeof(buf), from)))
-		fwrite(buf, 1, n, to);
-	if (ferror(from))
-		ret = -errno;
-	fclose(from);
-	return ret;
-}
-
-static int copy_again(const char *path, FILE *to)
-{
-	rewind(to);
-	return ftruncate(fileno(to), 0) ? -errno : copy_bytes(path, to);
-}
-
-static int copy_to(const char *path, FILE *to)
-{
-	int ret, tries;
-
-	ret = copy_bytes(path, to);
-	for (tries = 1; ret == -ESTALE && tries < MAX_READS; tries++)
-		ret = copy_again(path, to);
-	if (ret == -ESTALE)
-		complain_stale(path);
-	else if (ret)
-		complain("%s: %s", path, strerror(-ret));
-	return ret;
-}
-
-static int copy_file(const char *from_dir, const char *from, const char *dir, const char *name)
-{
-	char *path = format("%s/%s", from_dir, from);
-	FILE *out = NULL;
-	int ret = -EIO;
-
-	if (access(path, R_OK))
-		complain("%s: %s", path, strerror(errno));
-	else
-		out = create(dir, name);
-	if (out) {
-		ret = copy_to(path, out);
-		if (finish(out, dir, name))
-			ret = -EIO;
-	}
-	free(path);
-	return ret;
-}
-
-static bool has_user_stacks(const char *dir)
-{
-	char *path = format("%s/trace", dir);
-	struct trace t = { .f = fopen(path, "re") };
-	enum line_kind kind;
-	bool found = false;
-
-	while (t.f && !found && read_line(&t, &kind))
-		found = t.user;
-	if (t.f)
-		fclose(t.f);
-	free(t.line);
-	free(path);
-	return found;
-}
-
-/* @text: what record has seen; NULL: what is running now. */
-static int save_users(const char *dir, const char *text)
-{
-	FILE *f;
-
-	if (!has_user_stacks(dir))
-		return 0;
-	f = create(dir, "user_maps");
-	if (!f)
-		return -EIO;
-	if (text)
-		fputs(text, f);
-	else
-		write_users(f);
-	return finish(f, dir, "user_maps");
-}
-
-static int save_build_id(const struct map *m, const char *dir)
-{
-	FILE *f;
 	size_t i;
 
-	if (!m->build_id.len)
-		return 0;
-	f = create(dir, "build_id");
-	if (!f)
-		return -EIO;
-	for (i = 0; i < m->build_id.len; i++)
-		fprintf(f, "%02x", m->build_id.bytes[i]);
-	fputc('\n', f);
-	return finish(f, dir, "build_id");
-}
-
-/* Reads the copy back, to report an unusable save now. */
-static int check_saved(const char *dir, size_t *nr_stacks)
-{
-	struct map m = {};
-	int ret;
-
-	ret = load_map(&m, dir);
-	if (!ret)
-		ret = save_build_id(&m, dir);
-	if (!ret)
-		load_own_kallsyms(&m);
-	*nr_stacks = m.nr_stacks;
-	map_free(&m);
+	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		ret = -errno;
+	for (i = 0; !ret && i < ARRAY_SIZE(files); i++) {
+		from = format("%s/%s", dir, files[i]);
+		to = format("%s/%s", top, files[i]);
+		if (mount(from, to, NULL, MS_BIND, NULL))
+			ret = -errno;
+		free(from);
+		free(to);
+	}
+	free(top);
+	if (ret)
+		complain("cannot mount %s in a namespace: %s", dir, strerror(-ret));
 	return ret;
 }
 
 /*
- * Copies the trace first, so that a map that only grows has all ids of the trace. If recording goes
- * on, the stack of an event that leaves the buffer meanwhile may be missing. A kernel without
- * modules has no /proc/modules.
+ * trace-cmd extract -B would read the top level as well, and reading consumes. Without -k, it would
+ * reset all.
  */
-static int save_files(const char *from, const char *dir, const char *user_maps,
-		      size_t *nr_stacks)
+static int extract(const char *from, const char *instance, const char *dir,
+		   const sigset_t *signals)
 {
-	int ret;
+	struct args args = {};
+	struct instance_stat s;
+	int ret = 0;
 
-	ret = copy_file(from, "trace", dir, "trace");
-	if (!ret)
-		ret = save_users(dir, user_maps);
-	if (!ret)
-		ret = copy_file(from, "stack_map_bin", dir, "stack_map_bin");
-	if (!ret)
-		ret = copy_file(from, "stack_map_stat", dir, "stack_map_stat");
-	if (!ret)
-		ret = copy_file("/proc", "kallsyms", dir, "kallsyms");
-	if (!ret && !access("/proc/modules", R_OK))
-		ret = copy_file("/proc", "modules", dir, "modules");
-	if (!ret)
-		ret = check_saved(dir, nr_stacks);
+	read_instance_stat(from, &s);
+	if (!has_room(dir, 2 * (s.bytes + file_sizes(dir, "kallsyms"))))
+		return -ENOSPC;
+	if (instance)
+		ret = hide_top_level(from);
+	add_args(&args, "trace-cmd", "extract", "-k", "-o", "trace.dat", NULL);
+	if (!ret) {
+		ret = run_program(&args, dir, true, signals);
+		if (ret)
+			complain("trace-cmd extract has failed");
+	}
+	free_args(&args);
 	return ret;
 }
 
-static int save(const char *dir, const char *instance)
+/* The buffer is read last: it is not there any more then. */
+static int save_buffer(const char *from, const char *instance, const char *dir,
+		       const sigset_t *signals)
 {
-	char *from = find_instance(instance);
+	bool extracts = find_program("trace-cmd");
 	size_t nr_stacks;
-	int ret = 0;
+	int ret;
 
-	if (mkdir(dir, 0777) && errno != EEXIST) {
-		ret = -errno;
-		complain("%s: %s", dir, strerror(errno));
+	ret = save_map(from, dir, NULL, &nr_stacks);
+	if (!ret && extracts)
+		ret = extract(from, instance, dir, signals);
+	else if (!ret)
+		ret = copy_file(from, "trace", dir);
+	if (ret) {
+		output_discard(dir);
+		return ret;
 	}
+	ret = save_checksums(dir);
+	if (extracts)
+		note("%s: saved %zu stacks and the buffer, which is empty now", dir, nr_stacks);
+	else
+		note("%s: saved %zu stacks and the text of trace (trace-cmd is not here)", dir,
+		     nr_stacks);
+	if (!nr_stacks)
+		note_empty(instance);
+	return ret;
+}
+
+/* Recording pauses, so that the map has all ids of the buffer. Signals wait until it goes on. */
+static int save_paused(const char *from, const char *instance, const char *dir)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	bool was_on = is_set(from, "tracing_on");
+	sigset_t block, old;
+	size_t i;
+	int ret;
+
+	sigemptyset(&block);
+	for (i = 0; i < ARRAY_SIZE(signals); i++)
+		sigaddset(&block, signals[i]);
+	sigprocmask(SIG_BLOCK, &block, &old);
+	if (was_on)
+		set(from, "tracing_on", "0");
+	ret = save_buffer(from, instance, dir, &old);
+	if (was_on)
+		set(from, "tracing_on", "1");
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	return ret;
+}
+
+int save(const char *name, const char *instance)
+{
+	char *from = find_instance(instance), *dir = output_name(name);
+	int ret;
+
+	ret = check_instance(instance);
 	if (!ret)
-		ret = save_files(from, dir, NULL, &nr_stacks);
+		ret = output_check(dir);
 	if (!ret)
-		note("%s: saved %zu stacks", dir, nr_stacks);
+		ret = output_make(dir);
+	if (!ret)
+		ret = save_paused(from, instance, dir);
 	free(from);
+	free(dir);
 	return ret;
 }

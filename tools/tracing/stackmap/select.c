@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Selects and sorts the stacks. */
+#include "frame.h"
+#include "util.h"
+#include "view.h"
 
 static enum sort_key sort_key;
 
-static int compare_u64(u64 a, u64 b)
+int compare_u64(u64 a, u64 b)
 {
 	return a < b ? -1 : a > b;
 }
@@ -20,13 +23,13 @@ static int compare_stacks(const void *a, const void *b)
 	return ret ? ret : compare_u64(sa->id, sb->id);
 }
 
-static void sort_stacks(struct map *m, enum sort_key key)
+void sort_stacks(struct map *m, enum sort_key key)
 {
 	sort_key = key;
 	sort_array(m->stacks, m->nr_stacks, sizeof(*m->stacks), compare_stacks);
 }
 
-static bool stack_matches(struct map *m, const struct stack *s, const struct config *cfg)
+bool stack_matches(struct map *m, const struct stack *s, const struct config *cfg)
 {
 	struct frame *f;
 	u32 i;
@@ -41,7 +44,7 @@ static bool stack_matches(struct map *m, const struct stack *s, const struct con
 	return !cfg->has_grep;
 }
 
-static void select_stacks(struct map *m, const struct config *cfg)
+void select_stacks(struct map *m, const struct config *cfg, size_t top)
 {
 	size_t i, n = 0;
 
@@ -51,6 +54,54 @@ static void select_stacks(struct map *m, const struct config *cfg)
 	}
 	m->nr_stacks = n;
 	sort_stacks(m, cfg->sort);
-	if (cfg->top && m->nr_stacks > cfg->top)
-		m->nr_stacks = cfg->top;
+	if (top && m->nr_stacks > top)
+		m->nr_stacks = top;
+}
+
+static bool is_tracer(const struct map *m, u64 ip, bool exact)
+{
+	static const char * const names[] = {
+		"trace_event_raw_event_", "trace_event_buffer_commit", "trace_event_get_offsets_",
+		"__traceiter_", "__bpf_trace_", "perf_trace_", "trace_event_buffer_reserve",
+		"ftrace_caller", "ftrace_regs_caller", "ftrace_call", "ftrace_graph_",
+		"function_trace_call", "function_stack_trace_call", "kprobe_ftrace_handler",
+		"kprobe_trace_func", "kprobe_dispatcher", "kretprobe_", "aggr_pre_handler",
+		"arch_ftrace_ops_list_func", "ftrace_ops_list_func", "ftrace_syscall_enter",
+		"ftrace_syscall_exit", "event_triggers_", "__ftrace_trace_stack",
+	};
+	const struct symbol *s;
+	const char *name;
+	size_t i;
+
+	if (is_trampoline(ip))
+		return true;
+	s = find_symbol(m, ip, exact);
+	name = s && !s->mod ? s->name : "";
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		if (!strncmp(name, names[i], strlen(names[i])))
+			return true;
+	}
+	return false;
+}
+
+/* How many of the innermost frames are the tracer's; never all of them. */
+u32 tracer_frames(const struct map *m, const u64 *ips, u32 nr)
+{
+	u32 n = 0;
+
+	while (n + 1 < nr && is_tracer(m, ips[n], !n))
+		n++;
+	return n;
+}
+
+void drop_tracers(struct map *m)
+{
+	struct stack *s;
+	u32 n;
+
+	for (s = m->stacks; s < m->stacks + m->nr_stacks; s++) {
+		n = is_user_stack(s) ? 0 : tracer_frames(m, m->ips + s->first, s->nr - s->nr_user);
+		s->first += n;
+		s->nr -= n;
+	}
 }

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Chooses the source of a map's symbols, and prints it. */
+#include <unistd.h>
+
+#include "frame.h"
+#include "symbols.h"
+#include "user.h"
+#include "util.h"
 
 /*
  * Under KASLR, symbols of another boot give wrong names. The kernel's own symbols can be moved to
@@ -58,7 +64,7 @@ static void load_running_kallsyms(struct map *m)
 }
 
 /* Not named by the user, so a failure is no error: addresses are printed. */
-static void load_own_kallsyms(struct map *m)
+void load_own_kallsyms(struct map *m)
 {
 	char *path = NULL;
 
@@ -117,27 +123,23 @@ static u64 text_base(const struct map *m, const struct config *cfg)
 static const char no_symbols[] =
 	"none, raw addresses; give the kallsyms (-k) or the vmlinux (-v) of the map's kernel";
 
-static const char names_only[] =
-	"the names in the trace; for addresses, give the kallsyms (-k) or the vmlinux (-v)";
-
-/* Not named by the user, so a failure is no error: addresses are printed. */
-static void load_own_users(struct map *m, const struct config *cfg)
+static int load_own_users(struct map *m, const struct config *cfg)
 {
 	char *path;
+	int ret = 0;
 
 	m->users.symfs = cfg->symfs;
-	if (m->live && cfg->trace)
-		load_running_users(&m->users);
 	if (m->live || !m->dir)
-		return;
+		return 0;
 	path = format("%s/user_maps", m->dir);
-	if (!access(path, R_OK) && load_users(&m->users, path))
-		users_free(&m->users);
+	if (!access(path, R_OK))
+		ret = load_users(&m->users, path);
 	free(path);
+	return ret;
 }
 
 /* @sibling: with --diff, the new map; the old one may use its symbols. */
-static int load_symbols(struct map *m, const struct map *sibling, const struct config *cfg)
+int load_symbols(struct map *m, const struct map *sibling, const struct config *cfg)
 {
 	size_t i;
 	int ret;
@@ -150,10 +152,11 @@ static int load_symbols(struct map *m, const struct map *sibling, const struct c
 	}
 	if (!ret && !cfg->nr_kallsyms)
 		load_own_kallsyms(m);
+	if (!ret)
+		ret = load_own_users(m, cfg);
 	if (ret)
 		return ret;
 
-	load_own_users(m, cfg);
 	symtab_finish(&m->kallsyms);
 	ret = fit_kallsyms(m, sibling, cfg);
 	if (!ret && cfg->vmlinux) {
@@ -162,6 +165,22 @@ static int load_symbols(struct map *m, const struct map *sibling, const struct c
 			add_source(m, "vmlinux", cfg->vmlinux);
 	}
 	if (!m->source)
-		m->source = copy_string(m->no_file ? names_only : no_symbols);
+		m->source = copy_string(no_symbols);
 	return ret;
+}
+
+void map_free(struct map *m)
+{
+	frames_free(m);
+	symtab_free(&m->kallsyms);
+	symtab_free(&m->elfsyms);
+	vmlinux_free(m->vmlinux);
+	users_free(&m->users);
+	free(m->stacks);
+	free(m->ips);
+	free(m->numbers);
+	free(m->name);
+	free(m->dir);
+	free(m->source);
+	free(m->tasks);
 }

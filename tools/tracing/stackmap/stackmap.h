@@ -20,6 +20,7 @@
 #define MAX_SECTIONS	1024
 #define MAX_BUILD_ID	64
 #define MAX_RELEASE	256
+#define MAX_STAMP	96
 #define MAX_PARTS	8		/* of a stack that was split */
 #define PRINTED_PARTS	4		/* parts that trace-cmd prints */
 #define COMM_LEN	15		/* the longest name of a task */
@@ -31,17 +32,23 @@
 typedef uint32_t u32;
 typedef unsigned long long u64;
 
+/* What a sample weighs. */
+enum { VAL_EVENTS, VAL_FIELD, VAL_DELAY, NR_VALUES };
+
+struct value_type {
+	const char	*type;		/* NULL: not there */
+	const char	*unit;
+};
+
 struct stack {
 	u32		id;
 	u32		nr;
 	u32		nr_user;	/* so many of them, the outermost ones, are of user space */
-	bool		named;		/* has indices of map->named instead of addresses */
-	bool		user_named;	/* the frames of user space have */
-	bool		defined;	/* by the trace */
-	bool		ambiguous;	/* the trace has two definitions of the id */
+	bool		by_file;	/* user frames may be places in files, see user.h */
 	size_t		first;		/* index of the leaf in map->ips */
-	u64		ref;
-	const struct process *process;	/* of the frames of user space; NULL: unknown */
+	u64		hits;		/* bit i: frame i was hit by an interrupt, it is no call */
+	u64		ref;		/* what it weighs */
+	u64		val[NR_VALUES];	/* in a profile */
 };
 
 struct symbol {
@@ -63,11 +70,13 @@ struct symtab {
 	u64		kernel_end;	/* _end, 0 if unknown */
 	char		**bufs;		/* the files; names point into them */
 	size_t		nr_bufs;
+	size_t		room_bufs;
 };
 
 struct build_id {
 	size_t		len;		/* 0: unknown */
 	unsigned char	bytes[MAX_BUILD_ID];
+	char		stamp[MAX_STAMP]; /* of a file that has none, see user.h */
 };
 
 /* Strings, numbered in the order in which they were first seen. */
@@ -81,51 +90,58 @@ struct intern {
 struct task {
 	char	comm[COMM_LEN + 1];
 	u32	pid;
-	u32	tgid;		/* 0: the trace does not have it */
 };
 
 struct process;
 
+enum object_state {
+	OBJECT_NEW, OBJECT_MISSING, OBJECT_OTHER, OBJECT_UNCHECKED, OBJECT_FOUND,
+};
+
 /* A file that a process has mapped, or "[vdso]". */
 struct object {
-	char		*path;
+	char		*file;		/* its path */
+	char		*path;		/* that can be printed */
 	char		*name;		/* without directories or brackets */
 	struct build_id	id;
 	u64		limit;		/* the end of what was mapped of it */
-	bool		tried;		/* to load its symbols */
+	u64		bias;		/* p_vaddr - p_offset of its text */
+	bool		has_bias;
+	enum object_state state;
 	struct symtab	symtab;
-	struct elf_file	*elf;		/* NULL: not here */
-};
-
-/* An address of a process, found in an object. */
-struct place {
-	struct object	*object;
-	u64		offset;
-	u64		addr;		/* in its symbols */
+	struct Dwfl	*dwfl;
+	struct Elf	*elf;		/* NULL: no symbols */
+	unsigned long	load_bias;	/* of the addresses of symbols */
 };
 
 /* What user space has mapped (user.c). */
 struct users {
-	void		*processes;	/* a tree, by tgid */
-	void		*tasks;		/* a tree of threads, by tid */
+	void		*tree;		/* of processes, by tgid */
+	struct process	**processes;
+	size_t		nr_processes;
+	size_t		room_processes;
 	struct intern	names;		/* keys of the objects */
 	struct object	**objects;
 	size_t		room_objects;
 	const char	*symfs;
-	size_t		nr_missing;	/* objects that are not here */
 };
 
-struct cookie;
+struct words {
+	u64	*w;
+	size_t	nr;
+	size_t	room;
+	u64	hits;		/* as in struct stack */
+};
+
 struct vmlinux;
 struct frame;
-struct named;
+struct profile;
 
 struct map {
 	char		*name;
 	char		*dir;		/* made by "save"; NULL for a plain file */
 	bool		live;
 	u64		saved;		/* seconds since 1970, 0 if not known */
-	bool		no_file;	/* the trace defines the stacks */
 	struct stack	*stacks;
 	size_t		nr_stacks;
 	size_t		room_stacks;
@@ -140,15 +156,16 @@ struct map {
 	struct symtab	elfsyms;
 	struct vmlinux	*vmlinux;
 	struct frame	*frames;	/* FRAME_SLOTS of them */
-	struct intern	names;		/* frames of a trace that are text only */
-	struct named	**named;	/* as many as names */
-	size_t		room_named;
 	struct users	users;
-	bool		has_user;	/* the trace has stacks of user space */
-	struct cookie	*cookies;	/* of the trace, sorted */
-	size_t		nr_cookies;
-	size_t		room_cookies;
-	struct task	*tasks;		/* of stacks counted by task, at their ids */
+	struct task	*tasks;		/* of a profile's stacks, at their ids, or NULL */
+	size_t		room_tasks;
+	struct value_type values[NR_VALUES]; /* of a profile */
+	int		main_value;	/* which of them ref is */
+	struct profile	*profile;	/* the recording, if the stacks are from one */
+	const struct symbol *(*find_symbol)(struct profile *p, u64 addr);
+	u32		*numbers;	/* section 5: objects plus 1, by the kernel's number */
+	size_t		nr_numbers;
+	size_t		room_numbers;
 	char		*source;	/* description of where the symbols came from */
 };
 
@@ -161,20 +178,34 @@ struct config {
 	const char	*symfs;
 	const char	*instance;
 	const char	*old;
-	const char	*trace;
-	FILE		*trace_file;
-	char		*saved_trace;	/* trace, if it is that of "save" */
+	const char	*trace;		/* --annotate */
 	u64		text_base;
 	bool		lines;
 	bool		force;
 	bool		partial;
 	bool		map_only;
-	bool		quiet;
 	enum sort_key	sort;
 	size_t		top;
-	u32		min_ref;
+	u64		min_ref;
 	bool		has_grep;
 	regex_t		grep;
+	/* Of a recording: what counts, and how much. */
+	char		*events;	/* with commas between them */
+	char		*pids;
+	const char	*comm;		/* a pattern of the shell */
+	char		*cpus;
+	u64		from;		/* nanoseconds */
+	u64		to;
+	const char	*weight;	/* a field */
+	bool		off_cpu;
+	bool		preempted;
+	const char	*allocs;	/* events */
+	const char	*frees;
+	const char	*pointer;	/* their field */
+	bool		keep_tracer;	/* the tracer's own frames, in a recording */
+	bool		drop_tracer;	/* in a map */
+	bool		by_task;
+	bool		all_values;	/* also of what weighs nothing */
 };
 
 #endif

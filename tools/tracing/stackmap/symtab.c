@@ -6,10 +6,14 @@
  * The source is a copy of /proc/kallsyms, with last_boot_info of a persistent trace instance beside
  * it if there is one. vmlinux.c fills the same table from an ELF file.
  */
+#include <ctype.h>
+
+#include "symbols.h"
+#include "util.h"
 
 #define SYM_PAGE	4096ULL
 
-static struct symbol *symtab_add(struct symtab *t)
+struct symbol *symtab_add(struct symtab *t)
 {
 	struct symbol *s;
 
@@ -28,7 +32,7 @@ static int compare_symbols(const void *a, const void *b)
 	return sa->seq < sb->seq ? -1 : sa->seq > sb->seq;
 }
 
-static bool is_text(const struct symbol *s)
+bool is_text(const struct symbol *s)
 {
 	return strchr("tTwW", s->type);
 }
@@ -86,7 +90,7 @@ static void drop_known_bases(struct symtab *t)
 	t->nr = n;
 }
 
-static void drop_aliases(struct symtab *t)
+void drop_aliases(struct symtab *t)
 {
 	size_t i, n = 0;
 
@@ -103,7 +107,7 @@ static u64 end_of(const struct symtab *t, const struct symbol *s)
 	return !s->mod && s->addr == t->kernel_end ? s->addr : s->end;
 }
 
-static void symtab_finish(struct symtab *t)
+void symtab_finish(struct symtab *t)
 {
 	const struct symbol *next = NULL;
 	size_t i;
@@ -130,13 +134,13 @@ static int compare_addr(const void *key, const void *elem)
 	return addr >= s->end;
 }
 
-static const struct symbol *symtab_find(const struct symtab *t, u64 addr)
+const struct symbol *symtab_find(const struct symtab *t, u64 addr)
 {
 	return t->nr ? bsearch(&addr, t->syms, t->nr, sizeof(*t->syms), compare_addr) : NULL;
 }
 
 /* Moves the kernel's own symbols. Those of modules cannot be moved: their place is unknown. */
-static void symtab_shift(struct symtab *t, u64 delta)
+void symtab_shift(struct symtab *t, u64 delta)
 {
 	size_t i, n = 0;
 
@@ -152,7 +156,31 @@ static void symtab_shift(struct symtab *t, u64 delta)
 	t->kernel_end += t->kernel_end ? delta : 0;
 }
 
-static void symtab_free(struct symtab *t)
+/* Takes @name. */
+const char *symtab_keep(struct symtab *t, char *name)
+{
+	t->bufs = grow(t->bufs, &t->room_bufs, t->nr_bufs + 1, sizeof(*t->bufs));
+	t->bufs[t->nr_bufs++] = name;
+	return name;
+}
+
+#ifdef HAVE_DEMANGLE
+char *__cxa_demangle(const char *name, char *buf, size_t *len, int *status);
+#endif
+
+/* NULL if it is no mangled name. */
+char *demangle(const char *name)
+{
+#ifdef HAVE_DEMANGLE
+	int status;
+
+	return strncmp(name, "_Z", 2) ? NULL : __cxa_demangle(name, NULL, NULL, &status);
+#else
+	return NULL;
+#endif
+}
+
+void symtab_free(struct symtab *t)
 {
 	size_t i;
 
@@ -166,7 +194,7 @@ static void symtab_free(struct symtab *t)
  * Mapping symbols mark code and data, not functions. The value of an absolute symbol is no address.
  * The __builtin__ ones are pages of ftrace and kprobes, which %pS does not know.
  */
-static bool is_skipped(const struct symbol *s)
+bool is_skipped(const struct symbol *s)
 {
 	if (s->name[0] == '$' || !strncmp(s->name, ".L", 2))
 		return true;
@@ -176,7 +204,7 @@ static bool is_skipped(const struct symbol *s)
 }
 
 /* _text and _end, the bounds of the kernel. */
-static void symtab_mark(struct symtab *t, const struct symbol *s)
+void symtab_mark(struct symtab *t, const struct symbol *s)
 {
 	if (s->mod)
 		return;
@@ -186,7 +214,7 @@ static void symtab_mark(struct symtab *t, const struct symbol *s)
 		t->kernel_end = s->addr;
 }
 
-static char *strip_brackets(char *s)
+char *strip_brackets(char *s)
 {
 	size_t len = strlen(s);
 
@@ -271,7 +299,7 @@ static void strip_return(char *line)
 		line[len - 1] = '\0';
 }
 
-static int parse_kallsyms(struct symtab *t, const char *name, char *buf, size_t len)
+int parse_kallsyms(struct symtab *t, const char *name, char *buf, size_t len)
 {
 	char *line, *next = buf;
 	bool whole;
@@ -288,7 +316,7 @@ static int parse_kallsyms(struct symtab *t, const char *name, char *buf, size_t 
 }
 
 /* The kernel ends each line, so a copy without a newline at its end was cut off. */
-static int check_whole(const char *name, const char *buf, size_t len)
+int check_whole(const char *name, const char *buf, size_t len)
 {
 	if (len && buf[len - 1] == '\n')
 		return 0;
@@ -311,15 +339,14 @@ static bool all_zero(const struct symtab *t)
 	return t->nr;
 }
 
-static int symtab_load(struct symtab *t, const char *path)
+int symtab_load(struct symtab *t, const char *path)
 {
 	size_t len;
 	char *buf = slurp_file(path, &len);
 
 	if (!buf)
 		return -ENOENT;
-	t->bufs = check_mem(realloc(t->bufs, (t->nr_bufs + 1) * sizeof(*t->bufs)));
-	t->bufs[t->nr_bufs++] = buf;
+	symtab_keep(t, buf);
 	if (check_whole(path, buf, len) || parse_kallsyms(t, path, buf, len))
 		return -EINVAL;
 	if (all_zero(t)) {

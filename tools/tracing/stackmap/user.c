@@ -1,37 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * What processes had mapped: the file user_maps of "save" and "record". Its lines are in the order
- * of time, so the last mapping that contains an address is the one that counts.
- *
- *	task 1235 1234			thread 1235 belongs to process 1234
- *	fork 1300 1234			process 1300 begins with what 1234 has mapped so far
- *	map 1234 5581c000-5581e000 1000 BUILD-ID /usr/bin/cat
- *					with the offset in the file; "-": no build id. Without a
- *					path, nothing is known of what is there.
- */
+/* Reads user_maps, and finds the file that a process had mapped at an address at some time. */
+#include <ctype.h>
+#include <search.h>
 
-struct mapping {
-	u64			start;
-	u64			end;
-	u64			offset;
-	struct object		*object;	/* NULL: unknown */
-	const struct process	*parent;	/* the first so many mappings of it were copied */
-	size_t			nr_parent;
-};
+#include "symbols.h"
+#include "user.h"
+#include "util.h"
 
 struct process {
 	u32		tgid;
+	u32		nr;		/* in users->processes */
 	struct mapping	*maps;
-	size_t		nr;
+	size_t		nr_maps;
 	size_t		room;
 };
-
-struct thread {
-	u32	tid;
-	u32	tgid;
-};
-
-static const struct process unknown_process;
 
 static int compare_process(const void *a, const void *b)
 {
@@ -40,52 +22,21 @@ static int compare_process(const void *a, const void *b)
 	return pa->tgid < pb->tgid ? -1 : pa->tgid > pb->tgid;
 }
 
-static int compare_thread(const void *a, const void *b)
-{
-	const struct thread *ta = a, *tb = b;
-
-	return ta->tid < tb->tid ? -1 : ta->tid > tb->tid;
-}
-
-static void set_thread(struct users *u, u32 tid, u32 tgid)
-{
-	struct thread *new = check_mem(malloc(sizeof(*new)));
-	struct thread **found;
-
-	new->tid = tid;
-	found = check_mem(tsearch(new, &u->tasks, compare_thread));
-	if (*found != new)
-		free(new);
-	(*found)->tgid = tgid;
-}
-
 static struct process *get_process(struct users *u, u32 tgid)
 {
 	struct process *new = check_mem(calloc(1, sizeof(*new)));
 	struct process **found;
 
 	new->tgid = tgid;
-	found = check_mem(tsearch(new, &u->processes, compare_process));
-	if (*found != new)
+	new->nr = u->nr_processes;
+	found = check_mem(tsearch(new, &u->tree, compare_process));
+	if (*found != new) {
 		free(new);
-	else
-		set_thread(u, tgid, tgid);	/* no more of another process */
-	return *found;
-}
-
-/* NULL if nothing is known of it. */
-static const struct process *find_process(const struct users *u, const struct task *task)
-{
-	struct process key = { .tgid = task->tgid ? task->tgid : task->pid };
-	struct thread thread = { .tid = task->pid };
-	void *found = NULL;
-
-	if (!task->tgid)
-		found = tfind(&thread, &u->tasks, compare_thread);
-	if (found)
-		key.tgid = (*(struct thread **)found)->tgid;
-	found = tfind(&key, &u->processes, compare_process);
-	return found ? *(struct process **)found : NULL;
+		return *found;
+	}
+	u->processes = grow(u->processes, &u->room_processes, new->nr + 1, sizeof(*u->processes));
+	u->processes[u->nr_processes++] = new;
+	return new;
 }
 
 static char *object_name(const char *path)
@@ -110,50 +61,109 @@ static char *hide_controls(char *path)
 	return path;
 }
 
-static struct object *get_object(struct users *u, const char *path, const struct build_id *id)
+/* "\012" in the text is a newline. */
+static char *unescape(const char *path)
 {
-	char *hex = build_id_text(id), *key = format("%s %s", hex, path);
+	char *new = copy_string(path), *to = new;
+	const char *s = path;
+	unsigned int c;
+
+	for (; *s; to++) {
+		if (*s == '\\' && s[1] >= '0' && s[1] <= '3' && strspn(s + 1, "01234567") >= 3 &&
+		    sscanf(s + 1, "%3o", &c) == 1 && c) {
+			*to = c;
+			s += 4;
+		} else {
+			*to = *s++;
+		}
+	}
+	*to = '\0';
+	return new;
+}
+
+/* Returns its number plus 1; 0 if there are too many. */
+u32 get_object(struct users *u, const char *path, const struct build_id *id)
+{
+	char *hex = build_id_text(id), *key = format("%s%s %s", hex, id->stamp, path);
 	size_t known = u->names.nr, i = intern(&u->names, key);
 	struct object *o;
 
 	free(hex);
 	free(key);
-	if (i < known)
-		return u->objects[i];
-	o = check_mem(calloc(1, sizeof(*o)));
-	o->path = hide_controls(copy_string(path));
-	o->name = object_name(o->path);
-	o->id = *id;
-	u->objects = grow(u->objects, &u->room_objects, i + 1, sizeof(*u->objects));
-	u->objects[i] = o;
-	return o;
+	if (i == known) {
+		o = check_mem(calloc(1, sizeof(*o)));
+		o->file = unescape(path);
+		o->path = hide_controls(copy_string(o->file));
+		o->name = object_name(o->path);
+		o->id = *id;
+		u->objects = grow(u->objects, &u->room_objects, i + 1, sizeof(*u->objects));
+		u->objects[i] = o;
+	}
+	return i + 1 < OBJECT_LIMIT ? i + 1 : 0;
 }
 
-static bool find_place(const struct process *p, u64 addr, struct place *place)
+/* How many lines of the process are not later than that, and which process it is. */
+u64 users_epoch(const struct users *u, u32 tgid, u64 time)
+{
+	struct process key = { .tgid = tgid }, **found = tfind(&key, &u->tree, compare_process);
+	size_t lo = 0, hi, mid;
+
+	if (!found)
+		return 0;
+	hi = (*found)->nr_maps;
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if ((*found)->maps[mid].time <= time)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return (u64)((*found)->nr + 1) << 32 | lo;
+}
+
+static const struct mapping *find_mapping(const struct users *u, u64 epoch, u64 addr)
 {
 	const struct mapping *map;
-	size_t i = p->nr;
+	const struct process *p;
+	size_t i = (u32)epoch;
 
+	if (!epoch)
+		return NULL;
+	p = u->processes[(epoch >> 32) - 1];
 	while (i--) {
 		map = &p->maps[i];
+		if (map->exec)
+			return NULL;
 		if (map->parent) {
 			p = map->parent;
 			i = map->nr_parent;
 		} else if (addr >= map->start && addr < map->end) {
-			place->object = map->object;
-			place->offset = addr - map->start + map->offset;
-			place->addr = place->offset;
-			return place->object;
+			return map;
 		}
 	}
-	return false;
+	return NULL;
 }
 
-static struct mapping *add_mapping(struct process *p)
+/* A return address may be behind the end of the mapping. */
+u64 place_word(const struct users *u, u64 epoch, u64 addr, bool exact)
 {
-	p->maps = grow(p->maps, &p->room, p->nr + 1, sizeof(*p->maps));
-	p->maps[p->nr] = (struct mapping) {};
-	return &p->maps[p->nr++];
+	const struct mapping *map = find_mapping(u, epoch, exact || !addr ? addr : addr - 1);
+	u64 offset;
+
+	if (!map || !map->object)
+		return addr;
+	offset = addr - map->start + map->offset;
+	return offset > OFFSET_MASK ? addr : make_word(map->object, offset);
+}
+
+/* Lines that are not in the order of time count as later. */
+static struct mapping *add_mapping(struct process *p, u64 time)
+{
+	u64 last = p->nr_maps ? p->maps[p->nr_maps - 1].time : 0;
+
+	p->maps = grow(p->maps, &p->room, p->nr_maps + 1, sizeof(*p->maps));
+	p->maps[p->nr_maps] = (struct mapping) { .time = time > last ? time : last };
+	return &p->maps[p->nr_maps++];
 }
 
 static bool take_word(char **p, const char *word)
@@ -185,7 +195,10 @@ static bool take_build_id(char **p, struct build_id *id)
 {
 	char *end = strchrnul(*p, ' '), pair[3] = {};
 
-	if (!take_word(p, "-")) {
+	if (**p == '=' && (size_t)(end - *p) < sizeof(id->stamp)) {
+		memcpy(id->stamp, *p, end - *p);
+		*p = end;
+	} else if (!take_word(p, "-")) {
 		while (id->len < MAX_BUILD_ID && isxdigit((unsigned char)(*p)[0]) &&
 		       isxdigit((unsigned char)(*p)[1])) {
 			memcpy(pair, *p, 2);
@@ -199,76 +212,78 @@ static bool take_build_id(char **p, struct build_id *id)
 	return true;
 }
 
-static int parse_map(struct users *u, char *p)
+static int parse_map(struct users *u, char *p, u64 time)
 {
 	struct build_id id = {};
 	u64 tgid, start, end, offset;
 	struct mapping *map;
+	struct object *o;
 
 	if (!take_number(&p, 10, ' ', UINT32_MAX, &tgid) ||
 	    !take_number(&p, 16, '-', UINT64_MAX, &start) ||
 	    !take_number(&p, 16, ' ', UINT64_MAX, &end) ||
 	    !take_number(&p, 16, ' ', UINT64_MAX, &offset) || !take_build_id(&p, &id))
 		return -EINVAL;
-	map = add_mapping(get_process(u, tgid));
+	map = add_mapping(get_process(u, tgid), time);
 	map->start = start;
 	map->end = end;
 	map->offset = offset;
 	if (!*p || end <= start)
 		return 0;
 	map->object = get_object(u, p, &id);
-	if (map->object->limit < offset + (end - start))
-		map->object->limit = offset + (end - start);
+	if (!map->object)
+		return 0;
+	o = u->objects[map->object - 1];
+	if (o->limit < offset + (end - start))
+		o->limit = offset + (end - start);
 	return 0;
 }
 
-static bool take_pair(char *p, u64 *a, u64 *b)
-{
-	return take_number(&p, 10, ' ', UINT32_MAX, a) && take_number(&p, 10, '\0', UINT32_MAX, b);
-}
-
-static int parse_task_line(struct users *u, char *p)
-{
-	u64 tid, tgid;
-
-	if (!take_pair(p, &tid, &tgid))
-		return -EINVAL;
-	set_thread(u, tid, tgid);
-	return 0;
-}
-
-static int parse_fork(struct users *u, char *p)
+static int parse_fork(struct users *u, char *p, u64 time)
 {
 	struct process *parent;
 	struct mapping *map;
 	u64 child, tgid;
 	size_t nr;
 
-	if (!take_pair(p, &child, &tgid))
+	if (!take_number(&p, 10, ' ', UINT32_MAX, &child) ||
+	    !take_number(&p, 10, '\0', UINT32_MAX, &tgid))
 		return -EINVAL;
 	parent = get_process(u, tgid);
 	/* Taken first: a damaged file may have a process that is its own parent. */
-	nr = parent->nr;
-	map = add_mapping(get_process(u, child));
+	nr = parent->nr_maps;
+	map = add_mapping(get_process(u, child), time);
 	map->parent = parent;
 	map->nr_parent = nr;
-	/* The tid may have been that of another process. */
-	set_thread(u, child, child);
+	return 0;
+}
+
+static int parse_exec(struct users *u, char *p, u64 time)
+{
+	u64 tgid;
+
+	if (!take_number(&p, 10, '\0', UINT32_MAX, &tgid))
+		return -EINVAL;
+	add_mapping(get_process(u, tgid), time)->exec = true;
 	return 0;
 }
 
 static int parse_user_line(struct users *u, char *line)
 {
+	u64 time = 0;
+
+	if (take_word(&line, "@") && !take_number(&line, 10, ' ', UINT64_MAX, &time))
+		return -EINVAL;
 	if (take_word(&line, "map "))
-		return parse_map(u, line);
-	if (take_word(&line, "task "))
-		return parse_task_line(u, line);
+		return parse_map(u, line, time);
 	if (take_word(&line, "fork "))
-		return parse_fork(u, line);
-	return -EINVAL;
+		return parse_fork(u, line, time);
+	if (take_word(&line, "exec "))
+		return parse_exec(u, line, time);
+	return take_word(&line, "task ") ? 0 : -EINVAL;
 }
 
-static int parse_users(struct users *u, const char *name, char *buf, size_t len)
+int parse_users(struct users *u, const char *name, char *buf, size_t len)
 {
 	char *line, *next = buf;
 
@@ -286,7 +301,7 @@ static int parse_users(struct users *u, const char *name, char *buf, size_t len)
 	return 0;
 }
 
-static int load_users(struct users *u, const char *path)
+int load_users(struct users *u, const char *path)
 {
 	size_t len;
 	char *buf = slurp_file(path, &len);
@@ -305,23 +320,19 @@ static void free_process(void *p)
 	free(p);
 }
 
-static void free_object(struct object *o)
-{
-	symtab_free(&o->symtab);
-	elf_file_free(o->elf);
-	free(o->path);
-	free(o->name);
-	free(o);
-}
-
-static void users_free(struct users *u)
+void users_free(struct users *u)
 {
 	size_t i;
 
-	tdestroy(u->processes, free_process);
-	tdestroy(u->tasks, free);
-	for (i = 0; i < u->names.nr; i++)
-		free_object(u->objects[i]);
+	tdestroy(u->tree, free_process);
+	free(u->processes);
+	for (i = 0; i < u->names.nr; i++) {
+		object_free_symbols(u->objects[i]);
+		free(u->objects[i]->file);
+		free(u->objects[i]->path);
+		free(u->objects[i]->name);
+		free(u->objects[i]);
+	}
 	free(u->objects);
 	intern_free(&u->names);
 	*u = (struct users) { .symfs = u->symfs };

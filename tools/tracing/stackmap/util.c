@@ -1,35 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Messages, options, memory, files. */
+#include <ctype.h>
+#include <search.h>
+#include <stdarg.h>
+#include <time.h>
 
-#ifndef PROGRAM
-#define PROGRAM "stackmap_dump"
-#endif
+#include "util.h"
 
-static bool quiet;
+bool quiet;
 
-/* Macros, so that the compiler sees the formats. */
-#define complain(fmt, ...)							\
-do {										\
-	fflush(stdout);								\
-	fprintf(stderr, PROGRAM ": " fmt "\n", ##__VA_ARGS__);		\
-} while (0)
-
-/* On stderr, so that pipes get only the output. */
-#define note(...)								\
-do {										\
-	if (!quiet)								\
-		complain(__VA_ARGS__);						\
-} while (0)
-
-enum { EXIT_USAGE = 2 };
-
-static _Noreturn void usage(const char *why, const char *arg)
+_Noreturn void usage(const char *why, const char *arg)
 {
 	complain("%s%s%s (see --help)", why, arg ? ": " : "", arg ? arg : "");
 	exit(EXIT_USAGE);
 }
 
-static u64 parse_number(const char *s, u64 max, int base)
+u64 parse_number(const char *s, u64 max, int base)
 {
 	unsigned long long n;
 	char *end;
@@ -41,13 +27,13 @@ static u64 parse_number(const char *s, u64 max, int base)
 	return n;
 }
 
-static _Noreturn void print_and_exit(const char *text)
+_Noreturn void print_and_exit(const char *text)
 {
 	fputs(text, stdout);
 	exit(fflush(stdout) ? 1 : 0);
 }
 
-static void *check_mem(void *p)
+void *check_mem(void *p)
 {
 	if (!p) {
 		complain("out of memory");
@@ -57,7 +43,7 @@ static void *check_mem(void *p)
 }
 
 /* Doubles *room until @need elements fit. An overflow counts as out of memory. */
-static void *grow(void *array, size_t *room, size_t need, size_t size)
+void *grow(void *array, size_t *room, size_t need, size_t size)
 {
 	size_t n = *room ? *room : 64;
 
@@ -69,24 +55,15 @@ static void *grow(void *array, size_t *room, size_t need, size_t size)
 	return check_mem(n > SIZE_MAX / 2 / size ? NULL : realloc(array, n * size));
 }
 
-/* An allocated string. */
-#define format(...)								\
-({										\
-	char *s_;								\
-	int ret_ = asprintf(&s_, __VA_ARGS__);					\
-										\
-	(char *)check_mem(ret_ < 0 ? NULL : s_);				\
-})
-
 /* qsort() may not be given the NULL of an empty array. */
-static void sort_array(void *array, size_t nr, size_t size, int (*cmp)(const void *, const void *))
+void sort_array(void *array, size_t nr, size_t size, int (*cmp)(const void *, const void *))
 {
 	if (nr)
 		qsort(array, nr, size, cmp);
 }
 
 /* Writes the digits of @n without a NUL. Returns the byte after them. */
-static char *put_hex(char *p, u64 n)
+char *put_hex(char *p, u64 n)
 {
 	int shift = n ? (63 - __builtin_clzll(n)) & ~3 : 0;
 
@@ -95,7 +72,7 @@ static char *put_hex(char *p, u64 n)
 	return p;
 }
 
-static char *strrstr(char *s, const char *what)
+char *strrstr(char *s, const char *what)
 {
 	char *last = NULL;
 
@@ -104,7 +81,7 @@ static char *strrstr(char *s, const char *what)
 	return last;
 }
 
-static char *copy_string(const char *s)
+char *copy_string(const char *s)
 {
 	return check_mem(strdup(s));
 }
@@ -130,7 +107,7 @@ static char *slurp(FILE *f, size_t *len)
 	return buf;
 }
 
-static char *slurp_file(const char *path, size_t *len)
+char *slurp_file(const char *path, size_t *len)
 {
 	FILE *f = fopen(path, "re");
 	char *buf = NULL;
@@ -144,12 +121,6 @@ static char *slurp_file(const char *path, size_t *len)
 	return buf;
 }
 
-/* struct intern uses the trees of libc. */
-struct interned {
-	size_t		index;
-	char		s[];
-};
-
 static int compare_interned(const void *a, const void *b)
 {
 	const struct interned *ia = a, *ib = b;
@@ -157,7 +128,7 @@ static int compare_interned(const void *a, const void *b)
 	return strcmp(ia->s, ib->s);
 }
 
-static size_t intern(struct intern *in, const char *s)
+size_t intern(struct intern *in, const char *s)
 {
 	size_t size = strlen(s) + 1;
 	struct interned *new = check_mem(malloc(sizeof(*new) + size));
@@ -175,8 +146,16 @@ static size_t intern(struct intern *in, const char *s)
 	return new->index;
 }
 
-static void intern_free(struct intern *in)
+void intern_free(struct intern *in)
 {
 	tdestroy(in->tree, free);
 	free(in->list);
+}
+
+u64 now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000ULL + t.tv_nsec / 1000000;
 }

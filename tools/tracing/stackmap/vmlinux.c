@@ -4,6 +4,11 @@
  *
  * Without HAVE_LIBDW, the only function reports that.
  */
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "symbols.h"
+#include "util.h"
 
 #ifdef HAVE_LIBDW
 
@@ -30,7 +35,7 @@ struct vmlinux {
 	size_t			room_units;
 };
 
-static void vmlinux_free(struct vmlinux *v)
+void vmlinux_free(struct vmlinux *v)
 {
 	if (!v)
 		return;
@@ -119,6 +124,15 @@ static int compare_elf_symbols(const void *a, const void *b)
 	return ret ? ret : strcmp(sa->name, sb->name);
 }
 
+void sort_elf_symbols(struct symtab *t)
+{
+	size_t i;
+
+	sort_array(t->syms, t->nr, sizeof(*t->syms), compare_elf_symbols);
+	for (i = 0; i < t->nr; i++)
+		t->syms[i].seq = i;
+}
+
 static void add_kernel_symbol(struct symtab *t, Elf *elf, const char *name, const GElf_Sym *sym)
 {
 	struct symbol s = { .addr = sym->st_value, .name = name };
@@ -131,10 +145,7 @@ static void add_kernel_symbol(struct symtab *t, Elf *elf, const char *name, cons
 		*symtab_add(t) = s;
 }
 
-typedef void add_symbol_fn(struct symtab *t, Elf *elf, const char *name, const GElf_Sym *sym);
-
-/* @type: SHT_SYMTAB or SHT_DYNSYM */
-static int add_elf_symbols(struct symtab *t, Elf *elf, GElf_Word type, add_symbol_fn *add)
+static int add_elf_symbols(struct symtab *t, Elf *elf)
 {
 	Elf_Scn *scn = NULL;
 	const char *name;
@@ -144,18 +155,16 @@ static int add_elf_symbols(struct symtab *t, Elf *elf, GElf_Word type, add_symbo
 	size_t i;
 
 	while ((scn = elf_nextscn(elf, scn))) {
-		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != type)
+		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != SHT_SYMTAB)
 			continue;
 		data = elf_getdata(scn, NULL);
 		for (i = 0; data && gelf_getsym(data, i, &sym); i++) {
 			name = elf_strptr(elf, shdr.sh_link, sym.st_name);
 			if (name)
-				add(t, elf, name, &sym);
+				add_kernel_symbol(t, elf, name, &sym);
 		}
 	}
-	sort_array(t->syms, t->nr, sizeof(*t->syms), compare_elf_symbols);
-	for (i = 0; i < t->nr; i++)
-		t->syms[i].seq = i;
+	sort_elf_symbols(t);
 	return t->nr ? 0 : -ENOENT;
 }
 
@@ -324,7 +333,7 @@ static void print_lines(FILE *f, Dwarf_Die *cu, Dwarf_Addr addr)
 }
 
 /* Returns the lines "function at file:line" of a run-time address, "" if unknown. */
-static char *vmlinux_lines(const struct vmlinux *v, u64 addr)
+char *vmlinux_lines(const struct vmlinux *v, u64 addr)
 {
 	char *buf = NULL;
 	Dwarf_Die cu;
@@ -369,7 +378,7 @@ static int vmlinux_open_dwarf(struct vmlinux *v, const char *path)
 static int vmlinux_load_symbols(struct vmlinux *v, struct map *m, const char *path,
 				u64 text)
 {
-	if (add_elf_symbols(&m->elfsyms, v->elf, SHT_SYMTAB, add_kernel_symbol)) {
+	if (add_elf_symbols(&m->elfsyms, v->elf)) {
 		complain("%s: no symbols, is it stripped?", path);
 		return -ENOENT;
 	}
@@ -382,7 +391,7 @@ static int vmlinux_load_symbols(struct vmlinux *v, struct map *m, const char *pa
 	return 0;
 }
 
-static int vmlinux_load(struct map *m, const struct config *cfg, u64 text)
+int vmlinux_load(struct map *m, const struct config *cfg, u64 text)
 {
 	const char *path = cfg->vmlinux;
 	struct vmlinux *v;
@@ -402,16 +411,16 @@ static int vmlinux_load(struct map *m, const struct config *cfg, u64 text)
 
 #else /* !HAVE_LIBDW */
 
-static void vmlinux_free(struct vmlinux *v)
+void vmlinux_free(struct vmlinux *v)
 {
 }
 
-static char *vmlinux_lines(const struct vmlinux *v, u64 addr)
+char *vmlinux_lines(const struct vmlinux *v, u64 addr)
 {
 	return copy_string("");
 }
 
-static int vmlinux_load(struct map *m, const struct config *cfg, u64 text)
+int vmlinux_load(struct map *m, const struct config *cfg, u64 text)
 {
 	complain("%s: built without elfutils (libdw), cannot use --vmlinux", cfg->vmlinux);
 	return -EOPNOTSUPP;

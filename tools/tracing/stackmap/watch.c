@@ -3,6 +3,17 @@
  * Writes user_maps (see user.c) while processes come and go: perf events tell about each mapping
  * and each new task. They count nothing.
  */
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "user.h"
+#include "util.h"
+#include "view.h"
 
 #define WATCH_PAGES	128		/* for the events of each CPU, a power of 2 */
 
@@ -18,18 +29,6 @@ struct change_of_maps {
 	char	*line;
 };
 
-struct watch {
-	struct scan		scan;
-	struct watched		*cpus;
-	size_t			nr_cpus;
-	struct change_of_maps	*changes;
-	size_t			nr_changes;
-	size_t			room_changes;
-	u64			nr_lost;
-	char			*text;		/* of the file */
-	size_t			len;
-};
-
 #define READ_LOST	0x10	/* PERF_FORMAT_LOST, which older headers lack */
 
 static int open_watch_event(int cpu, bool build_id, bool count_lost)
@@ -37,7 +36,8 @@ static int open_watch_event(int cpu, bool build_id, bool count_lost)
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = PERF_COUNT_SW_DUMMY,
 		.sample_type = PERF_SAMPLE_TIME, .sample_id_all = 1, .mmap = 1, .mmap2 = 1,
-		.task = 1, .build_id = build_id, .read_format = count_lost ? READ_LOST : 0,
+		.task = 1, .comm = 1, .comm_exec = 1, .use_clockid = 1, .clockid = CLOCK_MONOTONIC,
+		.build_id = build_id, .read_format = count_lost ? READ_LOST : 0,
 	};
 
 	return syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
@@ -81,19 +81,43 @@ struct mmap2_record {
 	uint64_t			addr;
 	uint64_t			len;
 	uint64_t			pgoff;
-	unsigned char			id_len;	/* if there is a build id */
-	unsigned char			unused[3];
-	unsigned char			id[20];
+	union {
+		struct {
+			u32		maj;
+			u32		min;
+			uint64_t	ino;
+			uint64_t	generation;
+		};
+		struct {			/* if there is a build id */
+			unsigned char	id_len;
+			unsigned char	unused[3];
+			unsigned char	id[20];
+		};
+	};
 	u32				prot;
 	u32				flags;
 	char				path[];
 };
 
+/* The file that is there now may be another one. */
+static const struct build_id *id_of_path(struct watch *w, const struct mmap2_record *r,
+					 const struct build_id *none)
+{
+	char *key = format("%u:%u %llu", r->maj, r->min, (u64)r->ino);
+	const struct build_id *id = none;
+	struct stat st;
+
+	if (*r->path == '/' && !stat(r->path, &st) && st.st_ino == r->ino)
+		id = file_id(&w->scan, key, r->path);
+	free(key);
+	return id;
+}
+
 static const struct build_id *record_id(struct watch *w, const struct mmap2_record *r,
 					struct build_id *id)
 {
 	if (!(r->head.misc & PERF_RECORD_MISC_MMAP_BUILD_ID))
-		return *r->path == '/' ? file_id(&w->scan, r->path, r->path) : id;
+		return id_of_path(w, r, id);
 	id->len = r->id_len < sizeof(r->id) ? r->id_len : sizeof(r->id);
 	memcpy(id->bytes, r->id, id->len);
 	return id;
@@ -133,6 +157,19 @@ static void watch_fork(struct watch *w, const struct fork_record *r, u64 time)
 		add_change(w, time, format("task %u %u\n", r->tid, r->pid));
 }
 
+struct comm_record {
+	struct perf_event_header	head;
+	u32				pid;
+	u32				tid;
+};
+
+/* After an exec, nothing that was mapped before is there. */
+static void watch_comm(struct watch *w, const struct comm_record *r, u64 time)
+{
+	if (r->head.misc & PERF_RECORD_MISC_COMM_EXEC)
+		add_change(w, time, format("exec %u\n", r->pid));
+}
+
 struct lost_record {
 	struct perf_event_header	head;
 	uint64_t			id;
@@ -151,6 +188,9 @@ static void watch_record(struct watch *w, const struct perf_event_header *head)
 		break;
 	case PERF_RECORD_FORK:
 		watch_fork(w, (const void *)head, time);
+		break;
+	case PERF_RECORD_COMM:
+		watch_comm(w, (const void *)head, time);
 		break;
 	case PERF_RECORD_LOST:
 		w->nr_lost += ((const struct lost_record *)head)->lost;
@@ -188,7 +228,7 @@ static void drain_ring(struct watch *w, struct perf_event_mmap_page *ring)
 	__atomic_store_n(&ring->data_tail, at, __ATOMIC_RELEASE);
 }
 
-static void watch_drain(struct watch *w)
+void watch_drain(struct watch *w)
 {
 	size_t i;
 
@@ -221,7 +261,7 @@ static void watch_close(struct watch *w)
 }
 
 /* What runs already is scanned behind the start of the events, so that nothing is missed. */
-static void watch_start(struct watch *w)
+void watch_start(struct watch *w)
 {
 	long i, nr = sysconf(_SC_NPROCESSORS_CONF);
 	int ret = 0;
@@ -247,7 +287,7 @@ static int compare_maps_changes(const void *a, const void *b)
 }
 
 /* Completes the text. */
-static void watch_stop(struct watch *w)
+void watch_stop(struct watch *w)
 {
 	size_t i;
 
@@ -258,7 +298,7 @@ static void watch_stop(struct watch *w)
 	watch_close(w);
 	sort_array(w->changes, w->nr_changes, sizeof(*w->changes), compare_maps_changes);
 	for (i = 0; i < w->nr_changes; i++)
-		fputs(w->changes[i].line, w->scan.out);
+		fprintf(w->scan.out, "@%llu %s", w->changes[i].time, w->changes[i].line);
 	fclose(w->scan.out);
 	w->scan.out = NULL;
 	check_mem(w->text);
@@ -266,7 +306,7 @@ static void watch_stop(struct watch *w)
 		note("%llu changes of mappings were lost", w->nr_lost);
 }
 
-static void watch_free(struct watch *w)
+void watch_free(struct watch *w)
 {
 	size_t i;
 

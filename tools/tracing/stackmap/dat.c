@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Opens and reads trace.dat. */
+#include <ctype.h>
+#include <unistd.h>
+
+#include "profile.h"
+#include "util.h"
+
+/* Exported by the library, but not declared. */
+const char *tracecmd_get_trace_clock(struct tracecmd_input *handle) __attribute__((weak));
+
+/* False if the record ends before that. */
+static bool read_at(const struct record *r, int offset, int size, u64 *n)
+{
+	if (offset < 0 || size < 0 || offset > r->rec->size - size) {
+		r->profile->stats.cut++;
+		return false;
+	}
+	*n = tep_read_number(r->profile->tep, (char *)r->rec->data + offset, size);
+	return true;
+}
+
+bool get_number(const struct record *r, const struct tep_format_field *f, u64 *n)
+{
+	return f && read_at(r, f->offset, f->size, n);
+}
+
+/* Of an array of longs whose length the format does not tell. */
+bool get_long(const struct record *r, const struct tep_format_field *f, u32 i, u64 *n)
+{
+	int size = r->profile->long_size;
+
+	return f && read_at(r, f->offset + i * size, size, n);
+}
+
+static enum kind_type type_of(const struct tep_event *ev)
+{
+	static const char * const names[] = {
+		[KIND_ID] = "stack_id", [KIND_SPLIT] = "stack_split", [KIND_FULL] = "kernel_stack",
+		[KIND_DEF] = "stack_def", [KIND_USER_ID] = "user_stack_id",
+		[KIND_USER_FULL] = "user_stack", [KIND_USER_DEF] = "user_stack_def",
+		[KIND_COOKIE] = "user_unwind_cookie", [KIND_UNWIND_ID] = "user_unwind_stack_id",
+		[KIND_UNWIND_SPLIT] = "user_unwind_stack_split",
+		[KIND_UNWIND_FULL] = "user_unwind_stack", [KIND_OBJECT] = "user_object_def",
+	};
+	size_t i;
+
+	for (i = 1; !strcmp(ev->system, "ftrace") && i < ARRAY_SIZE(names); i++) {
+		if (!strcmp(ev->name, names[i]))
+			return i;
+	}
+	return KIND_EVENT;
+}
+
+/* Is it in a list with commas? Without one, @all says. Names may have their system in front. */
+static bool in_list(const char *list, const struct tep_event *ev, bool all)
+{
+	const char *end, *colon;
+	size_t len;
+
+	for (; list && *list; list = *end ? end + 1 : end) {
+		end = strchrnul(list, ',');
+		colon = memchr(list, ':', end - list);
+		len = colon ? colon - list : 0;
+		if (colon && (strncmp(list, ev->system, len) || ev->system[len]))
+			continue;
+		list = colon ? colon + 1 : list;
+		len = end - list;
+		if (!strncmp(list, ev->name, len) && !ev->name[len])
+			return true;
+		/* All events of a system. */
+		if (!colon && !strncmp(list, ev->system, len) && !ev->system[len])
+			return true;
+	}
+	return all;
+}
+
+static void set_fields(struct kind *k, const struct config *cfg)
+{
+	struct tep_event *ev = k->event;
+
+	k->id = tep_find_field(ev, k->type == KIND_OBJECT ? "object" : "stack_id");
+	k->size = tep_find_field(ev, "size");
+	k->frames = tep_find_field(ev, k->type == KIND_SPLIT ? "rest" : "caller");
+	k->ip = tep_find_field(ev, "ip");
+	k->outer = tep_find_field(ev, "outer");
+	k->cookie = tep_find_field(ev, "cookie");
+	k->tgid = tep_find_field(ev, "tgid");
+	k->weight = cfg->weight ? tep_find_field(ev, cfg->weight) : NULL;
+	k->ptr = cfg->pointer ? tep_find_field(ev, cfg->pointer) : NULL;
+	k->is_switch = !strcmp(ev->name, "sched_switch");
+	k->prev_pid = tep_find_field(ev, "prev_pid");
+	k->prev_state = tep_find_field(ev, "prev_state");
+	k->prev_comm = tep_find_field(ev, "prev_comm");
+	k->next_pid = tep_find_field(ev, "next_pid");
+	k->next_comm = tep_find_field(ev, "next_comm");
+	k->is_alloc = cfg->allocs && k->ptr && in_list(cfg->allocs, ev, false);
+	k->is_free = cfg->frees && k->ptr && in_list(cfg->frees, ev, false);
+}
+
+/* With a weight, only what has it is counted. */
+static bool kind_is_wanted(const struct kind *k, const struct config *cfg)
+{
+	if (k->type != KIND_EVENT || !in_list(cfg->events, k->event, !cfg->events))
+		return false;
+	if (cfg->allocs)
+		return k->is_alloc;
+	if (cfg->off_cpu || cfg->weight)
+		return (cfg->off_cpu && k->is_switch) || k->weight;
+	return true;
+}
+
+/* NULL if the file does not describe it. */
+static struct kind *find_kind(struct profile *p, int id)
+{
+	struct tep_event *ev;
+	struct kind *k;
+
+	if ((size_t)id < p->nr_kinds && p->kinds[id])
+		return p->kinds[id];
+	ev = id < 0 || id > UINT16_MAX ? NULL : tep_find_event(p->tep, id);
+	if (!ev)
+		return NULL;
+	if ((size_t)id >= p->nr_kinds) {
+		p->kinds = check_mem(realloc(p->kinds, (id + 1) * sizeof(*p->kinds)));
+		memset(p->kinds + p->nr_kinds, 0, (id + 1 - p->nr_kinds) * sizeof(*p->kinds));
+		p->nr_kinds = id + 1;
+	}
+	k = check_mem(calloc(1, sizeof(*k)));
+	*k = (struct kind) { .event = ev, .name = ev->name, .nr = id, .type = type_of(ev) };
+	set_fields(k, p->cfg);
+	k->wanted = kind_is_wanted(k, p->cfg);
+	p->kinds[id] = k;
+	return k;
+}
+
+static bool read_common(struct record *r)
+{
+	struct profile *p = r->profile;
+	u64 pid, flags, preempt = 0;
+
+	if (!p->common_pid) {
+		p->common_pid = tep_find_common_field(r->kind->event, "common_pid");
+		p->common_flags = tep_find_common_field(r->kind->event, "common_flags");
+		p->common_preempt = tep_find_common_field(r->kind->event, "common_preempt_count");
+	}
+	if (!get_number(r, p->common_pid, &pid) || !get_number(r, p->common_flags, &flags))
+		return false;
+	get_number(r, p->common_preempt, &preempt);
+	r->pid = pid;
+	r->flags = flags;
+	r->preempt = preempt;
+	return true;
+}
+
+/* Behind a gap, the stacks of the events before it do not come. */
+static void take_gap(struct record *r)
+{
+	struct profile *p = r->profile;
+	struct cpu_state *c = r->in->cpus[r->cpu];
+
+	p->stats.gaps++;
+	p->stats.lost += r->rec->missed_events > 0 ? r->rec->missed_events : 0;
+	while (c && c->nr)
+		sample_put(p, c->waiting[--c->nr]);
+	if (c)
+		c->has_next = false;
+}
+
+static void show_progress(const struct profile *p)
+{
+	if (!quiet && p->stats.records % (1 << 20) == 0 && isatty(STDERR_FILENO))
+		fprintf(stderr, "\r%s: %llu million records ", program, p->stats.records >> 20);
+}
+
+/* The argument for the CPU counts over all instances. */
+static int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unused, void *data)
+{
+	struct profile *p = data;
+	struct record r = { .profile = p, .rec = rec, .cpu = rec->cpu };
+
+	r.in = tracecmd_get_private(handle);
+	if (!r.in || rec->cpu < 0 || rec->cpu >= MAX_CPUS)
+		return 0;
+	if (!p->stats.records++)
+		p->first_ts = rec->ts;
+	show_progress(p);
+	r.in->nr_records++;
+	p->last_ts = rec->ts > p->last_ts ? rec->ts : p->last_ts;
+	if (!r.in->cpus[r.cpu])
+		r.in->cpus[r.cpu] = check_mem(calloc(1, sizeof(struct cpu_state)));
+	if (rec->missed_events)
+		take_gap(&r);
+	r.kind = find_kind(p, tep_data_type(p->tep, rec));
+	if (r.kind && read_common(&r))
+		take_record(&r);
+	return 0;
+}
+
+static void add_instance(struct profile *p, struct tracecmd_input *handle, const char *name)
+{
+	struct instance *in = &p->instances[p->nr_instances];
+
+	if (p->nr_instances == MAX_INSTANCES)
+		return;
+	if (!handle || (p->cfg->instance && strcmp(p->cfg->instance, name))) {
+		if (handle && handle != p->top)
+			tracecmd_close(handle);
+		return;
+	}
+	*in = (struct instance) { .profile = p, .handle = handle, .name = name, .nr = p->nr_instances++ };
+	tracecmd_set_private(handle, in);
+}
+
+static const char *clock_of(const struct instance *in)
+{
+	const char *clock = tracecmd_get_trace_clock ? tracecmd_get_trace_clock(in->handle) : NULL;
+
+	return clock && *clock ? clock : "local";
+}
+
+static bool counts_time(const char *clock)
+{
+	return strcmp(clock, "counter") && strcmp(clock, "x86-tsc") && strcmp(clock, "uptime") &&
+	       strncmp(clock, "ppc-tb", 6);
+}
+
+/* Times of two clocks cannot be compared. */
+static int check_clocks(struct profile *p, const char *path)
+{
+	const char *clock = NULL;
+	u32 i;
+
+	for (i = 0; i < p->nr_instances; i++) {
+		if (clock && strcmp(clock, clock_of(&p->instances[i]))) {
+			complain("%s: instances have the clocks %s and %s (choose one: --instance)",
+				 path, clock, clock_of(&p->instances[i]));
+			return -EINVAL;
+		}
+		clock = clock_of(&p->instances[i]);
+	}
+	if (p->cfg->off_cpu && !counts_time(clock)) {
+		complain("%s: the clock %s does not count time, needed by --off-cpu", path, clock);
+		return -EINVAL;
+	}
+	p->mono = !strcmp(clock, "mono");
+	return 0;
+}
+
+/* tracecmd_open() crashes if data is missing, as tracecmd_close() does then. So it is not closed. */
+static struct tracecmd_input *open_file(const char *path)
+{
+	static struct tracecmd_input *in;
+
+	in = tracecmd_open_head(path, TRACECMD_FL_LOAD_NO_PLUGINS);
+	if (in && !tracecmd_init_data(in))
+		return in;
+	complain("%s: %s", path, in ? "is cut off" : "not a trace.dat that can be read");
+	return NULL;
+}
+
+int dat_open(struct profile *p, const char *path)
+{
+	struct tracecmd_input *top;
+	int i;
+
+	tracecmd_set_loglevel(TEP_LOG_NONE);
+	top = open_file(path);
+	if (!top)
+		return -EINVAL;
+	p->top = top;
+	p->tep = tracecmd_get_tep(top);
+	p->long_size = tep_get_long_size(p->tep) == 4 ? 4 : 8;
+	add_instance(p, top, "");
+	for (i = 0; i < tracecmd_buffer_instances(top); i++) {
+		const char *name = tracecmd_buffer_instance_name(top, i);
+
+		if (name && *name)
+			add_instance(p, tracecmd_buffer_instance_handle(top, i), name);
+	}
+	if (!p->nr_instances) {
+		complain("%s: has no instance %s", path, p->cfg->instance);
+		return -ENOENT;
+	}
+	return check_clocks(p, path);
+}
+
+int dat_read(struct profile *p, const char *path)
+{
+	struct tracecmd_input *handles[MAX_INSTANCES];
+	int ret;
+	u32 i;
+
+	for (i = 0; i < p->nr_instances; i++)
+		handles[i] = p->instances[i].handle;
+	ret = tracecmd_iterate_events_multi(handles, p->nr_instances, read_record, p);
+	if (!quiet && p->stats.records >= 1 << 20 && isatty(STDERR_FILENO))
+		fputs("\r\033[K", stderr);
+	if (ret)
+		complain("%s: cannot be read to its end", path);
+	return ret ? -EIO : 0;
+}
+
+/* The names of events and symbols are gone then. */
+void dat_close(struct profile *p)
+{
+	size_t i;
+	u32 cpu;
+
+	for (i = 0; i < p->nr_instances; i++) {
+		for (cpu = 0; cpu < MAX_CPUS; cpu++)
+			free(p->instances[i].cpus[cpu]);
+		if (p->instances[i].handle != p->top)
+			tracecmd_close(p->instances[i].handle);
+	}
+	for (i = 0; i < p->nr_kinds; i++)
+		free(p->kinds[i]);
+	free(p->kinds);
+	if (p->top)
+		tracecmd_close(p->top);
+	p->kinds = NULL;
+	p->nr_kinds = 0;
+	p->nr_instances = 0;
+	p->common_pid = NULL;
+	p->top = NULL;
+	p->stats.records = 0;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Reads stack_map_bin. */
+#ifndef STACKMAP_MAP_H
+#define STACKMAP_MAP_H
+
+#include "stackmap.h"
+
+#define MAX_READS	5
+#define RECORD_USER	1U
+#define RECORD_BY_FILE	2U
+#define MAX_PATH	65536	/* of an object, with escapes */
+
+/* map.c */
+void complain_stale(const char *name);
+int read_map(struct map *m, FILE *f);
+int load_more(struct map *m);
+int load_map(struct map *m, const char *path);
+void forget_stacks(struct map *m);
+
+#endif

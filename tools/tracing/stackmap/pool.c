@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "pool.h"
+#include "util.h"
+
+static u64 hash_words(const u64 *words, u32 nr)
+{
+	u64 hash = nr;
+
+	for (; nr; nr--, words++) {
+		hash = (hash ^ *words) * 0x9E3779B97F4A7C15ULL;
+		hash ^= hash >> 29;
+	}
+	return hash;
+}
+
+static void make_slots(struct pool *p)
+{
+	size_t i, at;
+
+	p->mask = p->mask ? 2 * p->mask + 1 : 1023;
+	free(p->slots);
+	p->slots = check_mem(calloc(p->mask + 1, sizeof(*p->slots)));
+	for (i = 1; i <= p->nr; i++) {
+		at = p->list[i].hash & p->mask;
+		while (p->slots[at])
+			at = (at + 1) & p->mask;
+		p->slots[at] = i;
+	}
+}
+
+static bool is_pooled(const struct pool *p, u32 i, u64 hash, const u64 *words, u32 nr)
+{
+	const struct pooled *e = &p->list[i];
+
+	return e->hash == hash && e->nr == nr &&
+	       (!nr || !memcmp(p->words + e->first, words, nr * sizeof(*words)));
+}
+
+u32 pool_add(struct pool *p, const u64 *words, u32 nr)
+{
+	u64 hash = hash_words(words, nr);
+	size_t at;
+
+	if (2 * p->nr >= p->mask)
+		make_slots(p);
+	for (at = hash & p->mask; p->slots[at]; at = (at + 1) & p->mask) {
+		if (is_pooled(p, p->slots[at], hash, words, nr))
+			return p->slots[at];
+	}
+	p->words = grow(p->words, &p->room_words, p->nr_words + nr + 1, sizeof(*p->words));
+	if (nr)
+		memcpy(p->words + p->nr_words, words, nr * sizeof(*words));
+	p->list = grow(p->list, &p->room, p->nr + 2, sizeof(*p->list));
+	p->list[++p->nr] = (struct pooled) { .hash = hash, .first = p->nr_words, .nr = nr };
+	p->nr_words += nr;
+	p->slots[at] = p->nr;
+	return p->nr;
+}
+
+void pool_free(struct pool *p)
+{
+	free(p->list);
+	free(p->words);
+	free(p->slots);
+	*p = (struct pool) {};
+}

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What a stack of a recording consists of: ids of the stack map, or frames in full. */
+#include "profile.h"
+#include "util.h"
+
+enum { STACK_IDS, STACK_FRAMES, STACK_USER_ID, STACK_USER_FRAMES };
+
+#define SPLIT_MORE	0x80000000	/* in an id of stack_split: one more part follows */
+#define OF_USER		(1ULL << 32)	/* in the first word of the key of an id */
+
+/* An id as long as it means one stack. */
+struct ref {
+	u64	key[2];
+	u32	content;	/* 0: not defined so far */
+	bool	from_map;
+};
+
+static u32 new_ref(struct profile *p, const u64 *key)
+{
+	p->refs = grow(p->refs, &p->room_refs, p->nr_refs + 1, sizeof(*p->refs));
+	p->refs[p->nr_refs] = (struct ref) { .key = { key[0], key[1] } };
+	return p->nr_refs++;
+}
+
+static u32 find_ref(struct profile *p, const struct instance *in, u32 id, bool user)
+{
+	const u64 key[] = { in->nr | (user ? OF_USER : 0), id & INT32_MAX };
+	u64 *value = pool_find(&p->ids, key[0], key[1]);
+
+	if (!*value)
+		*value = new_ref(p, key) + 1;
+	return *value - 1;
+}
+
+/* A generation is used again after some thousand others: then the id means another stack. */
+static void bind(struct profile *p, const struct instance *in, u32 id, bool user, u32 content)
+{
+	u32 ref = find_ref(p, in, id, user);
+
+	if (p->refs[ref].content && p->refs[ref].content != content) {
+		const u64 key[] = { p->refs[ref].key[0], p->refs[ref].key[1] };
+
+		ref = new_ref(p, key);
+		*pool_find(&p->ids, key[0], key[1]) = ref + 1;
+	}
+	p->refs[ref].content = content;
+}
+
+static u64 epoch_of(struct record *r)
+{
+	struct profile *p = r->profile;
+	u64 tgid;
+
+	if (!get_number(r, r->kind->tgid, &tgid))
+		return 0;
+	return users_epoch(&p->map->users, tgid, p->mono ? r->rec->ts : UINT64_MAX);
+}
+
+static u32 add_user_id(struct record *r, u64 id)
+{
+	u64 w[] = { STACK_USER_ID, epoch_of(r), find_ref(r->profile, r->in, id, true), 0 };
+	u32 nr = 3;
+
+	nr += r->kind->type == KIND_UNWIND_SPLIT && get_number(r, r->kind->ip, &w[3]);
+	return pool_add(&r->profile->stacks, w, nr);
+}
+
+/* Between two parts is the address that an interrupt has hit. */
+u32 stack_of_ids(struct record *r)
+{
+	struct profile *p = r->profile;
+	u64 w[2 * MAX_PARTS] = { STACK_IDS };
+	u32 nr = 2, i;
+	u64 id, ip;
+
+	if (!get_number(r, r->kind->id, &id))
+		return 0;
+	if (r->kind->type >= KIND_USER_ID)
+		return add_user_id(r, id);
+	w[1] = find_ref(p, r->in, id, false);
+	if (r->kind->type == KIND_SPLIT) {
+		if (!get_number(r, r->kind->ip, &ip) || !get_number(r, r->kind->outer, &id))
+			return 0;
+		for (i = 0; nr < 2 * MAX_PARTS; i += 2) {
+			w[nr++] = ip;
+			w[nr++] = find_ref(p, r->in, id, false);
+			if (!(id & SPLIT_MORE))
+				break;
+			if (!get_long(r, r->kind->frames, i, &ip) ||
+			    !get_long(r, r->kind->frames, i + 1, &id))
+				return 0;
+		}
+	}
+	return pool_add(&p->stacks, w, nr);
+}
+
+/* Returns their number. user_stack has no size, and ends with a 0. */
+static u32 read_frames(struct record *r, u64 *ips)
+{
+	struct tep_format_field *f = r->kind->frames;
+	u64 nr = MAX_DEPTH;
+	u32 i;
+
+	if (r->kind->size && !get_number(r, r->kind->size, &nr))
+		return 0;
+	if (!f || (!r->kind->size && f->offset > r->rec->size))
+		return 0;
+	if (!r->kind->size)
+		nr = (r->rec->size - f->offset) / r->profile->long_size;
+	for (i = 0; i < nr && i < MAX_DEPTH; i++) {
+		if (!get_long(r, f, i, &ips[i]) || (!r->kind->size && !ips[i]))
+			break;
+	}
+	return i;
+}
+
+u32 stack_of_frames(struct record *r)
+{
+	u64 w[2 + MAX_DEPTH];
+	bool user = r->kind->type >= KIND_USER_ID;
+	u32 nr = read_frames(r, w + 2);
+
+	w[0] = user ? STACK_USER_FRAMES : STACK_FRAMES;
+	w[1] = user ? epoch_of(r) : 0;
+	return nr ? pool_add(&r->profile->stacks, w, 2 + nr) : 0;
+}
+
+void define_stack(struct record *r)
+{
+	u64 ips[MAX_DEPTH], id;
+	u32 nr = read_frames(r, ips);
+
+	if (!nr || !get_number(r, r->kind->id, &id))
+		return;
+	bind(r->profile, r->in, id, r->kind->type == KIND_USER_DEF,
+	     pool_add(&r->profile->contents, ips, nr));
+}
+
+static bool dynamic_field(struct record *r, const char *name, const char **data, u32 *len)
+{
+	struct tep_format_field *f = tep_find_field(r->kind->event, name);
+	u64 loc;
+	u32 at;
+
+	if (!f)
+		return false;
+	at = f->offset;
+	*len = f->size > 0 ? f->size : r->rec->size - f->offset;
+	if (f->flags & TEP_FIELD_IS_DYNAMIC) {
+		if (!get_number(r, f, &loc))
+			return false;
+		at = loc & 0xffff;
+		*len = loc >> 16;
+		if (f->flags & TEP_FIELD_IS_RELATIVE)
+			at += f->offset + f->size;
+	}
+	*data = (const char *)r->rec->data + at;
+	return at <= (u32)r->rec->size && *len <= (u32)r->rec->size - at;
+}
+
+static struct object *set_object(struct profile *p, const struct instance *in, u32 number, u32 i)
+{
+	if (i)
+		*pool_find(&p->objects, in->nr, number) = i;
+	return i ? p->map->users.objects[i - 1] : NULL;
+}
+
+void define_object(struct record *r)
+{
+	struct users *u = &r->profile->map->users;
+	struct build_id id = {};
+	const char *bytes, *path;
+	struct object *o;
+	u64 number, bias;
+	u32 len;
+	char *s;
+
+	if (!get_number(r, r->kind->id, &number) ||
+	    !get_number(r, tep_find_field(r->kind->event, "bias"), &bias) ||
+	    !dynamic_field(r, "build_id", &bytes, &len) || len > MAX_BUILD_ID)
+		return;
+	id.len = len;
+	memcpy(id.bytes, bytes, len);
+	if (!dynamic_field(r, "path", &path, &len))
+		return;
+	s = format("%.*s", (int)strnlen(path, len), path);
+	o = set_object(r->profile, r->in, number, get_object(u, s, &id));
+	free(s);
+	if (o) {
+		o->bias = bias;
+		o->has_bias = id.len;
+	}
+}
+
+static void use_stack(struct profile *p, const struct map *m, const struct stack *s,
+		      const struct instance *in)
+{
+	u32 nr = find_ref(p, in, s->id, s->nr_user);
+	struct ref *ref = &p->refs[nr];
+	u32 content = pool_add(&p->contents, m->ips + s->first, s->nr);
+
+	if (!ref->content) {
+		ref->content = content;
+		ref->from_map = true;
+	} else if (!s->nr_user && ref->content != content) {
+		p->stats.differ++;
+	}
+}
+
+/* The ids that the file does not define. */
+int use_map(struct profile *p, const struct map *m, const struct instance *in)
+{
+	size_t i;
+
+	for (i = 0; i < m->nr_stacks; i++)
+		use_stack(p, m, &m->stacks[i], in);
+	return 0;
+}
+
+static const u64 *content_of(struct profile *p, u64 ref, u32 *nr)
+{
+	const struct ref *f = &p->refs[ref];
+
+	*nr = f->content ? p->contents.list[f->content].nr : 0;
+	return f->content ? pool_words(&p->contents, f->content) : NULL;
+}
+
+static void append(struct words *w, const u64 *words, u32 nr)
+{
+	w->w = grow(w->w, &w->room, w->nr + nr + 1, sizeof(*w->w));
+	memcpy(w->w + w->nr, words, nr * sizeof(*words));
+	w->nr += nr;
+}
+
+/* False if an id is not defined. */
+bool resolve_kernel(struct profile *p, u32 stack, struct words *w)
+{
+	const u64 *s = pool_words(&p->stacks, stack), *ips;
+	u32 i, n, nr = p->stacks.list[stack].nr;
+
+	if (s[0] == STACK_FRAMES) {
+		append(w, s + 2, nr - 2);
+		return true;
+	}
+	for (i = 1; i < nr; i += 2) {
+		ips = content_of(p, s[i], &n);
+		if (!ips)
+			return false;
+		append(w, ips, n);
+		if (i + 1 >= nr)
+			break;
+		w->hits |= w->nr < 64 ? 1ULL << w->nr : 0;
+		append(w, s + i + 1, 1);
+	}
+	return true;
+}
+
+/* The kernel's number of a file, or an address of the process. */
+static u64 user_word(struct profile *p, const struct ref *ref, u64 epoch, u64 word, bool exact)
+{
+	u64 object;
+
+	if (!ref || !word_object(word))
+		return place_word(&p->map->users, epoch, word, exact);
+	object = *pool_find(&p->objects, (u32)ref->key[0], word_object(word));
+	return make_word(object, word & OFFSET_MASK);
+}
+
+bool resolve_user(struct profile *p, u32 stack, struct words *w)
+{
+	const u64 *s = pool_words(&p->stacks, stack), *ips = s + 2;
+	u32 nr = p->stacks.list[stack].nr - 2;
+	size_t first = w->nr, i, hit = 0;
+	struct ref *ref = NULL;
+
+	if (s[0] == STACK_USER_ID) {
+		ref = &p->refs[s[2]];
+		hit = nr - 1;
+		ips = content_of(p, s[2], &nr);
+		if (!ips)
+			return false;
+		append(w, s + 3, hit);
+	}
+	append(w, ips, nr);
+	for (i = first; i < w->nr; i++) {
+		/* What the map has was translated when it was read. */
+		if (ref && ref->from_map && i >= first + hit && word_object(w->w[i]))
+			continue;
+		w->w[i] = user_word(p, ref, s[1], w->w[i], i == first);
+	}
+	return true;
+}
+
+void stacks_free(struct profile *p)
+{
+	pool_free(&p->stacks);
+	pool_free(&p->ids);
+	pool_free(&p->contents);
+	pool_free(&p->objects);
+	free(p->refs);
+}

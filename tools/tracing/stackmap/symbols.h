@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Build ids, tables of symbols, and the files that they come from. */
+#ifndef STACKMAP_SYMBOLS_H
+#define STACKMAP_SYMBOLS_H
+
+#include "stackmap.h"
+
+/* build_id.c */
+bool same_id(const struct build_id *a, const struct build_id *b);
+char *build_id_text(const struct build_id *id);
+struct stat;
+void file_stamp(const struct stat *st, char *stamp, size_t size);
+void read_build_id(FILE *f, struct build_id *id);
+void load_build_id(const char *path, struct build_id *id);
+void build_id_of_notes(const char *p, size_t len, struct build_id *id);
+void running_build_id(struct build_id *id);
+int check_build_id(const struct map *m, const struct build_id *id, const char *path,
+		   const struct config *cfg);
+/* source.c */
+void load_own_kallsyms(struct map *m);
+int load_symbols(struct map *m, const struct map *sibling, const struct config *cfg);
+void map_free(struct map *m);
+/* symtab.c */
+struct symbol *symtab_add(struct symtab *t);
+bool is_text(const struct symbol *s);
+void drop_aliases(struct symtab *t);
+void symtab_finish(struct symtab *t);
+const struct symbol *symtab_find(const struct symtab *t, u64 addr);
+void symtab_shift(struct symtab *t, u64 delta);
+void sort_elf_symbols(struct symtab *t);
+const char *symtab_keep(struct symtab *t, char *name);
+void symtab_free(struct symtab *t);
+char *demangle(const char *name);
+bool is_skipped(const struct symbol *s);
+void symtab_mark(struct symtab *t, const struct symbol *s);
+char *strip_brackets(char *s);
+int check_whole(const char *name, const char *buf, size_t len);
+int parse_kallsyms(struct symtab *t, const char *name, char *buf, size_t len);
+int symtab_load(struct symtab *t, const char *path);
+/* vmlinux.c */
+void vmlinux_free(struct vmlinux *v);
+char *vmlinux_lines(const struct vmlinux *v, u64 addr);
+int vmlinux_load(struct map *m, const struct config *cfg, u64 text);
+
+#endif

@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Makes trace.dat files (version 6, see trace-cmd.dat.v6(5)) for the tests of stackmap_dump."""
+
+import struct
+
+PAGE = 4096
+COMMON = [("unsigned short", "common_type", 2), ("unsigned char", "common_flags", 1),
+          ("unsigned char", "common_preempt_count", 1), ("int", "common_pid", 4)]
+
+# The events, with their fields. The last one may be an array whose length a record tells.
+EVENTS = {
+    "ftrace": {
+        "kernel_stack": [("int", "size"), ("unsigned long", "caller[]")],
+        "user_stack": [("unsigned int", "tgid"), ("unsigned long", "caller[8]")],
+        "stack_id": [("int", "stack_id")],
+        "stack_split": [("int", "stack_id"), ("unsigned long", "ip"), ("unsigned int", "outer"),
+                        ("unsigned long", "rest[]")],
+        "stack_def": [("int", "stack_id"), ("int", "size"), ("unsigned long", "caller[]")],
+        "user_stack_id": [("int", "stack_id"), ("unsigned int", "tgid")],
+        "user_stack_def": [("int", "stack_id"), ("int", "size"), ("unsigned long", "caller[]")],
+        "user_unwind_cookie": [("u64", "cookie")],
+        "user_unwind_stack_id": [("int", "stack_id"), ("unsigned int", "tgid"), ("u64", "cookie")],
+        "user_unwind_stack_split": [("int", "stack_id"), ("unsigned int", "tgid"), ("u64", "cookie"),
+                                    ("unsigned long", "ip")],
+        "user_unwind_stack": [("u64", "cookie"), ("unsigned int", "tgid"), ("int", "size"),
+                              ("unsigned long", "caller[]")],
+        "function": [("unsigned long", "ip"), ("unsigned long", "parent_ip")],
+    },
+    "sched": {
+        "sched_switch": [("char", "prev_comm[16]"), ("int", "prev_pid"), ("int", "prev_prio"),
+                         ("long", "prev_state"), ("char", "next_comm[16]"), ("int", "next_pid"),
+                         ("int", "next_prio")],
+    },
+    "kmem": {
+        "kmalloc": [("unsigned long", "ptr"), ("unsigned long", "bytes_alloc")],
+        "kfree": [("unsigned long", "ptr")],
+        "kmem_cache_alloc": [("unsigned long", "ptr"), ("unsigned long", "bytes_alloc")],
+        "kmem_cache_free": [("unsigned long", "ptr")],
+    },
+    "syscalls": {
+        "sys_enter_close": [("int", "fd")],
+    },
+}
+SIZES = {"int": 4, "unsigned int": 4, "unsigned long": 8, "long": 8, "u64": 8, "char": 1}
+CODES = {"int": "i", "unsigned int": "I", "unsigned long": "Q", "long": "q", "u64": "Q"}
+IDS = {name: 10 + i for i, name in enumerate(n for s in EVENTS.values() for n in s)}
+
+
+def layout(system, name):
+    """The fields of an event: type, name, offset, size and signedness."""
+    at, fields = 8, []
+    for kind, field in EVENTS[system][name]:
+        array = field.partition("[")[2].rstrip("]")
+        size = SIZES[kind] * (int(array) if array else 0 if "[" in field else 1)
+        at = -(-at // SIZES[kind]) * SIZES[kind]
+        fields.append((kind, field, at, size, int(kind in ("int", "long"))))
+        at += size
+    return fields
+
+
+def format_text(system, name):
+    """As events/*/*/format of tracefs."""
+    lines = [f"name: {name}", f"ID: {IDS[name]}", "format:"]
+    at = 0
+    for kind, field, size in COMMON:
+        lines.append(f"\tfield:{kind} {field};\toffset:{at};\tsize:{size};\tsigned:"
+                     f"{int(kind == 'int')};")
+        at += size
+    lines.append("")
+    fields = layout(system, name)
+    for kind, field, at, size, signed in fields:
+        lines.append(f"\tfield:{kind} {field};\toffset:{at};\tsize:{size};\tsigned:{signed};")
+    numbers = [f[1] for f in fields if "[" not in f[1]]
+    text = " ".join(f"{n}=%llu" for n in numbers)
+    lines += ["", "print fmt: \"%s\"%s" % (text, "".join(f", REC->{n}" for n in numbers)), ""]
+    return "\n".join(lines)
+
+
+def payload(name, pid, flags, preempt, values):
+    """The bytes of a record."""
+    system = next(s for s, events in EVENTS.items() if name in events)
+    out = bytearray(struct.pack("<HBBi", IDS[name], flags, preempt, pid))
+    for (kind, field, at, size, _), value in zip(layout(system, name), values):
+        out += bytes(at - len(out))
+        if kind == "char":
+            out += value.encode().ljust(size, b"\0")
+        elif "[" in field:
+            value = list(value) + [0] * (size // 8 - len(value))
+            out += struct.pack(f"<{len(value)}Q", *value)
+        else:
+            out += struct.pack("<" + CODES[kind], value)
+    return bytes(out)
+
+
+class Dat:
+    """A recording. Records of a CPU are added in the order of time."""
+
+    def __init__(self, cpus=2, kallsyms="", comms=(), instances=(), clock=None):
+        self.cpus = {name: [[] for _ in range(cpus)] for name in ("",) + tuple(instances)}
+        self.kallsyms, self.comms, self.clock = kallsyms, comms, clock
+
+    def add(self, time, name, *values, pid=1, cpu=0, flags=0, preempt=0, instance="", lost=False):
+        """One record, at that many microseconds."""
+        self.cpus[instance][cpu].append((time * 1000, payload(name, pid, flags, preempt, values),
+                                         lost))
+
+    @staticmethod
+    def pages(records):
+        """The sub-buffers: a time, a length, and records with the time since the one before."""
+        pages, page, last = [], b"", 0
+        first = 0
+        for time, data, lost in records:
+            data += bytes(-len(data) % 4)
+            if len(data) <= 28 * 4:
+                head = lambda delta: struct.pack("<I", delta << 5 | len(data) // 4)
+            else:
+                head = lambda delta: struct.pack("<II", delta << 5, len(data) + 4)
+            if page and (lost or 16 + len(page) + len(data) + 8 > PAGE or time - last >= 1 << 27):
+                pages.append((first, page, missed))
+                page = b""
+            if not page:
+                first = last = time
+                missed = lost
+            page += head(time - last) + data
+            last = time
+        if page:
+            pages.append((first, page, missed))
+        return b"".join((struct.pack("<QQ", t, len(p) | (1 << 31 if m else 0)) + p).ljust(PAGE, b"\0")
+                        for t, p, m in pages)
+
+    def head(self):
+        """All before the options."""
+        page = ("\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n"
+                "\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n"
+                "\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n"
+                "\tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;\n").encode()
+        event = ("# compressed entry header\n\ttype_len    :    5 bits\n\ttime_delta  :   27 bits\n"
+                 "\tarray       :   32 bits\n").encode()
+        out = b"\x17\x08\x44tracing6\0\x00\x08" + struct.pack("<I", PAGE)
+        out += b"header_page\0" + struct.pack("<Q", len(page)) + page
+        out += b"header_event\0" + struct.pack("<Q", len(event)) + event
+        texts = {s: [format_text(s, n).encode() for n in e] for s, e in EVENTS.items()}
+        out += struct.pack("<I", len(texts["ftrace"]))
+        out += b"".join(struct.pack("<Q", len(t)) + t for t in texts.pop("ftrace"))
+        out += struct.pack("<I", len(texts))
+        for system, formats in texts.items():
+            out += system.encode() + b"\0" + struct.pack("<I", len(formats))
+            out += b"".join(struct.pack("<Q", len(t)) + t for t in formats)
+        comms = "".join(f"{pid} {comm}\n" for pid, comm in self.comms).encode()
+        out += struct.pack("<I", len(self.kallsyms)) + self.kallsyms.encode()
+        out += struct.pack("<I", 0) + struct.pack("<Q", len(comms)) + comms
+        return out + struct.pack("<I", len(self.cpus[""]))
+
+    def bytes(self):
+        """The file."""
+        out = self.head() + b"options  \0"
+        clock = struct.pack("<HI", 4, len(self.clock)) + self.clock.encode() if self.clock else b""
+        fixed = []
+        top = [self.pages(c) for c in self.cpus[""]]
+        names = [n for n in self.cpus if n]
+        # Offsets come first, so the length of all that precedes the data is known.
+        size = len(out) + len(clock) + 2 + 10 + 16 * len(top)
+        size += sum(6 + 8 + len(n) + 1 for n in names)
+        at = -(-size // PAGE) * PAGE
+        data = b""
+        top_table = b""
+        for pages in top:
+            top_table += struct.pack("<QQ", at + len(data), len(pages))
+            data += pages
+        for name in names:
+            fixed.append((name, at + len(data)))
+            block = [self.pages(c) for c in self.cpus[name]]
+            table_size = 10 + 16 * len(block)
+            start = at + len(data) + -(-table_size // PAGE) * PAGE
+            table, rest = b"flyrecord\0", b""
+            for pages in block:
+                table += struct.pack("<QQ", start + len(rest), len(pages))
+                rest += pages
+            data += table.ljust(start - at - len(data), b"\0") + rest
+        out += clock
+        for name, offset in fixed:
+            out += struct.pack("<HIQ", 3, 8 + len(name) + 1, offset) + name.encode() + b"\0"
+        out += struct.pack("<H", 0) + b"flyrecord\0" + top_table
+        return out.ljust(at, b"\0") + data

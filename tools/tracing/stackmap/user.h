@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Files that processes have mapped (objects), and where: user_maps of a recording, whose lines are
+ * in the order of time. "save" scans /proc (proc.c), "record" follows perf events (watch.c).
+ *
+ *	@123456789 map 1234 5581c000-5581e000 1000 ID /usr/bin/cat
+ *	@123456789 fork 1300 1234	process 1300 begins with what 1234 has mapped so far
+ *	@123456789 exec 1234		nothing that was mapped before is there any more
+ *	task 1235 1234			not used: thread 1235 belongs to process 1234
+ *
+ * The time is in nanoseconds of the clock mono; without it, the line counts from the beginning.
+ * ID is the build id in hexadecimal, "=MAJOR:MINOR,INODE,SIZE,SECONDS.NANOSECONDS" (of the last
+ * change) for a file that has none, or "-". Without a path, nothing is known of what is there.
+ *
+ * A user stack is stored by file: bit 63, the number of the object plus 1 in 19 bits, and the offset
+ * in the file in 44 bits, as the kernel does it (with numbers of its own). What is in no file stays
+ * an address. The highest number is not used, because [vsyscall] has such addresses.
+ */
+#ifndef STACKMAP_USER_H
+#define STACKMAP_USER_H
+
+#include "stackmap.h"
+
+#define OFFSET_BITS	44
+#define OFFSET_MASK	((1ULL << OFFSET_BITS) - 1)
+#define OBJECT_LIMIT	0x7ffffU
+
+/* Returns 0 for an address. */
+static inline u32 word_object(u64 word)
+{
+	u32 nr = word >> OFFSET_BITS & OBJECT_LIMIT;
+
+	return word >> 63 && nr != OBJECT_LIMIT ? nr : 0;
+}
+
+static inline u64 make_word(u32 object, u64 offset)
+{
+	return 1ULL << 63 | (u64)object << OFFSET_BITS | offset;
+}
+
+struct scan {
+	FILE		*out;
+	struct intern	files;		/* those whose build ids are known */
+	struct build_id	*ids;		/* as many */
+	size_t		room_ids;
+};
+
+struct mapping {
+	u64			time;
+	u64			start;
+	u64			end;
+	u64			offset;
+	u32			object;		/* plus 1; 0: unknown */
+	bool			exec;		/* nothing before it counts */
+	const struct process	*parent;	/* the first so many mappings of it were copied */
+	size_t			nr_parent;
+};
+
+struct watched;
+struct change_of_maps;
+
+struct watch {
+	struct scan		scan;
+	struct watched		*cpus;
+	size_t			nr_cpus;
+	struct change_of_maps	*changes;
+	size_t			nr_changes;
+	size_t			room_changes;
+	u64			nr_lost;
+	char			*text;		/* of the file */
+	size_t			len;
+};
+
+/* proc.c */
+void read_file_id(const char *path, struct build_id *id);
+const struct build_id *file_id(struct scan *s, const char *key, const char *path);
+void write_mapping(FILE *out, u32 tgid, const struct mapping *map, const struct build_id *id,
+		   const char *path);
+void scan_processes(struct scan *s);
+void scan_free(struct scan *s);
+void write_users(FILE *f);
+
+/* user.c */
+u32 get_object(struct users *u, const char *path, const struct build_id *id);
+u64 users_epoch(const struct users *u, u32 tgid, u64 time);
+u64 place_word(const struct users *u, u64 epoch, u64 addr, bool exact);
+int parse_users(struct users *u, const char *name, char *buf, size_t len);
+int load_users(struct users *u, const char *path);
+void users_free(struct users *u);
+
+/* object.c */
+const struct symbol *find_in_object(struct users *u, struct object *o, u64 offset, u64 *addr);
+void object_free_symbols(struct object *o);
+void note_objects(const struct users *u);
+
+/* watch.c */
+void watch_drain(struct watch *w);
+void watch_start(struct watch *w);
+void watch_stop(struct watch *w);
+void watch_free(struct watch *w);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Messages, options, memory, files, strings. */
+#ifndef STACKMAP_UTIL_H
+#define STACKMAP_UTIL_H
+
+#include <errno.h>
+#include <string.h>
+
+#include "stackmap.h"
+
+extern const char program[];	/* of main.c or of the plugin: who complains */
+extern bool quiet;
+
+/* Macros, so that the compiler sees the formats. */
+#define complain(fmt, ...)							\
+do {										\
+	fflush(stdout);								\
+	fprintf(stderr, "%s: " fmt "\n", program, ##__VA_ARGS__);			\
+} while (0)
+
+/* On stderr, so that pipes get only the output. */
+#define note(...)								\
+do {										\
+	if (!quiet)								\
+		complain(__VA_ARGS__);						\
+} while (0)
+
+enum { EXIT_USAGE = 2 };
+
+/* An allocated string. */
+#define format(...)								\
+({										\
+	char *s_;								\
+	int ret_ = asprintf(&s_, __VA_ARGS__);					\
+										\
+	(char *)check_mem(ret_ < 0 ? NULL : s_);				\
+})
+
+/* struct intern uses the trees of libc. */
+struct interned {
+	size_t		index;
+	char		s[];
+};
+
+/* util.c */
+_Noreturn void usage(const char *why, const char *arg);
+u64 parse_number(const char *s, u64 max, int base);
+_Noreturn void print_and_exit(const char *text);
+void *check_mem(void *p);
+void *grow(void *array, size_t *room, size_t need, size_t size);
+void sort_array(void *array, size_t nr, size_t size, int (*cmp)(const void *, const void *));
+char *put_hex(char *p, u64 n);
+char *strrstr(char *s, const char *what);
+char *copy_string(const char *s);
+char *slurp_file(const char *path, size_t *len);
+size_t intern(struct intern *in, const char *s);
+void intern_free(struct intern *in);
+u64 now_ms(void);
+
+#endif

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The values of samples: a field of the event, time off the CPU, memory that is not freed. */
+#include "profile.h"
+#include "util.h"
+
+#define STATE_MASK	0xff	/* more bits only tell that the task was preempted */
+#define STATE_DEAD	0x30	/* EXIT_DEAD, EXIT_ZOMBIE */
+
+static void take_weight(struct record *r, struct sample *s)
+{
+	struct tep_format_field *f = r->kind->weight;
+	u64 n;
+
+	if (!get_number(r, f, &n))
+		return;
+	if (f->flags & TEP_FIELD_IS_SIGNED && f->size < 8)
+		n = (u64)((long long)(n << (64 - 8 * f->size)) >> (64 - 8 * f->size));
+	s->val[VAL_FIELD] = (long long)n < 0 && f->flags & TEP_FIELD_IS_SIGNED ? 0 : n;
+}
+
+/* A task leaves the CPU: the time counts from here. */
+static void take_leave(struct record *r, struct sample *s)
+{
+	struct profile *p = r->profile;
+	struct task_state *t = s->task;
+	u64 state = 0;
+
+	get_number(r, r->kind->prev_state, &state);
+	if (!t->pid || state & STATE_DEAD) {
+		s->unwanted = true;
+		return;
+	}
+	if (!(state & STATE_MASK) != p->cfg->preempted) {
+		p->stats.preempted++;
+		s->unwanted = true;
+		return;
+	}
+	if (t->away) {
+		t->away->unwanted = true;
+		sample_put(p, t->away);
+	}
+	t->away = s;
+	sample_hold(s);
+}
+
+static void take_alloc(struct record *r, struct sample *s)
+{
+	struct profile *p = r->profile;
+	struct sample *old;
+	u64 ptr, *value;
+
+	if (!get_number(r, r->kind->ptr, &ptr) || !ptr) {
+		s->unwanted = true;
+		return;
+	}
+	value = pool_find(&p->addresses, r->in->nr, ptr);
+	old = (struct sample *)(uintptr_t)*value;
+	if (old) {
+		p->stats.reused++;
+		old->unwanted = true;
+		sample_put(p, old);
+	}
+	*value = (uintptr_t)s;
+	sample_hold(s);
+}
+
+void weigh_event(struct record *r, struct sample *s)
+{
+	s->val[VAL_EVENTS] = 1;
+	if (r->kind->weight)
+		take_weight(r, s);
+	if (r->kind->is_alloc)
+		take_alloc(r, s);
+	else if (r->kind->is_switch && r->profile->cfg->off_cpu)
+		take_leave(r, s);
+}
+
+void weigh_free(struct record *r)
+{
+	struct profile *p = r->profile;
+	struct sample *s;
+	u64 ptr, *value;
+
+	if (!get_number(r, r->kind->ptr, &ptr) || !ptr)
+		return;
+	value = pool_find(&p->addresses, r->in->nr, ptr);
+	s = (struct sample *)(uintptr_t)*value;
+	if (!s) {
+		p->stats.free_unknown++;
+		return;
+	}
+	*value = 0;
+	s->unwanted = true;
+	sample_put(p, s);
+}
+
+static void come_back(struct profile *p, struct task_state *t, u64 now, u32 cpu)
+{
+	struct sample *s = t->away;
+
+	t->away = NULL;
+	s->val[VAL_DELAY] = now - s->ts;
+	/* Samples are printed in the order of time. */
+	if (p->queue.print) {
+		s->ts = now;
+		s->cpu = cpu;
+		queue_sample(p, s);
+	}
+	sample_put(p, s);
+}
+
+/*
+ * If only the switches of some tasks are recorded, those between them and others are. The others'
+ * times would be wrong. They are found by that they come and never leave, or the reverse; then, only
+ * tasks count that have switched with one of them or with the idle task.
+ */
+static void check_chain(struct record *r, struct task_state *prev, struct task_state *next)
+{
+	struct cpu_state *c = r->in->cpus[r->cpu];
+	struct profile *p = r->profile;
+
+	if (c->has_next && c->next_pid != prev->pid) {
+		prev->skipped = true;
+		get_task(p, r->in, c->next_pid)->skipped = true;
+		p->filtered = true;
+	}
+	prev->followed |= !next->pid || next->skipped;
+	next->followed |= !prev->pid || prev->skipped;
+	c->has_next = true;
+	c->next_pid = next->pid;
+}
+
+bool is_skipped_task(const struct profile *p, const struct task_state *t)
+{
+	return t->skipped || (p->filtered && !t->followed);
+}
+
+void weigh_switch(struct record *r, u32 prev, u32 next)
+{
+	struct task_state *from = get_task(r->profile, r->in, prev);
+	struct task_state *to = get_task(r->profile, r->in, next);
+
+	check_chain(r, from, to);
+	if (to->away)
+		come_back(r->profile, to, r->rec->ts, r->cpu);
+	else if (next && !to->left)
+		r->profile->stats.first_in++;
+	from->left = true;
+}
+
+static int compare_samples(const void *a, const void *b)
+{
+	const struct sample *sa = *(struct sample * const *)a, *sb = *(struct sample * const *)b;
+
+	return sa->ts < sb->ts ? -1 : sa->ts > sb->ts;
+}
+
+/* What is not freed, in the order of time. */
+static void end_addresses(struct profile *p)
+{
+	struct sample **list = check_mem(calloc(p->addresses.nr + 1, sizeof(*list)));
+	size_t i, nr = 0;
+
+	for (i = 1; i <= p->addresses.nr; i++) {
+		list[nr] = (struct sample *)(uintptr_t)*pool_value(&p->addresses, i);
+		nr += !!list[nr];
+	}
+	sort_array(list, nr, sizeof(*list), compare_samples);
+	for (i = 0; i < nr; i++) {
+		if (p->queue.print)
+			queue_sample(p, list[i]);
+		sample_put(p, list[i]);
+	}
+	free(list);
+}
+
+/* What sleeps at the end is counted up to there. */
+void weigh_end(struct profile *p)
+{
+	struct task_state *t;
+	size_t i;
+
+	for (i = 1; i <= p->tasks.nr; i++) {
+		t = p->task_list[i];
+		p->stats.skipped += t->left && t->pid && is_skipped_task(p, t);
+		if (!t->away)
+			continue;
+		p->stats.asleep += !is_skipped_task(p, t);
+		come_back(p, t, p->last_ts, t->away->cpu);
+	}
+	end_addresses(p);
+}
