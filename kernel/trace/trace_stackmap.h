@@ -40,18 +40,19 @@
  * repeated. It finds the same stack, or the next empty slot. Hence a stack is
  * stored once and has one id. The arena space of the loser stays unused.
  *
- * Each CPU remembers the stacks that it had last in a small cache, by a sample of
- * their frames. One that is still there is found by comparing it, without a hash.
- * The same cache collects the references: what leaves it is added to the record.
+ * Each CPU has a small cache of the stacks that it recorded last, by a sample of
+ * their frames. A stack that is still there is found by comparing it, without a
+ * hash. The cache also counts references. When another stack takes a place, the
+ * count is added to the record of the stack that leaves.
  *
- * A user stack is chosen by its program. The hash has a key, so that a program
+ * A program chooses its user stacks. The hash has a random key, so a program
  * can't pile its stacks up on one slot. A user stack and a kernel stack with equal
  * frames are two stacks.
  *
  * Interrupts: the stack of an interrupted task contains the address of the
  * instruction that was hit, which makes nearly every such stack a new one. So a
- * kernel stack is split behind each frame in the entry code. The parts are stored
- * like stacks. The instruction is in no part, it goes into the event:
+ * kernel stack is split after each frame in the entry code. The parts are stored
+ * like stacks. The instruction that was hit is in no part, it goes into the event:
  *
  *	frames			part	event (TRACE_STACK_SPLIT)
  *	timer_fn		 0	stack_id

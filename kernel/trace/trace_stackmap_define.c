@@ -6,9 +6,9 @@
  * TRACE_USER_STACK_DEF event with its frames, ahead of the event that has the id. So
  * a recording of the raw buffer can be read without the map.
  *
- * A record is marked with the value of tr->stackmap_define. Where that changes, all
- * stacks are undefined. It is odd while a snapshot swaps the buffers: a definition
- * may end up in either of them then.
+ * A definition marks the record with the value of tr->stackmap_define. When that
+ * value changes, all stacks are undefined. It is odd while a snapshot swaps the
+ * buffers, because a definition may then end up in either of them.
  *
  * Memory ordering:
  *

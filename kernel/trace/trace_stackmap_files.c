@@ -4,7 +4,7 @@
  * stack_map_bin (binary). trace_stackmap_stat.c has the statistics.
  *
  * Readers take no lock. stackmap_latch() fixes the set of stacks that a reader
- * sees. A reset ends it with -ESTALE.
+ * sees. After a reset, its next read fails with -ESTALE.
  */
 #include <linux/buildid.h>
 #include <linux/seq_file.h>

@@ -5,11 +5,11 @@
  *
  * Memory ordering:
  *
- *   stackmap_forget:A   counts the recycling, then lets stacks go.
- *   stackmap_forget:B   has kept stacks, then cuts off the maps that they are of.
+ *   stackmap_forget:A   counts the recycling, then unlinks maps and stacks.
+ *   stackmap_forget:B   has copied the stacks to keep, then unlinks their maps.
  *   stackmap_of:A       finds no map, then looks for a kept stack. Pairs with
  *                       stackmap_forget:B.
- *   stackmap_seek:A     has a stack, then reads that count. Pairs with
+ *   stackmap_seek:A     has found a stack, then reads that count. Pairs with
  *                       stackmap_forget:A.
  */
 #include <linux/bitmap.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Stack ids: those of an event, and how they are printed, which is as the stack that
- * they stand for, by the function that prints full stacks.
+ * Stack ids: which an event has, and printing them. The function that prints full
+ * stacks prints the stack of an id.
  */
 #include <linux/cleanup.h>
 #include <linux/init.h>

@@ -8,10 +8,9 @@
  *
  *   growth     the new map is twice as large. Nothing is copied: all maps before
  *              it stay whole, since together they are smaller than the new one.
- *   recycling  the map has all the stacks that it may. The work walks the ring
- *              buffers, and of everything older than the current map it keeps
- *              those stacks that an event refers to (kept). The current map
- *              stays whole until the next time.
+ *   recycling  the map may not grow. The work walks the ring buffers. Of the maps
+ *              before the current one, it keeps those stacks that an event refers
+ *              to (kept). The current map stays whole until the next time.
  *
  *	gen	current		prev		kept
  *	 0	2^12 stacks	-		-
@@ -20,10 +19,10 @@
  *	 3	2^14		gen 2		of gen 0 and 1
  *	 4	2^14		gen 3		of gen 0, 1 and 2
  *
- * After the grace period of a replacement, no CPU makes ids of older maps, and
- * all events with such ids are committed. No new event refers to them, so a walk can't
- * miss one. For the same reason a generation of which the walk has found no id can be
- * used again, once the 12 bits of an id are used up.
+ * After the grace period of a replacement, no CPU makes ids of older maps, and all
+ * events with such ids are committed. No new event refers to them, so a walk can't miss
+ * one. For the same reason, a generation whose ids the walk has not found can be used
+ * again when the 12 bits wrap.
  *
  * Option and reset disable the work before they touch the map, so that it takes no
  * lock.

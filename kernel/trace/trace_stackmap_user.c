@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * User stacks by their ids: how that of the current task is recorded, and how ids are
- * printed. The map does the rest as for kernel stacks.
+ * User stacks by their ids: recording that of the current task, and printing. The map
+ * stores them like kernel stacks.
  */
 #include <linux/cleanup.h>
 #include <linux/init.h>
