@@ -394,6 +394,7 @@ static void define(struct filter *t)
 		m->ips[m->nr_ips++] = word;
 	}
 	s.nr_user = t->user ? s.nr : 0;
+	s.user = t->user;
 	m->stacks = grow(m->stacks, &m->room_stacks, m->nr_stacks + 1, sizeof(*m->stacks));
 	m->stacks[m->nr_stacks] = s;
 	know_stack(t, m->nr_stacks++);

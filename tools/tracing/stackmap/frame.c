@@ -25,7 +25,7 @@ u64 lookup_addr(u64 ip, bool exact)
 
 bool is_user_stack(const struct stack *s)
 {
-	return s->nr && s->nr == s->nr_user;
+	return s->user;
 }
 
 bool is_user_frame(const struct stack *s, u32 i)

@@ -124,7 +124,7 @@ static int read_record(struct reader *r)
 		return ret;
 	if (head[0] > INT32_MAX)
 		return damaged(r, start, "stack_id %#x is negative", head[0]);
-	if (!head[1])
+	if (!head[1] && !head[3])
 		return damaged(r, start + 4, "stack_id %u has no frames", head[0]);
 	if (head[1] > MAX_DEPTH)
 		return damaged(r, start + 4, "stack_id %u has %u frames, ftrace records at most %u",
@@ -140,7 +140,7 @@ static int read_record(struct reader *r)
 	m->stacks = grow(m->stacks, &m->room_stacks, m->nr_stacks + 1, sizeof(*m->stacks));
 	m->stacks[m->nr_stacks++] = (struct stack) {
 		.id = head[0], .nr = head[1], .ref = head[2], .first = m->nr_ips,
-		.nr_user = head[3] ? head[1] : 0, .by_file = head[3] & RECORD_BY_FILE,
+		.nr_user = head[3] ? head[1] : 0, .user = head[3], .by_file = head[3] & RECORD_BY_FILE,
 	};
 	m->nr_ips += head[1];
 	return 0;
@@ -202,15 +202,15 @@ static int get_padded(struct reader *r, char *buf, u32 len, const char *what)
 	return ret ? ret : skip(r, -(u64)len % 8, what);
 }
 
-static void set_number(struct map *m, u32 number, u32 object)
+/* A table of objects by the kernel's numbers. */
+void set_number(u32 **numbers, size_t *nr, size_t *room, u32 number, u32 object)
 {
-	m->numbers = grow(m->numbers, &m->room_numbers, number + 1, sizeof(*m->numbers));
-	if (number >= m->nr_numbers) {
-		memset(m->numbers + m->nr_numbers, 0,
-		       (number + 1 - m->nr_numbers) * sizeof(*m->numbers));
-		m->nr_numbers = number + 1;
+	*numbers = grow(*numbers, room, number + 1, sizeof(**numbers));
+	if (number >= *nr) {
+		memset(*numbers + *nr, 0, (number + 1 - *nr) * sizeof(**numbers));
+		*nr = number + 1;
 	}
-	m->numbers[number] = object;
+	(*numbers)[number] = object;
 }
 
 static int read_object(struct reader *r)
@@ -241,7 +241,7 @@ static int read_object(struct reader *r)
 	id.len = head[1];
 	memcpy(id.bytes, bytes, id.len);
 	object = get_object(&m->users, path, &id);
-	set_number(m, head[0], object);
+	set_number(&m->numbers, &m->nr_numbers, &m->room_numbers, head[0], object);
 	if (object) {
 		m->users.objects[object - 1]->bias = bias;
 		m->users.objects[object - 1]->has_bias = id.len;
