@@ -174,7 +174,7 @@ static void show_progress(const struct profile *p)
 }
 
 /* The argument for the CPU counts over all instances. */
-static int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unused, void *data)
+int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unused, void *data)
 {
 	struct profile *p = data;
 	struct record r = { .profile = p, .rec = rec, .cpu = rec->cpu };
@@ -182,8 +182,7 @@ static int read_record(struct tracecmd_input *handle, struct tep_record *rec, in
 	r.in = tracecmd_get_private(handle);
 	if (!r.in || rec->cpu < 0 || rec->cpu >= MAX_CPUS)
 		return 0;
-	if (!p->stats.records++)
-		p->first_ts = rec->ts;
+	p->stats.records++;
 	show_progress(p);
 	r.in->nr_records++;
 	p->last_ts = rec->ts > p->last_ts ? rec->ts : p->last_ts;

@@ -132,7 +132,7 @@ static int read_record(struct reader *r)
 	if (head[3] & ~(RECORD_USER | RECORD_BY_FILE))
 		return damaged(r, start + 12, "stack_id %u: %#x where 0 belongs", head[0], head[3]);
 
-	m->ips = grow(m->ips, &m->room_ips, m->nr_ips + head[1], sizeof(*m->ips));
+	m->ips = grow(m->ips, &m->room_ips, m->nr_ips + head[1] + 1, sizeof(*m->ips));
 	ret = get_longs(r, m->ips + m->nr_ips, head[1], "the frames of a record");
 	if (ret)
 		return ret;
@@ -262,19 +262,26 @@ static int section_objects(struct reader *r, u64 start, u32 len)
 }
 
 /* From the kernel's numbers to ours. What has no object stays an address. */
+static void translate_stack(struct map *m, const struct stack *s)
+{
+	u64 *word = m->ips + s->first;
+	u32 i, nr;
+
+	for (i = 0; i < s->nr; i++, word++) {
+		nr = word_object(*word);
+		if (nr)
+			*word = make_word(nr < m->nr_numbers ? m->numbers[nr] : 0,
+					  *word & OFFSET_MASK);
+	}
+}
+
 static void translate_stacks(struct map *m, size_t first)
 {
-	const struct stack *s;
-	u64 *word;
-	u32 nr;
+	size_t i;
 
-	for (s = m->stacks + first; s < m->stacks + m->nr_stacks; s++) {
-		for (word = m->ips + s->first; s->nr_user && word < m->ips + s->first + s->nr; word++) {
-			nr = s->by_file ? word_object(*word) : 0;
-			if (nr)
-				*word = make_word(nr < m->nr_numbers ? m->numbers[nr] : 0,
-						  *word & OFFSET_MASK);
-		}
+	for (i = first; i < m->nr_stacks; i++) {
+		if (m->stacks[i].by_file)
+			translate_stack(m, &m->stacks[i]);
 	}
 }
 

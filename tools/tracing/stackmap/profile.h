@@ -189,7 +189,6 @@ struct profile {
 	struct pool		addresses;	/* of {instance, address} to a sample */
 	struct sample		*unused;
 	struct queue		queue;
-	u64			first_ts;
 	u64			last_ts;
 	struct profile_stats	stats;
 };
@@ -198,6 +197,7 @@ struct profile {
 int dat_open(struct profile *p, const char *path);
 int dat_read(struct profile *p, const char *path);
 void dat_close(struct profile *p);
+int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unused, void *data);
 bool get_number(const struct record *r, const struct tep_format_field *f, u64 *n);
 bool get_long(const struct record *r, const struct tep_format_field *f, u32 i, u64 *n);
 

@@ -97,9 +97,11 @@ u32 tracer_frames(const struct map *m, const u64 *ips, u32 nr)
 void drop_tracers(struct map *m)
 {
 	struct stack *s;
+	size_t i;
 	u32 n;
 
-	for (s = m->stacks; s < m->stacks + m->nr_stacks; s++) {
+	for (i = 0; i < m->nr_stacks; i++) {
+		s = &m->stacks[i];
 		n = is_user_stack(s) ? 0 : tracer_frames(m, m->ips + s->first, s->nr - s->nr_user);
 		s->first += n;
 		s->nr -= n;
