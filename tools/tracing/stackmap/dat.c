@@ -7,7 +7,7 @@
 #include "util.h"
 
 /* Exported by the library, but not declared. */
-const char *tracecmd_get_trace_clock(struct tracecmd_input *handle) __attribute__((weak));
+__attribute__((weak)) const char *tracecmd_get_trace_clock(struct tracecmd_input *handle);
 
 /* False if the record ends before that. */
 static bool read_at(const struct record *r, int offset, int size, u64 *n)
@@ -207,7 +207,7 @@ static void add_instance(struct profile *p, struct tracecmd_input *handle, const
 			tracecmd_close(handle);
 		return;
 	}
-	*in = (struct instance) { .profile = p, .handle = handle, .name = name, .nr = p->nr_instances++ };
+	*in = (struct instance) { .handle = handle, .name = name, .nr = p->nr_instances++ };
 	tracecmd_set_private(handle, in);
 }
 
@@ -246,7 +246,7 @@ static int check_clocks(struct profile *p, const char *path)
 	return 0;
 }
 
-/* tracecmd_open() crashes if data is missing, as tracecmd_close() does then. So it is not closed. */
+/* tracecmd_open() crashes if data is missing, and so does tracecmd_close(). So it stays open. */
 static struct tracecmd_input *open_file(const char *path)
 {
 	static struct tracecmd_input *in;

@@ -110,8 +110,8 @@ static const char help_text[] =
 
 /* Options without a letter. */
 enum {
-	OPT_PERF_SCRIPT = 0x101, OPT_PPROF, OPT_SYMFS, OPT_OFF_CPU, OPT_OUTSTANDING, OPT_LEAKS, OPT_PID,
-	OPT_CPU, OPT_COMM, OPT_FROM, OPT_TO, OPT_BY, OPT_TRACER, OPT_NO_TRACER, NR_OPTIONS,
+	OPT_PERF_SCRIPT = 0x101, OPT_PPROF, OPT_SYMFS, OPT_OFF_CPU, OPT_OUTSTANDING, OPT_LEAKS,
+	OPT_PID, OPT_CPU, OPT_COMM, OPT_FROM, OPT_TO, OPT_BY, OPT_TRACER, OPT_NO_TRACER, NR_OPTIONS,
 };
 
 #define VERSION	"2.0"
@@ -184,8 +184,8 @@ static const struct {
 
 /* Only a recording has what these select. */
 static const int of_recordings[] = {
-	'w', OPT_OFF_CPU, OPT_OUTSTANDING, OPT_LEAKS, 'e', OPT_PID, OPT_CPU, OPT_COMM, OPT_FROM, OPT_TO,
-	OPT_TRACER, OPT_BY,
+	'w', OPT_OFF_CPU, OPT_OUTSTANDING, OPT_LEAKS, 'e', OPT_PID, OPT_CPU, OPT_COMM, OPT_FROM,
+	OPT_TO, OPT_TRACER, OPT_BY,
 };
 
 /* Times that each option was given. */
@@ -627,21 +627,24 @@ static bool is_recording(const char *path)
 	if (!path || stat(path, &st) || !S_ISREG(st.st_mode))
 		return false;
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	is = fd >= 0 && read(fd, buf, sizeof(buf)) == sizeof(buf) && !memcmp(buf, magic, sizeof(buf));
-	close(fd);
+	is = fd >= 0 && read(fd, buf, sizeof(buf)) == sizeof(buf) &&
+	     !memcmp(buf, magic, sizeof(buf));
+	if (fd >= 0)
+		close(fd);
 	return is;
 }
 
 /* Only a recording has samples. */
 static void check_samples(enum mode mode)
 {
+	static const char why[] = "needs a recording: a trace.dat, or a directory with one";
 	size_t i;
 
 	if (mode == MODE_PERF_SCRIPT)
-		usage("--perf-script needs a recording: a trace.dat, or a directory with one", NULL);
+		refuse(OPT_PERF_SCRIPT, why);
 	for (i = 0; i < ARRAY_SIZE(of_recordings); i++) {
 		if (given[of_recordings[i]])
-			refuse(of_recordings[i], "needs a recording: a trace.dat, or a directory with one");
+			refuse(of_recordings[i], why);
 	}
 }
 

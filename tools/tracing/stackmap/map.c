@@ -140,7 +140,8 @@ static int read_record(struct reader *r)
 	m->stacks = grow(m->stacks, &m->room_stacks, m->nr_stacks + 1, sizeof(*m->stacks));
 	m->stacks[m->nr_stacks++] = (struct stack) {
 		.id = head[0], .nr = head[1], .ref = head[2], .first = m->nr_ips,
-		.nr_user = head[3] ? head[1] : 0, .user = head[3], .by_file = head[3] & RECORD_BY_FILE,
+		.nr_user = head[3] ? head[1] : 0, .user = head[3],
+		.by_file = head[3] & RECORD_BY_FILE,
 	};
 	m->nr_ips += head[1];
 	return 0;

@@ -66,7 +66,7 @@ void note_objects(const struct users *u)
 /* The debug information goes on living if the file is unlinked. */
 static char *find_debug_path(const struct users *u)
 {
-	return u->symfs ? format(":.debug:%s/usr/lib/debug", u->symfs) : copy_string(":.debug:/usr/lib/debug");
+	return format(":.debug:%s/usr/lib/debug", u->symfs ? u->symfs : "");
 }
 
 static const Dwfl_Callbacks *callbacks(const struct users *u)
@@ -154,7 +154,8 @@ static Dwfl_Module *open_object(const struct users *u, struct object *o)
 	if (mod && o->id.len && !has_id(mod, &o->id)) {
 		o->state = OBJECT_OTHER;
 		mod = NULL;
-	} else if (mod && !o->id.len && *o->id.stamp && !u->symfs && strcmp(o->id.stamp, found.stamp)) {
+	} else if (mod && !o->id.len && *o->id.stamp && !u->symfs &&
+		   strcmp(o->id.stamp, found.stamp)) {
 		o->state = OBJECT_OTHER;
 		return NULL;
 	}

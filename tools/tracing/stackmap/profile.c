@@ -445,7 +445,10 @@ int make_profile(struct map *m, const char *path, bool script, const struct conf
 	m->find_symbol = m->kallsyms.nr ? NULL : find_recorded_symbol;
 	m->stacks = NULL;
 	m->ips = NULL;
-	m->nr_stacks = m->room_stacks = m->nr_ips = m->room_ips = 0;
+	m->nr_stacks = 0;
+	m->room_stacks = 0;
+	m->nr_ips = 0;
+	m->room_ips = 0;
 	set_value_types(m, cfg);
 	ret = read_profile(p, path, script, &saved);
 	free(saved.stacks);

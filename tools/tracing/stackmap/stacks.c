@@ -133,7 +133,7 @@ void define_stack(struct record *r)
 	int nr = read_frames(r, ips);
 
 	/* Below what an interrupt has hit, there may be no more frames of user space. */
-	if (nr < (r->kind->type == KIND_DEF) || !get_number(r, r->kind->id, &id))
+	if (nr < 0 || (!nr && r->kind->type == KIND_DEF) || !get_number(r, r->kind->id, &id))
 		return;
 	bind(r->profile, r->in, id, r->kind->type == KIND_USER_DEF,
 	     pool_add(&r->profile->contents, ips, nr));

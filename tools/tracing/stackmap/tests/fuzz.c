@@ -165,7 +165,8 @@ static void fuzz_users(const uint8_t *data, size_t size)
 	for (tgid = 0; tgid < 10; tgid++) {
 		for (time = 0; time < 8; time++) {
 			for (addr = 0; addr < 0x8000; addr += 0x800)
-				place_word(&m.users, users_epoch(&m.users, tgid, time), addr, time & 1);
+				place_word(&m.users, users_epoch(&m.users, tgid, time), addr,
+					   time & 1);
 		}
 	}
 	map_free(&m);

@@ -527,7 +527,8 @@ static void test_files(void)
 	put(&t, 1, 4);
 	put(&t, COOKIE, 8);
 	put(&t, file_word(2, 0x10), 8);
-	snprintf(want, sizeof(want), "<user_unwind_stack_split 300000001 @8000200000000010 9>\n%s", frames);
+	snprintf(want, sizeof(want),
+		 "<user_unwind_stack_split 300000001 @8000200000000010 9>\n%s", frames);
 	prints(&t, "a user stack by file, and what an interrupt has hit", want);
 	close_trace(&t);
 }

@@ -1409,7 +1409,7 @@ class Recording(RecordingCase):
         self.assertEqual([re.match(r"(.*)\s+([\d.]+):", h)[2] for h in heads],
                          ["1.000001", "1.000002"])
         err = self.run_tool("--perf-script", self.file("map", golden_map("le64")), rc=2)[1]
-        self.assertIn("--perf-script needs a recording", err)
+        self.assertIn("--perf-script: needs a recording", err)
 
     def test_kinds_without_stacks(self):
         dat = self.dat()
