@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Opens and reads trace.dat. */
-#include <ctype.h>
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include "profile.h"
 #include "util.h"
-
-/* Exported by the library, but not declared. */
-__attribute__((weak)) const char *tracecmd_get_trace_clock(struct tracecmd_input *handle);
 
 /* False if the record ends before that. */
 static bool read_at(const struct record *r, int offset, int size, u64 *n)
@@ -213,7 +210,10 @@ static void add_instance(struct profile *p, struct tracecmd_input *handle, const
 
 static const char *clock_of(const struct instance *in)
 {
-	const char *clock = tracecmd_get_trace_clock ? tracecmd_get_trace_clock(in->handle) : NULL;
+	/* Exported by the library, but not declared. */
+	const char *(*get)(struct tracecmd_input *handle) =
+		dlsym(RTLD_DEFAULT, "tracecmd_get_trace_clock");
+	const char *clock = get ? get(in->handle) : NULL;
 
 	return clock && *clock ? clock : "local";
 }

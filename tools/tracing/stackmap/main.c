@@ -29,7 +29,7 @@
 #include "util.h"
 #include "view.h"
 
-const char program[] = "stackmap_dump";
+const char * const program = "stackmap_dump";
 
 enum mode {
 	MODE_TEXT, MODE_FOLDED, MODE_JSON, MODE_SPEEDSCOPE, MODE_ANNOTATE, MODE_DIFF, MODE_SUMMARY,
@@ -483,22 +483,22 @@ static bool is_stdin(const char *path)
 	return path && !strcmp(path, "-");
 }
 
-static void print_profile(struct map *m, enum mode mode, const struct config *cfg)
+static void print_stacks(struct map *m, enum mode form, const struct config *cfg)
 {
 	struct paths paths = {};
 
-	if (mode == MODE_FOLDED || mode == MODE_SPEEDSCOPE)
+	if (form == MODE_FOLDED || form == MODE_SPEEDSCOPE)
 		merge_stacks(m, &paths, cfg);
-	select_stacks(m, cfg, mode == MODE_REPORT ? 0 : cfg->top);
-	if (mode == MODE_FOLDED)
+	select_stacks(m, cfg, form == MODE_REPORT ? 0 : cfg->top);
+	if (form == MODE_FOLDED)
 		print_folded(m, &paths);
-	else if (mode == MODE_JSON)
+	else if (form == MODE_JSON)
 		print_json(m, cfg);
-	else if (mode == MODE_PPROF)
+	else if (form == MODE_PPROF)
 		print_pprof(m);
-	else if (mode == MODE_SPEEDSCOPE)
+	else if (form == MODE_SPEEDSCOPE)
 		print_speedscope(m, &paths, cfg);
-	else if (mode == MODE_REPORT)
+	else if (form == MODE_REPORT)
 		print_functions(m, cfg);
 	else
 		print_text(m, cfg);
@@ -527,7 +527,7 @@ static int show(struct map *m, struct map *old, const char *recording, enum mode
 	if (mode != MODE_PERF_SCRIPT) {
 		if (!recording && cfg->drop_tracer)
 			drop_tracers(m);
-		print_profile(m, mode, cfg);
+		print_stacks(m, mode, cfg);
 	}
 	return ret;
 }

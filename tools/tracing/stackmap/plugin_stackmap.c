@@ -23,7 +23,7 @@
 #include "user.h"
 #include "util.h"
 
-const char program[] = "plugin_stackmap";
+const char * const program = "plugin_stackmap";
 
 #define DEF_BUCKETS	4096
 #define SPLIT_MORE	0x80000000	/* in an id of stack_split: one more part follows */
@@ -481,7 +481,7 @@ static bool write_padded(FILE *f, const void *data, size_t len)
 static bool write_object(FILE *f, u32 number, const struct object *o)
 {
 	const u32 head[] = { number, o->id.len }, tail[] = { strlen(o->file), 0 };
-	const uint64_t bias = o->bias;
+	const u64 bias = o->bias;
 
 	return fwrite(head, sizeof(head), 1, f) && fwrite(&bias, sizeof(bias), 1, f) &&
 	       fwrite(tail, sizeof(tail), 1, f) && write_padded(f, o->id.bytes, o->id.len) &&

@@ -6,7 +6,7 @@
 enum { STACK_IDS, STACK_FRAMES, STACK_USER_ID, STACK_USER_FRAMES };
 
 #define SPLIT_MORE	0x80000000	/* in an id of stack_split: one more part follows */
-#define OF_USER		(1ULL << 32)	/* in the first word of the key of an id */
+#define OF_USER		0x100000000ULL	/* in the first word of the key of an id */
 
 /* An id as long as it means one stack. */
 struct ref {

@@ -8,7 +8,7 @@
 
 #include "stackmap.h"
 
-extern const char program[];	/* of main.c or of the plugin: who complains */
+extern const char * const program;	/* of main.c or of the plugin: who complains */
 extern bool quiet;
 
 /* Macros, so that the compiler sees the formats. */

@@ -17,7 +17,7 @@
 #include "../util.h"
 #include "../view.h"
 
-const char program[] = "fuzzer";
+const char * const program = "fuzzer";
 
 static const u64 text = 0xffffffff81000000ULL;
 
