@@ -1798,8 +1798,8 @@ class Usage(Case):
     def test_no_live_map(self):
         if os.path.exists("/sys/kernel/tracing/stack_map_bin"):
             self.skipTest("this kernel has a stack map")
-        self.assertIn("stack_map_bin", self.run_tool(rc=1)[1])
-        self.assertIn("instances/x/stack_map_bin", self.run_tool("-i", "x", rc=1)[1])
+        for args in [[], ["-i", "x"]]:
+            self.assertRegex(self.run_tool(*args, rc=1)[1], "no stack map|no tracefs|no trace instance")
 
     def test_save_without_a_map(self):
         if os.path.exists("/sys/kernel/tracing/stack_map_bin"):
@@ -1836,32 +1836,6 @@ class Record(Case):
             self.record(*args, "true", rc=2)
         self.assertIn("record comes before its options",
                       self.run_tool("-q", "record", "true", rc=2)[1])
-
-    def test_output_that_is_no_recording(self):
-        for name in ["trace", "x"]:
-            path = os.path.join(self.dir, name)
-            os.mkdir(path)
-            with open(os.path.join(path, name), "w", encoding="utf-8") as f:
-                f.write("kept")
-            self.assertIn(path + ": exists and is no recording", self.record("-o", path, "true"))
-            self.assertEqual(os.listdir(path), [name])
-        path = self.file("file", "")
-        self.assertIn("no recording", self.record("-o", path, "true"))
-        link = os.path.join(self.dir, "link")
-        os.symlink(".", link)
-        self.assertIn("no recording", self.record("-o", link, "true"))
-        self.assertIn("none/out", self.record("-o", os.path.join(self.dir, "none/out"), "true"))
-        self.assertEqual(sorted(os.listdir(self.dir)), ["file", "link", "trace", "x"])
-
-    def test_earlier_recording_with_other_files(self):
-        for name, files in [("out", ["stack_map_bin", "note"]),
-                            ("out.old", ["stack_map_bin", "trace", "note"])]:
-            os.mkdir(os.path.join(self.dir, name))
-            for f in files:
-                self.file(name + "/" + f, "kept")
-        err = self.record("-o", os.path.join(self.dir, "out"), "true")
-        self.assertIn("out.old: has other files", err)
-        self.assertEqual(sorted(os.listdir(self.dir)), ["out", "out.old"])
 
     def test_no_stack_map(self):
         if os.path.exists("/sys/kernel/tracing/options/stackmap"):
@@ -1951,12 +1925,14 @@ class Tracefs(Case):
 
     def run_fake(self, times, *args, rc=0):
         """Runs the tool; so many reads of the map end with ESTALE, as by a reset or a rotation."""
-        env = {**os.environ, "LD_PRELOAD": self.lib, "STALE": str(times), "TRACEFS": self.dir}
+        env = {**os.environ, "LD_PRELOAD": self.lib, "STALE": str(times), "TRACEFS": self.dir,
+               "PATH": self.dir}
         done = subprocess.run([TOOL, *args], env=env, capture_output=True, check=False)
         self.assertEqual(done.returncode, rc, done.stderr)
         return done.stdout.decode(), done.stderr.decode()
 
     def test_stale_read(self):
+        self.make_map()
         for times in range(5):
             out = self.run_fake(times, "-q", "-k", KALLSYMS)[0]
             self.assertEqual(out, golden_text("text64.txt"))
@@ -1967,6 +1943,7 @@ class Tracefs(Case):
 
     def test_stale_save(self):
         saved = os.path.join(self.dir, "saved")
+        self.make_map()
         for times in [0, 1, 4]:
             out, err = self.run_fake(times, "save", saved)
             self.assertIn(saved + ": saved 4 stacks", err)
@@ -1976,6 +1953,43 @@ class Tracefs(Case):
         out, err = self.run_fake(5, "save", saved, rc=1)
         self.assertEqual(out, "")
         self.assertIn("stack_map_bin: the map was reset or replaced each time", err)
+
+    def make_map(self):
+        """What the tool looks for in tracefs."""
+        self.file("tracing_on", "1")
+        os.mkdir(os.path.join(self.dir, "options"))
+        for option in ["stackmap", "stacktrace"]:
+            self.file("options/" + option, "1")
+
+    def refused(self, *args):
+        """What record says when it fails before it starts trace-cmd."""
+        os.chmod(self.file("trace-cmd", "#!/bin/sh\nexit 1\n"), 0o755)
+        return self.run_fake(0, "record", *args, rc=1)[1]
+
+    def test_output_that_is_no_recording(self):
+        self.make_map()
+        for name in ["data", "x"]:
+            path = os.path.join(self.dir, name)
+            os.mkdir(path)
+            with open(os.path.join(path, name), "w", encoding="utf-8") as f:
+                f.write("kept")
+            self.assertIn(path + ": exists and is no recording", self.refused("-o", path, "/bin/true"))
+            self.assertEqual(os.listdir(path), [name])
+        path = self.file("file", "")
+        self.assertIn("no recording", self.refused("-o", path, "/bin/true"))
+        link = os.path.join(self.dir, "link")
+        os.symlink(".", link)
+        self.assertIn("no recording", self.refused("-o", link, "/bin/true"))
+
+    def test_earlier_recording_with_other_files(self):
+        self.make_map()
+        for name, files in [("out", ["stack_map_bin", "note"]),
+                            ("out.old", ["stack_map_bin", "trace", "note"])]:
+            os.mkdir(os.path.join(self.dir, name))
+            for f in files:
+                self.file(name + "/" + f, "kept")
+        err = self.refused("-o", os.path.join(self.dir, "out"), "/bin/true")
+        self.assertIn("out.old: has other files", err)
 
     def test_record_needs_a_stack_map(self):
         ran, out = (os.path.join(self.dir, name) for name in ("ran", "out"))
