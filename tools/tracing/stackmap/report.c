@@ -261,7 +261,7 @@ static bool is_change(const struct change *c, const struct config *cfg)
 {
 	if (!c->kind || (!c->by && !strcmp(c->kind, "moved")))
 		return false;
-	return llabs(c->by) >= cfg->min_ref && stack_matches(c->map, &c->stack, cfg);
+	return (u64)llabs(c->by) >= cfg->min_ref && stack_matches(c->map, &c->stack, cfg);
 }
 
 static void print_change(const struct change *c, const struct config *cfg)
