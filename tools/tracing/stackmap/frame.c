@@ -28,7 +28,7 @@ bool is_user_stack(const struct stack *s)
 	return s->user;
 }
 
-bool is_user_frame(const struct stack *s, u32 i)
+static bool is_user_frame(const struct stack *s, u32 i)
 {
 	return i >= s->nr - s->nr_user;
 }

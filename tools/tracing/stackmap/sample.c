@@ -50,6 +50,7 @@ static void print_queue(struct profile *p)
 		p->queue.nr--;
 		if (!p->queue.first)
 			p->queue.last = &p->queue.first;
+		p->stats.user_lost += !s->done;
 		p->queue.print(p, s);
 		s->queued = false;
 		if (s->done)
