@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # stackmap_dump record, however it ends: signals, Ctrl-C on a terminal, SIGKILL of each process, a full disk, an
 # instance in use. What is on disk can be read, the instance and all recorders are gone.
-# timeout: 400
+# timeout: 800
 # program: script
 . /guest/lib.sh
 . /guest/record.sh

@@ -423,7 +423,7 @@ static int exit_status(const struct recording *r)
 
 static int check_start(const struct recording *r)
 {
-	if (check_instance(NULL))
+	if (output_check(r->output) || check_instance(NULL))
 		return 1;
 	if (!find_program("trace-cmd")) {
 		complain("trace-cmd is not here; \"save\" works without it");
@@ -433,7 +433,7 @@ static int check_start(const struct recording *r)
 		complain("%s: %s", r->command[0], strerror(errno));
 		return NO_COMMAND;
 	}
-	return output_check(r->output) ? 1 : 0;
+	return 0;
 }
 
 int record(int argc, char **argv)
