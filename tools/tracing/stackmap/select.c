@@ -67,7 +67,8 @@ static bool is_tracer(const struct map *m, u64 ip, bool exact)
 		"function_trace_call", "function_stack_trace_call", "kprobe_ftrace_handler",
 		"kprobe_trace_func", "kprobe_dispatcher", "kretprobe_", "aggr_pre_handler",
 		"arch_ftrace_ops_list_func", "ftrace_ops_list_func", "ftrace_syscall_enter",
-		"ftrace_syscall_exit", "event_triggers_", "__ftrace_trace_stack",
+		"ftrace_syscall_exit", "trace_syscall_enter", "trace_syscall_exit",
+		"event_triggers_", "__ftrace_trace_stack",
 	};
 	const struct symbol *s;
 	const char *name;
