@@ -50,7 +50,7 @@ struct filter {
 	struct stack_ids	ids;
 	struct pool		stacks;		/* {id, user}: the index of a stack, plus 1 */
 	time_t			loaded;		/* when the live map was read */
-	bool			defines;	/* the text: then the live map may be of another machine */
+	bool			defines;	/* so the live map may be of another machine */
 	bool			drop;		/* the frames that follow */
 	bool			missing;	/* the map lacks the stack */
 	size_t			nr_ids;
@@ -293,7 +293,8 @@ static bool find_unwound_split(struct filter *t, char *text)
 		return false;
 	ip = strtoull(p + 1, &end, 16);
 	p = end + 1;
-	if (*end != ' ' || !parse_parts(&p, &t->ids) || t->ids.nr != 1 || !is_end(p, t->line + t->len))
+	if (*end != ' ' || !parse_parts(&p, &t->ids) || t->ids.nr != 1 ||
+	    !is_end(p, t->line + t->len))
 		return false;
 	t->ids.ip[0] = ip;
 	t->hit = true;
@@ -394,6 +395,7 @@ static void define(struct filter *t)
 		m->ips[m->nr_ips++] = word;
 	}
 	s.nr_user = t->user ? s.nr : 0;
+	s.user = t->user;
 	m->stacks = grow(m->stacks, &m->room_stacks, m->nr_stacks + 1, sizeof(*m->stacks));
 	m->stacks[m->nr_stacks] = s;
 	know_stack(t, m->nr_stacks++);
@@ -502,7 +504,8 @@ static int end_filter(struct filter *t)
 	if (t->nr_missing && t->map->name)
 		note("%s: %zu ids are not in %s", name, t->nr_missing, t->map->name);
 	else if (t->nr_missing)
-		note("%s: %zu ids are not defined there (give a map with them)", name, t->nr_missing);
+		note("%s: %zu ids are not defined there (give a map with them)", name,
+		     t->nr_missing);
 	if (t->nr_more)
 		note("%s: %zu stacks are not resolved: trace-cmd prints only %u of their parts",
 		     name, t->nr_more, PRINTED_PARTS);

@@ -97,8 +97,8 @@ static int check_line(const char *dir, const char *line)
 	}
 	ret = sum_file(dir, name, &own_crc, &own_size);
 	if (!ret && own_size != size)
-		complain("%s/%s: has %llu bytes, and had %llu when it was saved", dir, name, own_size,
-			 size);
+		complain("%s/%s: has %llu bytes, and had %llu when it was saved", dir, name,
+			 own_size, size);
 	else if (!ret && own_crc != crc)
 		complain("%s/%s: is not what was saved", dir, name);
 	return ret || own_size != size || own_crc != crc ? -EINVAL : 0;

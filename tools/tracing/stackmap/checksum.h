@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The file "checksums" of a directory: a line for each file, with its CRC-32, its size and its name.
- * It tells if a file was cut off, damaged, or is of another recording.
+ * The file "checksums" of a directory: a line for each file, with its CRC-32, its size and its
+ * name. It tells if a file was cut off, damaged, or is of another recording.
  */
 #ifndef STACKMAP_CHECKSUM_H
 #define STACKMAP_CHECKSUM_H

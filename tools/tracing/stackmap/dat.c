@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Opens and reads trace.dat. */
-#include <ctype.h>
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include "profile.h"
 #include "util.h"
-
-/* Exported by the library, but not declared. */
-const char *tracecmd_get_trace_clock(struct tracecmd_input *handle) __attribute__((weak));
 
 /* False if the record ends before that. */
 static bool read_at(const struct record *r, int offset, int size, u64 *n)
@@ -174,7 +171,7 @@ static void show_progress(const struct profile *p)
 }
 
 /* The argument for the CPU counts over all instances. */
-static int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unused, void *data)
+int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unused, void *data)
 {
 	struct profile *p = data;
 	struct record r = { .profile = p, .rec = rec, .cpu = rec->cpu };
@@ -182,8 +179,7 @@ static int read_record(struct tracecmd_input *handle, struct tep_record *rec, in
 	r.in = tracecmd_get_private(handle);
 	if (!r.in || rec->cpu < 0 || rec->cpu >= MAX_CPUS)
 		return 0;
-	if (!p->stats.records++)
-		p->first_ts = rec->ts;
+	p->stats.records++;
 	show_progress(p);
 	r.in->nr_records++;
 	p->last_ts = rec->ts > p->last_ts ? rec->ts : p->last_ts;
@@ -208,13 +204,16 @@ static void add_instance(struct profile *p, struct tracecmd_input *handle, const
 			tracecmd_close(handle);
 		return;
 	}
-	*in = (struct instance) { .profile = p, .handle = handle, .name = name, .nr = p->nr_instances++ };
+	*in = (struct instance) { .handle = handle, .name = name, .nr = p->nr_instances++ };
 	tracecmd_set_private(handle, in);
 }
 
 static const char *clock_of(const struct instance *in)
 {
-	const char *clock = tracecmd_get_trace_clock ? tracecmd_get_trace_clock(in->handle) : NULL;
+	/* Exported by the library, but not declared. */
+	const char *(*get)(struct tracecmd_input *handle) =
+		dlsym(RTLD_DEFAULT, "tracecmd_get_trace_clock");
+	const char *clock = get ? get(in->handle) : NULL;
 
 	return clock && *clock ? clock : "local";
 }
@@ -247,7 +246,7 @@ static int check_clocks(struct profile *p, const char *path)
 	return 0;
 }
 
-/* tracecmd_open() crashes if data is missing, as tracecmd_close() does then. So it is not closed. */
+/* tracecmd_open() crashes if data is missing, and so does tracecmd_close(). So it stays open. */
 static struct tracecmd_input *open_file(const char *path)
 {
 	static struct tracecmd_input *in;

@@ -25,10 +25,10 @@ u64 lookup_addr(u64 ip, bool exact)
 
 bool is_user_stack(const struct stack *s)
 {
-	return s->nr && s->nr == s->nr_user;
+	return s->user;
 }
 
-bool is_user_frame(const struct stack *s, u32 i)
+static bool is_user_frame(const struct stack *s, u32 i)
 {
 	return i >= s->nr - s->nr_user;
 }
@@ -170,7 +170,7 @@ static struct frame *frame_slot(struct map *m, enum frame_kind kind, u64 ip, boo
 	return &m->frames[((key * 0x9E3779B97F4A7C15ULL) >> 32) % FRAME_SLOTS];
 }
 
-/* The innermost frame of the kernel, that of user space, and what was hit are no return addresses. */
+/* No return addresses: the innermost frame, of the kernel and of user space, and what was hit. */
 static bool is_exact(const struct stack *s, u32 i)
 {
 	return !i || i == s->nr - s->nr_user || (i < 64 && s->hits >> i & 1);

@@ -40,6 +40,5 @@ const char *frame_lines(const struct map *m, struct frame *f);
 void frames_prefetch(struct map *m, const struct stack *s);
 struct frame *frame_get(struct map *m, const struct stack *s, u32 i);
 void frames_free(struct map *m);
-bool is_user_frame(const struct stack *s, u32 i);
 
 #endif

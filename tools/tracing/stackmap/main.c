@@ -29,7 +29,7 @@
 #include "util.h"
 #include "view.h"
 
-const char program[] = "stackmap_dump";
+const char * const program = "stackmap_dump";
 
 enum mode {
 	MODE_TEXT, MODE_FOLDED, MODE_JSON, MODE_SPEEDSCOPE, MODE_ANNOTATE, MODE_DIFF, MODE_SUMMARY,
@@ -111,8 +111,8 @@ static const char help_text[] =
 
 /* Options without a letter. */
 enum {
-	OPT_PERF_SCRIPT = 0x101, OPT_PPROF, OPT_SYMFS, OPT_OFF_CPU, OPT_OUTSTANDING, OPT_LEAKS, OPT_PID,
-	OPT_CPU, OPT_COMM, OPT_FROM, OPT_TO, OPT_BY, OPT_TRACER, OPT_NO_TRACER, NR_OPTIONS,
+	OPT_PERF_SCRIPT = 0x101, OPT_PPROF, OPT_SYMFS, OPT_OFF_CPU, OPT_OUTSTANDING, OPT_LEAKS,
+	OPT_PID, OPT_CPU, OPT_COMM, OPT_FROM, OPT_TO, OPT_BY, OPT_TRACER, OPT_NO_TRACER, NR_OPTIONS,
 };
 
 #define VERSION	"2.0"
@@ -185,8 +185,8 @@ static const struct {
 
 /* Only a recording has what these select. */
 static const int of_recordings[] = {
-	'w', OPT_OFF_CPU, OPT_OUTSTANDING, OPT_LEAKS, 'e', OPT_PID, OPT_CPU, OPT_COMM, OPT_FROM, OPT_TO,
-	OPT_TRACER, OPT_BY,
+	'w', OPT_OFF_CPU, OPT_OUTSTANDING, OPT_LEAKS, 'e', OPT_PID, OPT_CPU, OPT_COMM, OPT_FROM,
+	OPT_TO, OPT_TRACER, OPT_BY,
 };
 
 /* Times that each option was given. */
@@ -484,22 +484,22 @@ static bool is_stdin(const char *path)
 	return path && !strcmp(path, "-");
 }
 
-static void print_profile(struct map *m, enum mode mode, const struct config *cfg)
+static void print_stacks(struct map *m, enum mode form, const struct config *cfg)
 {
 	struct paths paths = {};
 
-	if (mode == MODE_FOLDED || mode == MODE_SPEEDSCOPE)
+	if (form == MODE_FOLDED || form == MODE_SPEEDSCOPE)
 		merge_stacks(m, &paths, cfg);
-	select_stacks(m, cfg, mode == MODE_REPORT ? 0 : cfg->top);
-	if (mode == MODE_FOLDED)
+	select_stacks(m, cfg, form == MODE_REPORT ? 0 : cfg->top);
+	if (form == MODE_FOLDED)
 		print_folded(m, &paths);
-	else if (mode == MODE_JSON)
+	else if (form == MODE_JSON)
 		print_json(m, cfg);
-	else if (mode == MODE_PPROF)
+	else if (form == MODE_PPROF)
 		print_pprof(m);
-	else if (mode == MODE_SPEEDSCOPE)
+	else if (form == MODE_SPEEDSCOPE)
 		print_speedscope(m, &paths, cfg);
-	else if (mode == MODE_REPORT)
+	else if (form == MODE_REPORT)
 		print_functions(m, cfg);
 	else
 		print_text(m, cfg);
@@ -528,7 +528,7 @@ static int show(struct map *m, struct map *old, const char *recording, enum mode
 	if (mode != MODE_PERF_SCRIPT) {
 		if (!recording && cfg->drop_tracer)
 			drop_tracers(m);
-		print_profile(m, mode, cfg);
+		print_stacks(m, mode, cfg);
 	}
 	return ret;
 }
@@ -628,21 +628,24 @@ static bool is_recording(const char *path)
 	if (!path || stat(path, &st) || !S_ISREG(st.st_mode))
 		return false;
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	is = fd >= 0 && read(fd, buf, sizeof(buf)) == sizeof(buf) && !memcmp(buf, magic, sizeof(buf));
-	close(fd);
+	is = fd >= 0 && read(fd, buf, sizeof(buf)) == sizeof(buf) &&
+	     !memcmp(buf, magic, sizeof(buf));
+	if (fd >= 0)
+		close(fd);
 	return is;
 }
 
 /* Only a recording has samples. */
 static void check_samples(enum mode mode)
 {
+	static const char why[] = "needs a recording: a trace.dat, or a directory with one";
 	size_t i;
 
 	if (mode == MODE_PERF_SCRIPT)
-		usage("--perf-script needs a recording: a trace.dat, or a directory with one", NULL);
+		refuse(OPT_PERF_SCRIPT, why);
 	for (i = 0; i < ARRAY_SIZE(of_recordings); i++) {
 		if (given[of_recordings[i]])
-			refuse(of_recordings[i], "needs a recording: a trace.dat, or a directory with one");
+			refuse(of_recordings[i], why);
 	}
 }
 

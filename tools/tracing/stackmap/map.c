@@ -124,7 +124,7 @@ static int read_record(struct reader *r)
 		return ret;
 	if (head[0] > INT32_MAX)
 		return damaged(r, start, "stack_id %#x is negative", head[0]);
-	if (!head[1])
+	if (!head[1] && !head[3])
 		return damaged(r, start + 4, "stack_id %u has no frames", head[0]);
 	if (head[1] > MAX_DEPTH)
 		return damaged(r, start + 4, "stack_id %u has %u frames, ftrace records at most %u",
@@ -132,7 +132,7 @@ static int read_record(struct reader *r)
 	if (head[3] & ~(RECORD_USER | RECORD_BY_FILE))
 		return damaged(r, start + 12, "stack_id %u: %#x where 0 belongs", head[0], head[3]);
 
-	m->ips = grow(m->ips, &m->room_ips, m->nr_ips + head[1], sizeof(*m->ips));
+	m->ips = grow(m->ips, &m->room_ips, m->nr_ips + head[1] + 1, sizeof(*m->ips));
 	ret = get_longs(r, m->ips + m->nr_ips, head[1], "the frames of a record");
 	if (ret)
 		return ret;
@@ -140,7 +140,8 @@ static int read_record(struct reader *r)
 	m->stacks = grow(m->stacks, &m->room_stacks, m->nr_stacks + 1, sizeof(*m->stacks));
 	m->stacks[m->nr_stacks++] = (struct stack) {
 		.id = head[0], .nr = head[1], .ref = head[2], .first = m->nr_ips,
-		.nr_user = head[3] ? head[1] : 0, .by_file = head[3] & RECORD_BY_FILE,
+		.nr_user = head[3] ? head[1] : 0, .user = head[3],
+		.by_file = head[3] & RECORD_BY_FILE,
 	};
 	m->nr_ips += head[1];
 	return 0;
@@ -202,15 +203,15 @@ static int get_padded(struct reader *r, char *buf, u32 len, const char *what)
 	return ret ? ret : skip(r, -(u64)len % 8, what);
 }
 
-static void set_number(struct map *m, u32 number, u32 object)
+/* A table of objects by the kernel's numbers. */
+void set_number(u32 **numbers, size_t *nr, size_t *room, u32 number, u32 object)
 {
-	m->numbers = grow(m->numbers, &m->room_numbers, number + 1, sizeof(*m->numbers));
-	if (number >= m->nr_numbers) {
-		memset(m->numbers + m->nr_numbers, 0,
-		       (number + 1 - m->nr_numbers) * sizeof(*m->numbers));
-		m->nr_numbers = number + 1;
+	*numbers = grow(*numbers, room, number + 1, sizeof(**numbers));
+	if (number >= *nr) {
+		memset(*numbers + *nr, 0, (number + 1 - *nr) * sizeof(**numbers));
+		*nr = number + 1;
 	}
-	m->numbers[number] = object;
+	(*numbers)[number] = object;
 }
 
 static int read_object(struct reader *r)
@@ -241,7 +242,7 @@ static int read_object(struct reader *r)
 	id.len = head[1];
 	memcpy(id.bytes, bytes, id.len);
 	object = get_object(&m->users, path, &id);
-	set_number(m, head[0], object);
+	set_number(&m->numbers, &m->nr_numbers, &m->room_numbers, head[0], object);
 	if (object) {
 		m->users.objects[object - 1]->bias = bias;
 		m->users.objects[object - 1]->has_bias = id.len;
@@ -262,19 +263,26 @@ static int section_objects(struct reader *r, u64 start, u32 len)
 }
 
 /* From the kernel's numbers to ours. What has no object stays an address. */
+static void translate_stack(struct map *m, const struct stack *s)
+{
+	u64 *word = m->ips + s->first;
+	u32 i, nr;
+
+	for (i = 0; i < s->nr; i++, word++) {
+		nr = word_object(*word);
+		if (nr)
+			*word = make_word(nr < m->nr_numbers ? m->numbers[nr] : 0,
+					  *word & OFFSET_MASK);
+	}
+}
+
 static void translate_stacks(struct map *m, size_t first)
 {
-	const struct stack *s;
-	u64 *word;
-	u32 nr;
+	size_t i;
 
-	for (s = m->stacks + first; s < m->stacks + m->nr_stacks; s++) {
-		for (word = m->ips + s->first; s->nr_user && word < m->ips + s->first + s->nr; word++) {
-			nr = s->by_file ? word_object(*word) : 0;
-			if (nr)
-				*word = make_word(nr < m->nr_numbers ? m->numbers[nr] : 0,
-						  *word & OFFSET_MASK);
-		}
+	for (i = first; i < m->nr_stacks; i++) {
+		if (m->stacks[i].by_file)
+			translate_stack(m, &m->stacks[i]);
 	}
 }
 

@@ -105,7 +105,7 @@ void merge_stacks(struct map *m, struct paths *p, const struct config *cfg)
 	sort_stacks(m, SORT_REF);
 	for (i = 0; i < m->nr_stacks; i++) {
 		s = &m->stacks[i];
-		if (!stack_matches(m, s, cfg))
+		if (!s->nr || !stack_matches(m, s, cfg))
 			continue;
 		name_frames(m, p, s);
 		slot = find_path(&t, m, p, s);

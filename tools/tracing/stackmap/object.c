@@ -4,9 +4,8 @@
  * by debuginfod, if DEBUGINFOD_URLS is set), and the debug file; the look-up is our own.
  */
 #include <ctype.h>
-#include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "symbols.h"
@@ -63,22 +62,15 @@ void note_objects(const struct users *u)
 #ifdef HAVE_LIBDW
 #include <elfutils/libdwfl.h>
 
-/* The debug information goes on living if the file is unlinked. */
-static char *find_debug_path(const struct users *u)
-{
-	return u->symfs ? format(":.debug:%s/usr/lib/debug", u->symfs) : copy_string(":.debug:/usr/lib/debug");
-}
-
 static const Dwfl_Callbacks *callbacks(const struct users *u)
 {
-	static char *path;
-	static Dwfl_Callbacks calls = {
+	static char buf[PATH_MAX], *path = buf;
+	static const Dwfl_Callbacks calls = {
 		.find_elf = dwfl_build_id_find_elf, .find_debuginfo = dwfl_standard_find_debuginfo,
 		.section_address = dwfl_offline_section_address, .debuginfo_path = &path,
 	};
 
-	if (!path)
-		path = find_debug_path(u);
+	snprintf(buf, sizeof(buf), ":.debug:%s/usr/lib/debug", u->symfs ? u->symfs : "");
 	return &calls;
 }
 
@@ -154,7 +146,8 @@ static Dwfl_Module *open_object(const struct users *u, struct object *o)
 	if (mod && o->id.len && !has_id(mod, &o->id)) {
 		o->state = OBJECT_OTHER;
 		mod = NULL;
-	} else if (mod && !o->id.len && *o->id.stamp && !u->symfs && strcmp(o->id.stamp, found.stamp)) {
+	} else if (mod && !o->id.len && *o->id.stamp && !u->symfs &&
+		   strcmp(o->id.stamp, found.stamp)) {
 		o->state = OBJECT_OTHER;
 		return NULL;
 	}

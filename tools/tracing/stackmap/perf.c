@@ -39,9 +39,12 @@ static void print_event(const struct profile *p, struct sample *s)
 	char none[] = "", *text = s->text ? s->text : none;
 	size_t len;
 
-	if (which != VAL_EVENTS) {
-		printf("%llu %s:\n", which == VAL_DELAY ? (s->val[which] + 500) / 1000 : s->val[which],
-		       s->kind->name);
+	if (which == VAL_DELAY) {
+		printf("%llu %s:\n", (s->val[which] + 500) / 1000, s->kind->name);
+		return;
+	}
+	if (which == VAL_FIELD) {
+		printf("%llu %s:\n", s->val[which], s->kind->name);
 		return;
 	}
 	trim(text);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A plugin of libtraceevent. With it, trace-cmd report and KernelShark print the frames below each
- * stack id, as they print a full stack. Those of user stacks are addresses.
+ * stack id, as they print a full stack. Those of user stacks are places in files, with the function
+ * if the file is here, or addresses.
  *
  * A stack is looked up in the stack_def and user_stack_def events that were printed so far, then in
  * a map: a copy of stack_map_bin, named by the option stackmap:map or by STACKMAP in the
@@ -13,14 +14,16 @@
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <event-parse.h>
 #include <trace-seq.h>
 
 #include "map.h"
+#include "user.h"
 #include "util.h"
 
-const char program[] = "plugin_stackmap";
+const char * const program = "plugin_stackmap";
 
 #define DEF_BUCKETS	4096
 #define SPLIT_MORE	0x80000000	/* in an id of stack_split: one more part follows */
@@ -41,6 +44,9 @@ struct session {
 	struct tep_handle	*tep;
 	struct def		*defs[DEF_BUCKETS];
 	struct map		map;
+	u32			*numbers;	/* of objects that the trace defines, plus 1 */
+	size_t			nr_numbers;
+	size_t			room_numbers;
 	bool			has_read_map;
 	bool			told_missing;
 	bool			told_damaged;
@@ -57,12 +63,15 @@ struct fields {
 	bool		user;
 	u64		cookie;
 	struct parts	parts;		/* nr is 0 without an id */
+	u64		hit;		/* where an interrupt came in user space, or 0 */
 	struct def	*own;		/* the frames, NULL if they are elsewhere */
 };
 
 struct ips {
 	const u64	*ip;
 	u32		nr;
+	bool		of_map;		/* objects have our numbers, not the kernel's */
+	bool		by_file;
 };
 
 static struct session *sessions;
@@ -188,9 +197,9 @@ static bool find_in_map(struct session *ses, u32 id, bool user, struct ips *ips)
 		read_session_map(ses);
 	if (m->nr_stacks)
 		found = bsearch(&key, m->stacks, m->nr_stacks, sizeof(key), compare_ids);
-	if (!found || !!found->nr_user != user)
+	if (!found || found->user != user)
 		return false;
-	*ips = (struct ips) { .ip = m->ips + found->first, .nr = found->nr };
+	*ips = (struct ips) { m->ips + found->first, found->nr, true, found->by_file };
 	return true;
 }
 
@@ -204,7 +213,7 @@ static bool find_ips(struct session *ses, u32 id, bool user, struct ips *ips)
 	if (def->ambiguous || def->user != user)
 		return false;
 	def->ref++;
-	*ips = (struct ips) { .ip = def->ips, .nr = def->nr };
+	*ips = (struct ips) { def->ips, def->nr, false, def->user };
 	return true;
 }
 
@@ -293,14 +302,14 @@ static bool read_parts(struct tep_event *ev, struct tep_record *rec, struct part
 	return false;
 }
 
-/* Only a stack that has no id may have no frames. */
+/* A stack of the kernel that has an id has frames. */
 static bool read_own(struct tep_event *ev, struct tep_record *rec, struct fields *f)
 {
 	struct def *def;
 	u64 nr;
 	u32 i;
 
-	if (!read_field(ev, rec, "size", &nr) || nr > MAX_DEPTH || (!nr && f->parts.nr))
+	if (!read_field(ev, rec, "size", &nr) || nr > MAX_DEPTH || (!nr && f->parts.nr && !f->user))
 		return false;
 	def = check_mem(calloc(1, sizeof(*def) + nr * sizeof(*def->ips)));
 	def->id = f->parts.id[0];
@@ -320,6 +329,8 @@ static bool read_fields(struct tep_event *ev, struct tep_record *rec, struct fie
 {
 	*f = (struct fields) { .user = !strncmp(ev->name, "user_", 5) };
 	return (!tep_find_field(ev, "cookie") || read_field(ev, rec, "cookie", &f->cookie)) &&
+	       (!tep_find_field(ev, "tgid") || !tep_find_field(ev, "ip") ||
+		read_field(ev, rec, "ip", &f->hit)) &&
 	       (!tep_find_field(ev, "stack_id") || read_parts(ev, rec, &f->parts)) &&
 	       (!tep_find_field(ev, "caller") || read_own(ev, rec, f));
 }
@@ -339,10 +350,32 @@ static void print_ip(struct trace_seq *s, struct tep_handle *tep, u64 ip)
 		trace_seq_printf(s, "=> %s (%llx)\n", name, ip);
 }
 
-/* As the kernel prints it, but for the space that trace-cmd does not have before "=>". */
-static void print_user_ip(struct trace_seq *s, struct tep_handle *tep, u64 ip)
+static struct object *find_object(const struct session *ses, u64 word, bool of_map)
 {
-	trace_seq_printf(s, "=>  <%0*llx>\n", 2 * long_size(tep), ip);
+	u32 i = word_object(word);
+
+	if (!of_map)
+		i = i < ses->nr_numbers ? ses->numbers[i] : 0;
+	return i && i <= ses->map.users.names.nr ? ses->map.users.objects[i - 1] : NULL;
+}
+
+/* As the kernel prints it, but for the space that trace-cmd does not have before "=>". */
+static void print_user_ip(struct trace_seq *s, struct session *ses, const struct ips *ips, u32 i,
+			  bool exact)
+{
+	u64 word = ips->ip[i], offset = word & OFFSET_MASK, back = !exact && offset, addr;
+	struct object *o = ips->by_file ? find_object(ses, word, ips->of_map) : NULL;
+	const struct symbol *sym;
+
+	if (!o) {
+		trace_seq_printf(s, "=>  <%0*llx>\n", 2 * long_size(ses->tep), word);
+		return;
+	}
+	sym = find_in_object(&ses->map.users, o, offset - back, &addr);
+	trace_seq_printf(s, "=> %s[+0x%llx]", o->path, offset);
+	if (sym)
+		trace_seq_printf(s, " (%s+0x%llx)", sym->name, addr + back - sym->addr);
+	trace_seq_putc(s, '\n');
 }
 
 static void print_head(struct trace_seq *s, struct tep_event *ev, const struct fields *f)
@@ -352,6 +385,8 @@ static void print_head(struct trace_seq *s, struct tep_event *ev, const struct f
 	trace_seq_printf(s, "<%s", ev->name);
 	if (tep_find_field(ev, "cookie"))
 		trace_seq_printf(s, " %llx", f->cookie);
+	if (f->hit)
+		trace_seq_printf(s, " @%llx", f->hit);
 	for (i = 0; i < f->parts.nr; i++) {
 		if (i)
 			trace_seq_printf(s, " @%llx", f->parts.ip[i]);
@@ -364,15 +399,18 @@ static void print_frames(struct trace_seq *s, struct session *ses, const struct 
 {
 	struct ips ips[MAX_PARTS];
 	u32 nr = find_all(ses, f, ips), i, j;
+	struct ips hit = { .ip = &f->hit, .nr = 1, .by_file = true };
 
-	if (nr)
+	if (nr && (ips[0].nr || f->hit))
 		trace_seq_putc(s, '\n');
+	if (nr && f->hit)
+		print_user_ip(s, ses, &hit, 0, true);
 	for (i = 0; i < nr; i++) {
 		if (i)
 			print_ip(s, ses->tep, f->parts.ip[i]);
 		for (j = 0; j < ips[i].nr; j++) {
 			if (f->user)
-				print_user_ip(s, ses->tep, ips[i].ip[j]);
+				print_user_ip(s, ses, &ips[i], j, !j && !f->hit);
 			else
 				print_ip(s, ses->tep, ips[i].ip[j]);
 		}
@@ -400,9 +438,89 @@ static int print_event(struct trace_seq *s, struct tep_record *rec, struct tep_e
 	return 0;
 }
 
+/* user_object_def: a file, by its number in the stacks. */
+static int define_object(struct trace_seq *s, struct tep_record *rec, struct tep_event *ev,
+			 void *context)
+{
+	struct tep_format_field *bytes = tep_find_field(ev, "build_id");
+	struct tep_format_field *path = tep_find_field(ev, "path");
+	struct session *ses = context;
+	struct build_id id = {};
+	u64 number, len, bias;
+	struct object *o;
+	u32 i;
+
+	if (!read_field(ev, rec, "object", &number) || !read_field(ev, rec, "id_size", &len) ||
+	    !read_field(ev, rec, "bias", &bias) || !bytes || !path || len > MAX_BUILD_ID ||
+	    len > (u64)bytes->size || bytes->offset + bytes->size > rec->size ||
+	    path->offset > rec->size || number >= OBJECT_LIMIT ||
+	    !memchr((char *)rec->data + path->offset, 0, rec->size - path->offset)) {
+		trace_seq_printf(s, "<%s, damaged>", ev->name);
+		return 0;
+	}
+	id.len = len;
+	memcpy(id.bytes, (char *)rec->data + bytes->offset, len);
+	i = get_object(&ses->map.users, (char *)rec->data + path->offset, &id);
+	set_number(&ses->numbers, &ses->nr_numbers, &ses->room_numbers, number, i);
+	o = i ? ses->map.users.objects[i - 1] : NULL;
+	trace_seq_printf(s, "<%s %llu %s>", ev->name, number, o ? o->path : "");
+	if (!o)
+		return 0;
+	o->bias = bias;
+	o->has_bias = len;
+	return 0;
+}
+
+static bool write_padded(FILE *f, const void *data, size_t len)
+{
+	static const char zeros[8];
+
+	return fwrite(data, 1, len, f) == len && fwrite(zeros, 1, -len % 8, f) == -len % 8;
+}
+
+static bool write_object(FILE *f, u32 number, const struct object *o)
+{
+	const u32 head[] = { number, o->id.len }, tail[] = { strlen(o->file), 0 };
+	const u64 bias = o->bias;
+
+	return fwrite(head, sizeof(head), 1, f) && fwrite(&bias, sizeof(bias), 1, f) &&
+	       fwrite(tail, sizeof(tail), 1, f) && write_padded(f, o->id.bytes, o->id.len) &&
+	       write_padded(f, o->file, tail[0]);
+}
+
+/* A section of type 5. */
+static bool write_objects(const struct session *ses, FILE *f)
+{
+	u32 head[] = { 5, 0 };
+	bool good = true;
+	char *text;
+	size_t i, len;
+	FILE *mem;
+
+	mem = check_mem(open_memstream(&text, &len));
+	for (i = 1; i < ses->nr_numbers; i++) {
+		if (ses->numbers[i])
+			good &= write_object(mem, i, ses->map.users.objects[ses->numbers[i] - 1]);
+	}
+	good &= !fclose(mem);
+	head[1] = len;
+	good = good && fwrite(head, sizeof(head), 1, f) && fwrite(text, 1, len, f) == len;
+	free(text);
+	return good;
+}
+
+static u32 flags_of(const struct def *def)
+{
+	u32 flags = def->user ? RECORD_USER : 0, i;
+
+	for (i = 0; def->user && i < def->nr; i++)
+		flags |= word_object(def->ips[i]) ? RECORD_BY_FILE : 0;
+	return flags;
+}
+
 static bool save_def(FILE *f, const struct def *def)
 {
-	const u32 head[] = { def->id, def->nr, def->ref, def->user ? RECORD_USER : 0 };
+	const u32 head[] = { def->id, def->nr, def->ref, flags_of(def) };
 
 	return fwrite(head, sizeof(head), 1, f) &&
 	       fwrite(def->ips, sizeof(*def->ips), def->nr, f) == def->nr;
@@ -427,7 +545,7 @@ static u32 write_defs(const struct session *ses, FILE *f)
 
 static void save_session(const struct session *ses)
 {
-	const u32 head[] = { 0x464D5342, 2, write_defs(ses, NULL), 0 };
+	const u32 head[] = { 0x464D5342, 2, write_defs(ses, NULL), !!ses->nr_numbers };
 	const char *path = option_save->value;
 	bool good = false;
 	FILE *f;
@@ -436,7 +554,8 @@ static void save_session(const struct session *ses)
 		return;
 	f = fopen(path, "we");
 	if (f) {
-		good = fwrite(head, sizeof(head), 1, f) && write_defs(ses, f) == head[2];
+		good = fwrite(head, sizeof(head), 1, f) && write_defs(ses, f) == head[2] &&
+		       (!head[3] || write_objects(ses, f));
 		good &= !fclose(f);
 	}
 	if (!good)
@@ -445,7 +564,8 @@ static void save_session(const struct session *ses)
 
 static char *const events[] = {
 	"stack_id", "stack_split", "stack_def", "user_stack_id", "user_stack_def",
-	"user_unwind_cookie", "user_unwind_stack_id", "user_unwind_stack",
+	"user_unwind_cookie", "user_unwind_stack_id", "user_unwind_stack_split",
+	"user_unwind_stack",
 };
 
 #define EXPORTED	__attribute__((visibility("default")))
@@ -460,7 +580,10 @@ EXPORTED int TEP_PLUGIN_LOADER(struct tep_handle *tep)
 	sessions = ses;
 	for (i = 0; i < ARRAY_SIZE(events); i++)
 		tep_register_event_handler(tep, -1, "ftrace", events[i], print_event, ses);
+	tep_register_event_handler(tep, -1, "ftrace", "user_object_def", define_object, ses);
 	tep_plugin_add_options("stackmap", options);
+	if (*option_map->value && access(option_map->value, R_OK))
+		complain("%s: %s", option_map->value, strerror(errno));
 	return 0;
 }
 
@@ -475,6 +598,9 @@ static void free_session(struct session *ses)
 			free(def);
 		}
 	}
+	users_free(&ses->map.users);
+	free(ses->numbers);
+	free(ses->map.numbers);
 	free(ses->map.stacks);
 	free(ses->map.ips);
 	free(ses->map.name);
@@ -493,6 +619,7 @@ EXPORTED void TEP_PLUGIN_UNLOADER(struct tep_handle *tep)
 		return;
 	for (i = 0; i < ARRAY_SIZE(events); i++)
 		tep_unregister_event_handler(tep, -1, "ftrace", events[i], print_event, ses);
+	tep_unregister_event_handler(tep, -1, "ftrace", "user_object_def", define_object, ses);
 	save_session(ses);
 	tep_plugin_remove_options(options);
 	*last = ses->next;

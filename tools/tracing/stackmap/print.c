@@ -159,13 +159,14 @@ static void print_json_stack(struct map *m, const struct stack *s, const struct 
 	u32 i;
 
 	frames_prefetch(m, s);
-	printf("{\"id\": %u,%s \"ref_count\": %llu, \"depth\": %u,\n  \"ips\": [\"0x", s->id,
+	printf("{\"id\": %u,%s \"ref_count\": %llu, \"depth\": %u,\n  \"ips\": [", s->id,
 	       is_user_stack(s) ? " \"user\": true," : "", s->ref, s->nr);
 	for (i = 0; i < s->nr; i++) {
-		fputs_unlocked(i ? "\", \"0x" : "", stdout);
+		fputs_unlocked(i ? ", \"0x" : "\"0x", stdout);
 		print_hex(m->ips[s->first + i]);
+		putchar_unlocked('"');
 	}
-	fputs("\"],\n  \"symbols\": [", stdout);
+	fputs("],\n  \"symbols\": [", stdout);
 	for (i = 0; i < s->nr; i++) {
 		fputs_unlocked(i ? ", " : "", stdout);
 		print_json_string(frame_text(frame_get(m, s, i)));

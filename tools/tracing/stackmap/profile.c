@@ -258,7 +258,7 @@ static void note_stats(const struct profile *p, const char *path)
 	if (s->no_event)
 		note("%llu stacks have no event, it was lost", s->no_event);
 	if (s->undefined || s->user_undefined)
-		note("%llu different stacks have ids that neither the recording nor a map beside it defines",
+		note("%llu different stacks have ids that no one defines, also no map beside the recording",
 		     s->undefined + s->user_undefined);
 	if (s->user_lost)
 		note("%llu user stacks were lost or not yet taken", s->user_lost);
@@ -277,15 +277,14 @@ static void note_stats(const struct profile *p, const char *path)
 	if (s->free_unknown)
 		note("%llu frees of what was not seen allocated", s->free_unknown);
 	if (s->reused)
-		note("%llu allocations at addresses whose free was not seen: the older ones do not count",
-		     s->reused);
+		note("%llu allocations at addresses in use: the older ones do not count", s->reused);
 }
 
 /* What makes a profile wrong, and not only smaller. */
 static int complain_stats(const struct profile *p, const char *path)
 {
 	if (p->stats.differ)
-		complain("%s: %llu ids are other stacks in the map beside it: it is of another recording",
+		complain("%s: %llu ids are other stacks in the map beside it, of another recording",
 			 path, p->stats.differ);
 	if (p->stats.cut)
 		complain("%s: %llu records are shorter than their formats say", path, p->stats.cut);
@@ -304,7 +303,7 @@ static struct instance *recorded_instance(struct profile *p)
 
 	for (in = p->instances; in < p->instances + p->nr_instances; in++) {
 		if (in->nr_records && found) {
-			note("the map is not used: there are several instances (choose one: --instance)");
+			note("the map is not used, as there are several instances (--instance)");
 			return NULL;
 		}
 		found = in->nr_records ? in : found;
@@ -445,7 +444,10 @@ int make_profile(struct map *m, const char *path, bool script, const struct conf
 	m->find_symbol = m->kallsyms.nr ? NULL : find_recorded_symbol;
 	m->stacks = NULL;
 	m->ips = NULL;
-	m->nr_stacks = m->room_stacks = m->nr_ips = m->room_ips = 0;
+	m->nr_stacks = 0;
+	m->room_stacks = 0;
+	m->nr_ips = 0;
+	m->room_ips = 0;
 	set_value_types(m, cfg);
 	ret = read_profile(p, path, script, &saved);
 	free(saved.stacks);

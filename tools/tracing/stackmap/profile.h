@@ -34,8 +34,9 @@ struct profile;
 struct sample;
 
 enum kind_type {
-	KIND_EVENT, KIND_ID, KIND_SPLIT, KIND_FULL, KIND_DEF, KIND_USER_ID, KIND_USER_FULL, KIND_USER_DEF,
-	KIND_COOKIE, KIND_UNWIND_ID, KIND_UNWIND_SPLIT, KIND_UNWIND_FULL, KIND_OBJECT,
+	KIND_EVENT, KIND_ID, KIND_SPLIT, KIND_FULL, KIND_DEF, KIND_USER_ID, KIND_USER_FULL,
+	KIND_USER_DEF, KIND_COOKIE, KIND_UNWIND_ID, KIND_UNWIND_SPLIT, KIND_UNWIND_FULL,
+	KIND_OBJECT,
 };
 
 /* An event of the file; fields that it lacks are NULL. */
@@ -74,7 +75,7 @@ struct task_state {
 	struct sample	*waiting;	/* for that stack */
 	struct sample	*away;		/* the switch with which it left the CPU */
 	bool		skipped;	/* some of its switches are not recorded */
-	bool		followed;	/* the other task of a switch was not followed, so this one is */
+	bool		followed;	/* has switched with one that is not */
 	bool		left;		/* a CPU, once */
 };
 
@@ -86,7 +87,6 @@ struct cpu_state {
 };
 
 struct instance {
-	struct profile		*profile;
 	struct tracecmd_input	*handle;
 	const char		*name;
 	u32			nr;
@@ -178,7 +178,7 @@ struct profile {
 	size_t			nr_refs;
 	size_t			room_refs;
 	struct pool		objects;	/* of {instance, number} to an object, plus 1 */
-	struct pool		entries;	/* of {kind, kernel, user, task} to an index of values */
+	struct pool		entries;	/* {kind, kernel, user, task}, for values */
 	u64			(*values)[NR_VALUES];
 	size_t			nr_values;
 	size_t			room_values;
@@ -189,7 +189,6 @@ struct profile {
 	struct pool		addresses;	/* of {instance, address} to a sample */
 	struct sample		*unused;
 	struct queue		queue;
-	u64			first_ts;
 	u64			last_ts;
 	struct profile_stats	stats;
 };
@@ -198,6 +197,7 @@ struct profile {
 int dat_open(struct profile *p, const char *path);
 int dat_read(struct profile *p, const char *path);
 void dat_close(struct profile *p);
+int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unused, void *data);
 bool get_number(const struct record *r, const struct tep_format_field *f, u64 *n);
 bool get_long(const struct record *r, const struct tep_format_field *f, u32 i, u64 *n);
 
@@ -227,7 +227,8 @@ void weigh_end(struct profile *p);
 bool is_skipped_task(const struct profile *p, const struct task_state *t);
 
 /* perf.c */
-bool print_perf_sample(struct profile *p, struct sample *sample, const struct words *w, u32 nr_user);
+bool print_perf_sample(struct profile *p, struct sample *sample, const struct words *w,
+		       u32 nr_user);
 
 /* profile.c */
 bool is_wanted(struct record *r);

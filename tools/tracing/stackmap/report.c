@@ -73,7 +73,7 @@ static void print_depths(const struct map *m)
 	unsigned int b, first = DEPTH_BUCKETS, last = 0;
 
 	for (i = 0; i < m->nr_stacks; i++) {
-		b = 31 - __builtin_clz(m->stacks[i].nr);
+		b = 31 - __builtin_clz(m->stacks[i].nr | 1);
 		buckets[b]++;
 		most = buckets[b] > most ? buckets[b] : most;
 		first = b < first ? b : first;
@@ -261,7 +261,7 @@ static bool is_change(const struct change *c, const struct config *cfg)
 {
 	if (!c->kind || (!c->by && !strcmp(c->kind, "moved")))
 		return false;
-	return llabs(c->by) >= cfg->min_ref && stack_matches(c->map, &c->stack, cfg);
+	return (u64)llabs(c->by) >= cfg->min_ref && stack_matches(c->map, &c->stack, cfg);
 }
 
 static void print_change(const struct change *c, const struct config *cfg)

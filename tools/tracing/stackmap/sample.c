@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Events and their stacks. A stack follows its event on the same CPU and has the same pid, flags and
- * preempt_count, but an interrupt with events and stacks of its own may come between them, and what
- * takes the stack may be traced itself. So the latest event counts that has these and no stack yet.
+ * Events and their stacks. A stack follows its event on the same CPU and has the same pid, flags
+ * and preempt_count, but an interrupt with events and stacks of its own may come between them, and
+ * what takes the stack may be traced itself. So the latest event counts that has these and no stack
+ * yet.
  */
 #include "profile.h"
 #include "util.h"
@@ -49,6 +50,7 @@ static void print_queue(struct profile *p)
 		p->queue.nr--;
 		if (!p->queue.first)
 			p->queue.last = &p->queue.first;
+		p->stats.user_lost += !s->done;
 		p->queue.print(p, s);
 		s->queued = false;
 		if (s->done)

@@ -67,7 +67,8 @@ static bool is_tracer(const struct map *m, u64 ip, bool exact)
 		"function_trace_call", "function_stack_trace_call", "kprobe_ftrace_handler",
 		"kprobe_trace_func", "kprobe_dispatcher", "kretprobe_", "aggr_pre_handler",
 		"arch_ftrace_ops_list_func", "ftrace_ops_list_func", "ftrace_syscall_enter",
-		"ftrace_syscall_exit", "event_triggers_", "__ftrace_trace_stack",
+		"ftrace_syscall_exit", "trace_syscall_enter", "trace_syscall_exit",
+		"event_triggers_", "__ftrace_trace_stack",
 	};
 	const struct symbol *s;
 	const char *name;
@@ -97,9 +98,11 @@ u32 tracer_frames(const struct map *m, const u64 *ips, u32 nr)
 void drop_tracers(struct map *m)
 {
 	struct stack *s;
+	size_t i;
 	u32 n;
 
-	for (s = m->stacks; s < m->stacks + m->nr_stacks; s++) {
+	for (i = 0; i < m->nr_stacks; i++) {
+		s = &m->stacks[i];
 		n = is_user_stack(s) ? 0 : tracer_frames(m, m->ips + s->first, s->nr - s->nr_user);
 		s->first += n;
 		s->nr -= n;

@@ -44,6 +44,7 @@ struct stack {
 	u32		id;
 	u32		nr;
 	u32		nr_user;	/* so many of them, the outermost ones, are of user space */
+	bool		user;		/* a user stack of a map, which may have no frames */
 	bool		by_file;	/* user frames may be places in files, see user.h */
 	size_t		first;		/* index of the leaf in map->ips */
 	u64		hits;		/* bit i: frame i was hit by an interrupt, it is no call */

@@ -6,7 +6,7 @@
 enum { STACK_IDS, STACK_FRAMES, STACK_USER_ID, STACK_USER_FRAMES };
 
 #define SPLIT_MORE	0x80000000	/* in an id of stack_split: one more part follows */
-#define OF_USER		(1ULL << 32)	/* in the first word of the key of an id */
+#define OF_USER		0x100000000ULL	/* in the first word of the key of an id */
 
 /* An id as long as it means one stack. */
 struct ref {
@@ -94,21 +94,23 @@ u32 stack_of_ids(struct record *r)
 	return pool_add(&p->stacks, w, nr);
 }
 
-/* Returns their number. user_stack has no size, and ends with a 0. */
-static u32 read_frames(struct record *r, u64 *ips)
+/* Returns their number, or -1. user_stack has no size, and ends with a 0. */
+static int read_frames(struct record *r, u64 *ips)
 {
 	struct tep_format_field *f = r->kind->frames;
-	u64 nr = MAX_DEPTH;
+	u64 nr;
 	u32 i;
 
-	if (r->kind->size && !get_number(r, r->kind->size, &nr))
-		return 0;
-	if (!f || (!r->kind->size && f->offset > r->rec->size))
-		return 0;
+	if (!f || f->offset > r->rec->size)
+		return -1;
 	if (!r->kind->size)
 		nr = (r->rec->size - f->offset) / r->profile->long_size;
+	else if (!get_number(r, r->kind->size, &nr))
+		return -1;
 	for (i = 0; i < nr && i < MAX_DEPTH; i++) {
-		if (!get_long(r, f, i, &ips[i]) || (!r->kind->size && !ips[i]))
+		if (!get_long(r, f, i, &ips[i]))
+			return -1;
+		if (!r->kind->size && !ips[i])
 			break;
 	}
 	return i;
@@ -118,44 +120,35 @@ u32 stack_of_frames(struct record *r)
 {
 	u64 w[2 + MAX_DEPTH];
 	bool user = r->kind->type >= KIND_USER_ID;
-	u32 nr = read_frames(r, w + 2);
+	int nr = read_frames(r, w + 2);
 
 	w[0] = user ? STACK_USER_FRAMES : STACK_FRAMES;
 	w[1] = user ? epoch_of(r) : 0;
-	return nr ? pool_add(&r->profile->stacks, w, 2 + nr) : 0;
+	return nr > 0 ? pool_add(&r->profile->stacks, w, 2 + nr) : 0;
 }
 
 void define_stack(struct record *r)
 {
 	u64 ips[MAX_DEPTH], id;
-	u32 nr = read_frames(r, ips);
+	int nr = read_frames(r, ips);
 
-	if (!nr || !get_number(r, r->kind->id, &id))
+	/* Below what an interrupt has hit, there may be no more frames of user space. */
+	if (nr < 0 || (!nr && r->kind->type == KIND_DEF) || !get_number(r, r->kind->id, &id))
 		return;
 	bind(r->profile, r->in, id, r->kind->type == KIND_USER_DEF,
 	     pool_add(&r->profile->contents, ips, nr));
 }
 
-static bool dynamic_field(struct record *r, const char *name, const char **data, u32 *len)
+/* An array without a length goes on to the end of the record. */
+static bool read_bytes(struct record *r, const char *name, const char **data, u32 *len)
 {
 	struct tep_format_field *f = tep_find_field(r->kind->event, name);
-	u64 loc;
-	u32 at;
 
-	if (!f)
+	if (!f || f->offset > r->rec->size || f->size > r->rec->size - f->offset)
 		return false;
-	at = f->offset;
+	*data = (const char *)r->rec->data + f->offset;
 	*len = f->size > 0 ? f->size : r->rec->size - f->offset;
-	if (f->flags & TEP_FIELD_IS_DYNAMIC) {
-		if (!get_number(r, f, &loc))
-			return false;
-		at = loc & 0xffff;
-		*len = loc >> 16;
-		if (f->flags & TEP_FIELD_IS_RELATIVE)
-			at += f->offset + f->size;
-	}
-	*data = (const char *)r->rec->data + at;
-	return at <= (u32)r->rec->size && *len <= (u32)r->rec->size - at;
+	return true;
 }
 
 static struct object *set_object(struct profile *p, const struct instance *in, u32 number, u32 i)
@@ -171,21 +164,19 @@ void define_object(struct record *r)
 	struct build_id id = {};
 	const char *bytes, *path;
 	struct object *o;
-	u64 number, bias;
+	u64 number, bias, id_size;
 	u32 len;
-	char *s;
 
 	if (!get_number(r, r->kind->id, &number) ||
 	    !get_number(r, tep_find_field(r->kind->event, "bias"), &bias) ||
-	    !dynamic_field(r, "build_id", &bytes, &len) || len > MAX_BUILD_ID)
+	    !get_number(r, tep_find_field(r->kind->event, "id_size"), &id_size) ||
+	    !read_bytes(r, "build_id", &bytes, &len) || id_size > len || len > MAX_BUILD_ID)
 		return;
-	id.len = len;
-	memcpy(id.bytes, bytes, len);
-	if (!dynamic_field(r, "path", &path, &len))
+	id.len = id_size;
+	memcpy(id.bytes, bytes, id.len);
+	if (!read_bytes(r, "path", &path, &len) || !memchr(path, 0, len))
 		return;
-	s = format("%.*s", (int)strnlen(path, len), path);
-	o = set_object(r->profile, r->in, number, get_object(u, s, &id));
-	free(s);
+	o = set_object(r->profile, r->in, number, get_object(u, path, &id));
 	if (o) {
 		o->bias = bias;
 		o->has_bias = id.len;
@@ -195,14 +186,14 @@ void define_object(struct record *r)
 static void use_stack(struct profile *p, const struct map *m, const struct stack *s,
 		      const struct instance *in)
 {
-	u32 nr = find_ref(p, in, s->id, s->nr_user);
+	u32 nr = find_ref(p, in, s->id, s->user);
 	struct ref *ref = &p->refs[nr];
 	u32 content = pool_add(&p->contents, m->ips + s->first, s->nr);
 
 	if (!ref->content) {
 		ref->content = content;
 		ref->from_map = true;
-	} else if (!s->nr_user && ref->content != content) {
+	} else if (!s->user && ref->content != content) {
 		p->stats.differ++;
 	}
 }

@@ -12,9 +12,9 @@
  * ID is the build id in hexadecimal, "=MAJOR:MINOR,INODE,SIZE,SECONDS.NANOSECONDS" (of the last
  * change) for a file that has none, or "-". Without a path, nothing is known of what is there.
  *
- * A user stack is stored by file: bit 63, the number of the object plus 1 in 19 bits, and the offset
- * in the file in 44 bits, as the kernel does it (with numbers of its own). What is in no file stays
- * an address. The highest number is not used, because [vsyscall] has such addresses.
+ * A user stack is stored by file: bit 63, the number of the object plus 1 in 19 bits, and the
+ * offset in the file in 44 bits, as the kernel does it (with numbers of its own). What is in no
+ * file stays an address. The highest number is not used, because [vsyscall] has such addresses.
  */
 #ifndef STACKMAP_USER_H
 #define STACKMAP_USER_H

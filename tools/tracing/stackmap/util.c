@@ -72,15 +72,6 @@ char *put_hex(char *p, u64 n)
 	return p;
 }
 
-char *strrstr(char *s, const char *what)
-{
-	char *last = NULL;
-
-	for (; (s = strstr(s, what)); s++)
-		last = s;
-	return last;
-}
-
 char *copy_string(const char *s)
 {
 	return check_mem(strdup(s));

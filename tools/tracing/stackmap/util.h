@@ -8,7 +8,7 @@
 
 #include "stackmap.h"
 
-extern const char program[];	/* of main.c or of the plugin: who complains */
+extern const char * const program;	/* of main.c or of the plugin: who complains */
 extern bool quiet;
 
 /* Macros, so that the compiler sees the formats. */
@@ -50,7 +50,6 @@ void *check_mem(void *p);
 void *grow(void *array, size_t *room, size_t need, size_t size);
 void sort_array(void *array, size_t nr, size_t size, int (*cmp)(const void *, const void *));
 char *put_hex(char *p, u64 n);
-char *strrstr(char *s, const char *what);
 char *copy_string(const char *s);
 char *slurp_file(const char *path, size_t *len);
 size_t intern(struct intern *in, const char *s);

@@ -96,43 +96,6 @@ static bool is_named_address(const GElf_Sym *sym)
 	return sym->st_shndx != SHN_UNDEF && type != STT_FILE && type != STT_SECTION;
 }
 
-/* scripts/kallsyms.c sorts such aliases last. */
-static bool looks_like_bound(const char *name)
-{
-	size_t len = strlen(name);
-
-	if (strncmp(name, "__", 2) || len < 8)
-		return false;
-	return !strncmp(name, "__start_", 8) || !strncmp(name, "__stop_", 7) ||
-	       !strncmp(name, "__end_", 6) || !strcmp(name + len - 6, "_start") ||
-	       !strcmp(name + len - 4, "_end");
-}
-
-/* The order of scripts/kallsyms.c, which reads the output of nm -n. */
-static int compare_elf_symbols(const void *a, const void *b)
-{
-	const struct symbol *sa = a, *sb = b;
-	int ret;
-
-	if (sa->addr != sb->addr)
-		return sa->addr < sb->addr ? -1 : 1;
-	ret = (sa->type == 'W') - (sb->type == 'W');
-	if (!ret)
-		ret = looks_like_bound(sa->name) - looks_like_bound(sb->name);
-	if (!ret)
-		ret = (int)strspn(sa->name, "_") - (int)strspn(sb->name, "_");
-	return ret ? ret : strcmp(sa->name, sb->name);
-}
-
-void sort_elf_symbols(struct symtab *t)
-{
-	size_t i;
-
-	sort_array(t->syms, t->nr, sizeof(*t->syms), compare_elf_symbols);
-	for (i = 0; i < t->nr; i++)
-		t->syms[i].seq = i;
-}
-
 static void add_kernel_symbol(struct symtab *t, Elf *elf, const char *name, const GElf_Sym *sym)
 {
 	struct symbol s = { .addr = sym->st_value, .name = name };

@@ -111,8 +111,8 @@ static void come_back(struct profile *p, struct task_state *t, u64 now, u32 cpu)
 
 /*
  * If only the switches of some tasks are recorded, those between them and others are. The others'
- * times would be wrong. They are found by that they come and never leave, or the reverse; then, only
- * tasks count that have switched with one of them or with the idle task.
+ * times would be wrong. Such a task comes and never leaves, or the reverse. Then, only tasks count
+ * that have switched with one of these or with the idle task.
  */
 static void check_chain(struct record *r, struct task_state *prev, struct task_state *next)
 {

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Entry of libFuzzer. The first byte of an input tells what the rest is: a map, a kallsyms, a
- * trace, a build id, what user space has mapped, or an ELF file. It goes through all code that uses
- * such input. The output is discarded.
- * See fuzzer in ../Makefile.
+ * Entry of libFuzzer. The first byte of an input tells what the rest is: a map, a kallsyms, a text,
+ * a build id, what user space has mapped, an ELF file, checksums, or the records of a recording. It
+ * goes through all code that uses such input. The output is discarded. See fuzzer in ../Makefile.
  */
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../checksum.h"
 #include "../frame.h"
 #include "../map.h"
+#include "../profile.h"
+#include "../recording.h"
 #include "../symbols.h"
-#include "../trace.h"
 #include "../user.h"
 #include "../util.h"
 #include "../view.h"
 
-const char program[] = "fuzzer";
+const char * const program = "fuzzer";
 
 static const u64 text = 0xffffffff81000000ULL;
 
@@ -31,16 +32,23 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 static void fixed_map(struct map *m)
 {
-	const u64 ips[] = { text, text + 0x100, TRAMPOLINE_MARKER, 0, UINT64_MAX, 0x1234, 0x5500 };
+	const u64 ips[] = {
+		text, text + 0x100, TRAMPOLINE_MARKER, 0, UINT64_MAX, 0x1234, 0x5500,
+		make_word(1, 0x123),
+	};
 
 	m->ips = check_mem(malloc(sizeof(ips)));
 	memcpy(m->ips, ips, sizeof(ips));
 	m->nr_ips = ARRAY_SIZE(ips);
-	m->stacks = check_mem(calloc(3, sizeof(*m->stacks)));
+	m->room_ips = m->nr_ips;
+	m->stacks = check_mem(calloc(4, sizeof(*m->stacks)));
 	m->stacks[0] = (struct stack) { .id = 7, .nr = 4, .ref = 100 };
 	m->stacks[1] = (struct stack) { .id = 4, .nr = 2, .ref = 1, .first = 4 };
-	m->stacks[2] = (struct stack) { .id = 3, .nr = 3, .nr_user = 3, .ref = 5, .first = 4 };
+	m->stacks[2] = (struct stack) {
+		.id = 3, .nr = 4, .nr_user = 4, .user = true, .by_file = true, .ref = 5, .first = 4,
+	};
 	m->nr_stacks = 3;
+	m->room_stacks = 4;
 }
 
 static FILE *open_bytes(const void *data, size_t size)
@@ -58,7 +66,7 @@ static void print_all(struct map *m)
 	map_free(&fixed);
 	print_diff(m, m, &cfg);
 	print_summary(m);
-	select_stacks(m, &cfg);
+	select_stacks(m, &cfg, 0);
 	print_text(m, &cfg);
 	print_json(m, &cfg);
 }
@@ -70,57 +78,39 @@ static void print_names(struct map *m)
 	struct paths paths = {};
 
 	frames_free(m);
-	m->frames = NULL;
+	print_functions(m, &cfg);
+	frames_free(m);
 	merge_stacks(m, &paths, &cfg);
-	select_stacks(m, &cfg);
+	select_stacks(m, &cfg, 0);
 	print_folded(m, &paths);
 	print_speedscope(m, &paths, &cfg);
 	paths_free(&paths);
 	frames_free(m);
-	m->frames = NULL;
+	drop_tracers(m);
 	print_pprof(m);
 }
 
-/* Annotates first, because counting changes @m. */
-static void print_trace(struct map *m, const void *trace, size_t size)
+static void filter_text(struct map *m, const void *bytes, size_t size)
 {
-	struct config cfg = { .trace = "trace", .trace_file = open_bytes(trace, size) };
+	int fd = memfd_create("text", 0);
+	char *path = format("/proc/self/fd/%d", fd);
+	struct config cfg = { .trace = path };
 
-	has_definitions(cfg.trace_file);
-	annotate(m, &cfg);
-	rewind(cfg.trace_file);
-	print_perf_script(m, &cfg);
-	rewind(cfg.trace_file);
-	count_stacks(m, true, &cfg);
-	fclose(cfg.trace_file);
-	print_names(m);
+	if (write(fd, bytes, size) == (ssize_t)size)
+		annotate(m, &cfg);
+	close(fd);
+	free(path);
 }
 
-static const char fixed_trace[] =
+static const char fixed_text[] =
 	"     bash-1       [000]    12.345678: stack_id:             <stack_id 7>\n"
 	"     bash-1       [000] d..2.   12.345678: <stack_split 7 @ffffffff81000148 4>\n"
-	"     bash-1       [000]    12.345678: kernel_stack:         <stack trace >\n"
-	"=> _text (ffffffff81000000)\n"
-	"=> last (ffffffff81000110)\n"
 	"     bash-1       [000]    12.345678: stack_def:            <stack_def 9> {0x1,0x7fffffff}\n"
-	"     bash-1       [000]    12.345678: stack_def:            <stack_def 7> 1 2\n"
-	"     bash-1       [000] d..2.   12.345678: <stack_def 8>\n"
-	" => schedule+0x48/0xc0 [mod]\n"
-	"     bash-1       [000] d..2.   12.345678: <stack_split 8 @ffffffff81000148 4>\n"
-	"     bash-1       [000] d..2.   12.345678: <stack trace>\n"
-	" => schedule+0x48/0xc0 [mod]\n"
-	"     bash-1       [000] d..2.   12.345678: sched_switch: x\n"
-	"     bash-1       [000] d..2.   12.345678: <stack_id 7>\n"
 	"     bash-1       [000] d..2.   12.345678: <user_stack_id 3>\n"
-	"     bash-2       [000] d..2.   12.345678: <stack_id 7>\n"
-	"     bash-2       [000] d..2.   12.345678: <user_unwind_cookie 30>\n"
-	"     bash-2       [000] d..2.   12.345678: <user_unwind_cookie 31>\n"
+	"     bash-2       [000] d..2.   12.345678: <stack_id 9>\n"
+	" => schedule+0x48/0xc0 [mod]\n"
 	"     bash-2       [001] d..2.   12.345678: <user_unwind_stack_id 30 3>\n"
-	"     bash-2       [001] d..2.   12.345678: user_unwind_stack: <user_unwind_stack 31> {0x5500}\n"
-	"     bash-3       [001] d..2.   12.345678: <user_stack_def 10>\n"
-	" => /bin/cat[+0x12] <0000000000005500>\n"
-	"     bash-3       [001] d..2.   12.345678: <user stack trace>\n"
-	" =>  <0000000000005500>\n";
+	"     bash-2       [001] d..2.   12.345678: <user_unwind_stack_split 30 @5500 3>\n";
 
 static void fuzz_map(const uint8_t *data, size_t size)
 {
@@ -130,8 +120,8 @@ static void fuzz_map(const uint8_t *data, size_t size)
 	read_map(&m, f);
 	fclose(f);
 	print_all(&m);
+	filter_text(&m, fixed_text, strlen(fixed_text));
 	print_names(&m);
-	print_trace(&m, fixed_trace, strlen(fixed_trace));
 	map_free(&m);
 }
 
@@ -146,26 +136,19 @@ static void fuzz_kallsyms(const uint8_t *data, size_t size)
 	parse_kallsyms(&m.kallsyms, "kallsyms", buf, size);
 	symtab_finish(&m.kallsyms);
 	print_all(&m);
+	filter_text(&m, fixed_text, strlen(fixed_text));
 	print_names(&m);
-	print_trace(&m, fixed_trace, strlen(fixed_trace));
 	symtab_shift(&m.kallsyms, 0x1000);
 	map_free(&m);
 	free(buf);
 }
 
-static void fuzz_trace(const uint8_t *data, size_t size)
+static void fuzz_text(const uint8_t *data, size_t size)
 {
 	struct map m = { .name = copy_string("map") };
-	char syms[] = "ffffffff81000000 T _text\nffffffff81000100 T last\n";
-	char users[] = "map 1 5000-6000 0 - /x/cat\ntask 2 1\nfork 3 1\n";
 
 	fixed_map(&m);
-	if (data[0] & 1)
-		parse_kallsyms(&m.kallsyms, "kallsyms", syms, strlen(syms));
-	if (data[0] & 2)
-		parse_users(&m.users, "user_maps", users, strlen(users));
-	symtab_finish(&m.kallsyms);
-	print_trace(&m, data, size);
+	filter_text(&m, data, size);
 	map_free(&m);
 }
 
@@ -173,24 +156,38 @@ static void fuzz_users(const uint8_t *data, size_t size)
 {
 	struct map m = { .name = copy_string("map") };
 	char *buf = check_mem(malloc(size + 1));
+	u64 addr, time;
+	u32 tgid;
 
 	memcpy(buf, data, size);
 	buf[size] = '\0';
-	fixed_map(&m);
 	parse_users(&m.users, "user_maps", buf, size);
-	print_trace(&m, fixed_trace, strlen(fixed_trace));
+	for (tgid = 0; tgid < 10; tgid++) {
+		for (time = 0; time < 8; time++) {
+			for (addr = 0; addr < 0x8000; addr += 0x800)
+				place_word(&m.users, users_epoch(&m.users, tgid, time), addr,
+					   time & 1);
+		}
+	}
 	map_free(&m);
 	free(buf);
 }
 
+/* As a file of a stack, and as one that is scanned. */
 static void fuzz_elf(const uint8_t *data, size_t size)
 {
 	int fd = memfd_create("elf", 0);
 	char *path = format("/proc/self/fd/%d", fd);
+	struct map m = { .name = copy_string("map") };
 	struct build_id id = {};
+	struct config cfg = {};
 
 	if (write(fd, data, size) == (ssize_t)size)
 		read_file_id(path, &id);
+	fixed_map(&m);
+	get_object(&m.users, path, &(struct build_id) {});
+	print_text(&m, &cfg);
+	map_free(&m);
 	close(fd);
 	free(path);
 }
@@ -209,9 +206,75 @@ static void fuzz_build_id(const uint8_t *data, size_t size)
 	check_build_id(&m, &running, "notes", &cfg);
 }
 
+static void fuzz_checksums(const uint8_t *data, size_t size)
+{
+	char dir[] = "/tmp/stackmap-fuzz.XXXXXX", *path;
+	FILE *f;
+
+	check_mem(mkdtemp(dir));
+	path = format("%s/checksums", dir);
+	f = check_mem(fopen(path, "w"));
+	fwrite(data, 1, size, f);
+	fclose(f);
+	check_directory(dir);
+	unlink(path);
+	rmdir(dir);
+	free(path);
+}
+
+/*
+ * Takes the place of what reads the file $DAT, which has the formats of the events: the records are
+ * those of the input. Each begins with its length.
+ */
+static const uint8_t *records;
+static size_t records_size;
+
+int __wrap_dat_read(struct profile *p, const char *path)
+{
+	const uint8_t *data = records, *end = records + records_size;
+	struct tep_record rec = {};
+	char *copy;
+
+	for (; end - data > 2 && end - data > data[0]; data += 1 + data[0], rec.ts += 100) {
+		rec.size = data[0];
+		copy = check_mem(malloc(rec.size + 1));
+		memcpy(copy, data + 1, rec.size);
+		rec.data = copy;
+		rec.cpu = rec.size > 5 ? copy[5] & 1 : 0;
+		rec.missed_events = rec.size > 6 && copy[6] == 77;
+		if (rec.size >= 8)
+			read_record(p->instances[0].handle, &rec, rec.cpu, p);
+		free(copy);
+	}
+	return 0;
+}
+
+static void fuzz_records(const uint8_t *data, size_t size)
+{
+	struct config cfg = { .by_task = data[0] & 1, .all_values = data[0] & 1 };
+	struct map m = { .name = copy_string("map") };
+	char users[] = "map 1 5000-6000 0 - /x/cat\n";
+
+	cfg.weight = data[0] & 2 ? "bytes_alloc" : NULL;
+	cfg.off_cpu = data[0] & 4;
+	if (!cfg.off_cpu && data[0] & 8) {
+		cfg.allocs = "kmalloc";
+		cfg.frees = "kfree";
+		cfg.pointer = "ptr";
+	}
+	fixed_map(&m);
+	parse_users(&m.users, "user_maps", users, strlen(users));
+	records = data + 1;
+	records_size = size - 1;
+	make_profile(&m, getenv("DAT"), data[0] & 16, &cfg);
+	print_names(&m);
+	profile_free(&m);
+	map_free(&m);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	if (size < 2)
+	if (size < 3)
 		return 0;
 	switch (data[0]) {
 	case 'M':
@@ -221,7 +284,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		fuzz_kallsyms(data + 1, size - 1);
 		break;
 	case 'T':
-		fuzz_trace(data + 1, size - 1);
+		fuzz_text(data + 1, size - 1);
 		break;
 	case 'B':
 		fuzz_build_id(data + 1, size - 1);
@@ -231,6 +294,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 'E':
 		fuzz_elf(data + 1, size - 1);
+		break;
+	case 'C':
+		fuzz_checksums(data + 1, size - 1);
+		break;
+	case 'R':
+		fuzz_records(data + 1, size - 1);
 		break;
 	default:
 		break;

@@ -1,8 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Makes trace.dat files (version 6, see trace-cmd.dat.v6(5)) for the tests of stackmap_dump."""
+"""Makes trace.dat files (version 6, see trace-cmd.dat.v6(5)) for the tests of stackmap_dump.
 
+  mkdat.py FILE DIR     a recording with all formats, and inputs of the fuzzer with its records
+"""
+
+import os
 import struct
+import sys
 
 PAGE = 4096
 COMMON = [("unsigned short", "common_type", 2), ("unsigned char", "common_flags", 1),
@@ -25,6 +30,8 @@ EVENTS = {
                                     ("unsigned long", "ip")],
         "user_unwind_stack": [("u64", "cookie"), ("unsigned int", "tgid"), ("int", "size"),
                               ("unsigned long", "caller[]")],
+        "user_object_def": [("int", "object"), ("unsigned int", "id_size"), ("u64", "bias"),
+                            ("u8", "build_id[20]"), ("char", "path[]")],
         "function": [("unsigned long", "ip"), ("unsigned long", "parent_ip")],
     },
     "sched": {
@@ -42,7 +49,7 @@ EVENTS = {
         "sys_enter_close": [("int", "fd")],
     },
 }
-SIZES = {"int": 4, "unsigned int": 4, "unsigned long": 8, "long": 8, "u64": 8, "char": 1}
+SIZES = {"int": 4, "unsigned int": 4, "unsigned long": 8, "long": 8, "u64": 8, "u8": 1, "char": 1}
 CODES = {"int": "i", "unsigned int": "I", "unsigned long": "Q", "long": "q", "u64": "Q"}
 IDS = {name: 10 + i for i, name in enumerate(n for s in EVENTS.values() for n in s)}
 
@@ -84,7 +91,9 @@ def payload(name, pid, flags, preempt, values):
     for (kind, field, at, size, _), value in zip(layout(system, name), values):
         out += bytes(at - len(out))
         if kind == "char":
-            out += value.encode().ljust(size, b"\0")
+            out += value.encode().ljust(size or len(value) + 1, b"\0")
+        elif kind == "u8":
+            out += value.ljust(size, b"\0")
         elif "[" in field:
             value = list(value) + [0] * (size // 8 - len(value))
             out += struct.pack(f"<{len(value)}Q", *value)
@@ -183,3 +192,33 @@ class Dat:
             out += struct.pack("<HIQ", 3, 8 + len(name) + 1, offset) + name.encode() + b"\0"
         out += struct.pack("<H", 0) + b"flyrecord\0" + top_table
         return out.ljust(at, b"\0") + data
+
+
+def corpus(path, directory):
+    """Writes the recording, and its records in several orders."""
+    dat = Dat()
+    records = [
+        ("stack_def", 7, 2, [1, 2]), ("sched_switch", "a", 1, 120, 1, "b", 2, 120), ("stack_id", 7),
+        ("stack_split", 7, 5, 7 | 1 << 31, [6, 7]), ("kernel_stack", 2, [3, 4]),
+        ("sched_switch", "b", 2, 120, 0, "a", 1, 120), ("user_stack_id", 9, 1),
+        ("kmalloc", 16, 64), ("user_unwind_cookie", 5), ("user_stack_def", 9, 1, [1 << 63 | 1 << 44]),
+        ("user_object_def", 1, 20, 0, b"1" * 20, "/x/cat"), ("user_unwind_stack_id", 9, 1, 5),
+        ("kfree", 16), ("user_unwind_stack_split", 9, 1, 6, 77), ("user_stack", 1, [1, 2]),
+        ("user_unwind_stack", 6, 1, 1, [0x5500]), ("function", 1, 2),
+    ]
+    data = b""
+    for name, *values in records:
+        dat.add(1, name, *values)
+        record = payload(name, 1, 0, 0, values)
+        data += bytes([len(record)]) + record
+    with open(path, "wb") as f:
+        f.write(dat.bytes())
+    for mode in range(32):
+        with open(os.path.join(directory, str(mode)), "wb") as f:
+            f.write(b"R" + bytes([mode]) + data)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    corpus(sys.argv[1], sys.argv[2])

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Makes stack_map_bin files for the tests of stackmap_dump.
 
-  mkmap.py golden NAME    the golden map NAME (le64, be64, le32, be32, bare) to stdout
+  mkmap.py golden NAME    the golden map NAME (le64, be64, le32, be32, bare, files) to stdout
   mkmap.py large SYSMAP [ADDRESSES]
                           2^18 stacks of depth 16, so many addresses of functions in a System.map
 """
@@ -50,7 +50,10 @@ def golden_stacks(text, module):
 
 
 def golden(name):
-    """The golden maps: both byte orders and word sizes, and one without any section."""
+    """The golden maps: both byte orders and word sizes, one without any section, one with files."""
+    if name == "files":
+        objects = struct.pack("<IIQII8s8s", 1, 4, 0, 6, 0, b"abcd", b"/x/cat")
+        return make([(5, 3, [1 << 63 | 1 << 44 | 0x123, 0x77], 3)], [(5, objects)])
     order = ">" if name.startswith("be") else "<"
     text = 0xFFFFFFFF81000000
     module = 0xFFFFFFFFC0201000

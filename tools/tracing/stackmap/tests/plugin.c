@@ -36,7 +36,9 @@ enum {
 	UNWIND_COOKIE,
 	UNWIND_ID,
 	UNWIND_STACK,
-	NR_EVENTS = UNWIND_STACK + 1 - ID,
+	UNWIND_SPLIT,
+	OBJECT,
+	NR_EVENTS = OBJECT + 1 - ID,
 };
 
 typedef uint32_t u32;
@@ -309,6 +311,21 @@ static void add_user_events(struct trace *t)
 	add_field(text, "int size", 20, 4);
 	add_field(text, "unsigned long caller[8]", 24, 8 * t->on.word);
 	end_format(t, text);
+
+	begin_format(text, "user_unwind_stack_split", UNWIND_SPLIT);
+	add_field(text, "int stack_id", 8, 4);
+	add_field(text, "unsigned int tgid", 12, 4);
+	add_field(text, "u64 cookie", 16, 8);
+	add_field(text, "unsigned long ip", 24, t->on.word);
+	end_format(t, text);
+
+	begin_format(text, "user_object_def", OBJECT);
+	add_field(text, "int object", 8, 4);
+	add_field(text, "unsigned int id_size", 12, 4);
+	add_field(text, "u64 bias", 16, 8);
+	add_field(text, "unsigned char build_id[20]", 24, 20);
+	add_field(text, "char path[]", 44, 0);
+	end_format(t, text);
 }
 
 static void open_trace(struct trace *t, const struct machine *on)
@@ -464,6 +481,58 @@ static void test_user(const struct machine *on)
 	close_trace(&t);
 }
 
+static u64 file_word(u32 object, u64 offset)
+{
+	return 1ULL << 63 | (u64)object << 44 | offset;
+}
+
+static void build_object(struct trace *t, u32 number, const char *path)
+{
+	size_t i;
+
+	begin(t, OBJECT);
+	put(t, number, 4);
+	put(t, 20, 4);
+	put(t, 0, 8);
+	for (i = 0; i < 20; i++)
+		put(t, 0xab, 1);
+	for (i = 0; i <= strlen(path); i++)
+		put(t, path[i], 1);
+}
+
+/* Frames by file, of which one is not defined. */
+static void test_files(void)
+{
+	static const char frames[] = "=> /x/li?b.so[+0x10]\n=> /x/cat[+0x123]\n"
+		"=>  <8000300000000005>\n=>  <0000000000000077>\n";
+	char want[256];
+	struct trace t;
+
+	open_trace(&t, machines);
+	build_object(&t, 1, "/x/cat");
+	prints(&t, "a file", "<user_object_def 1 /x/cat>");
+	build_object(&t, 2, "/x/li\\012b.so");
+	prints(&t, "a file with an escape", "<user_object_def 2 /x/li?b.so>");
+	while (--t.len >= 8)
+		prints(&t, "a file that is cut off", "<user_object_def, damaged>");
+	begin(&t, USER_DEF);
+	put(&t, 9, 4);
+	put(&t, 3, 4);
+	put(&t, file_word(1, 0x123), 8);
+	put(&t, file_word(3, 5), 8);
+	put(&t, 0x77, 8);
+	discard(&t);
+	begin(&t, UNWIND_SPLIT);
+	put(&t, 9, 4);
+	put(&t, 1, 4);
+	put(&t, COOKIE, 8);
+	put(&t, file_word(2, 0x10), 8);
+	snprintf(want, sizeof(want),
+		 "<user_unwind_stack_split 300000001 @8000200000000010 9>\n%s", frames);
+	prints(&t, "a user stack by file, and what an interrupt has hit", want);
+	close_trace(&t);
+}
+
 static void test_cookie(const struct machine *on)
 {
 	struct trace t;
@@ -613,9 +682,11 @@ static void test_damaged_user(const struct machine *on)
 		       "<user_unwind_stack, damaged>");
 	}
 	expect_said("a damaged user stack is told", "damaged user_stack_def event");
-	build_user_def(&t, 9);
+	build_user_def(&t, 8);
 	overwrite(&t, 12, 0, 4);
-	prints(&t, "a definition without user frames", "<user_stack_def, damaged>");
+	prints(&t, "a definition without user frames", "<user_stack_def 8>");
+	build_user_id(&t, 8);
+	prints(&t, "an id without user frames", "<user_stack_id 8>");
 	build_user_def(&t, 9);
 	while (--t.len >= 8)
 		prints(&t, "a user definition that is cut off", "<user_stack_def, damaged>");
@@ -834,7 +905,7 @@ static void test_bad_maps(void)
 		truncate("map", len);
 		test_bad_map("the map is cut off", "truncated in", len >= 16 + 24);
 	}
-	write_flagged(0x81000000, false, 8, 3);
+	write_flagged(0x81000000, false, 8, 4);
 	test_bad_map("a flag that nothing has", "stack_id 3: ", true);
 	for (i = 0; i < 400; i++) {
 		write_map(0x81000000, false);
@@ -909,6 +980,7 @@ int main(int argc, char **argv)
 	}
 	test_traces();
 	test_instances();
+	test_files();
 	test_offset();
 	test_deep();
 	test_maps();

@@ -1313,7 +1313,7 @@ class Recording(RecordingCase):
         out, err = self.tool(dat, "-F", *args)
         self.assertEqual(out, "do_exit;weak_one 3\nschedule 1\n")
         self.assertIn("1 frees of what was not seen", err)
-        self.assertIn("1 allocations at addresses whose free was not seen", err)
+        self.assertIn("1 allocations at addresses in use", err)
         self.assertEqual(self.all_forms(dat, *args), 4)
         self.assertEqual(self.all_forms(dat, *args, "-w", "bytes_alloc"), 62 + 40)
         self.assertEqual(self.folded(dat, "--leaks"), {"do_exit;weak_one": 62, "schedule": 50})
@@ -1409,7 +1409,7 @@ class Recording(RecordingCase):
         self.assertEqual([re.match(r"(.*)\s+([\d.]+):", h)[2] for h in heads],
                          ["1.000001", "1.000002"])
         err = self.run_tool("--perf-script", self.file("map", golden_map("le64")), rc=2)[1]
-        self.assertIn("--perf-script needs a recording", err)
+        self.assertIn("--perf-script: needs a recording", err)
 
     def test_kinds_without_stacks(self):
         dat = self.dat()
@@ -1798,8 +1798,8 @@ class Usage(Case):
     def test_no_live_map(self):
         if os.path.exists("/sys/kernel/tracing/stack_map_bin"):
             self.skipTest("this kernel has a stack map")
-        self.assertRegex(self.run_tool(rc=1)[1], "no stack map|no tracefs|only root may trace")
-        self.assertIn("there is no trace instance x", self.run_tool("-i", "x", rc=1)[1])
+        for args in [[], ["-i", "x"]]:
+            self.assertRegex(self.run_tool(*args, rc=1)[1], "no stack map|no tracefs|no trace instance")
 
     def test_save_without_a_map(self):
         if os.path.exists("/sys/kernel/tracing/stack_map_bin"):
@@ -1836,32 +1836,6 @@ class Record(Case):
             self.record(*args, "true", rc=2)
         self.assertIn("record comes before its options",
                       self.run_tool("-q", "record", "true", rc=2)[1])
-
-    def test_output_that_is_no_recording(self):
-        for name in ["trace", "x"]:
-            path = os.path.join(self.dir, name)
-            os.mkdir(path)
-            with open(os.path.join(path, name), "w", encoding="utf-8") as f:
-                f.write("kept")
-            self.assertIn(path + ": exists and is no recording", self.record("-o", path, "true"))
-            self.assertEqual(os.listdir(path), [name])
-        path = self.file("file", "")
-        self.assertIn("no recording", self.record("-o", path, "true"))
-        link = os.path.join(self.dir, "link")
-        os.symlink(".", link)
-        self.assertIn("no recording", self.record("-o", link, "true"))
-        self.assertIn("none/out", self.record("-o", os.path.join(self.dir, "none/out"), "true"))
-        self.assertEqual(sorted(os.listdir(self.dir)), ["file", "link", "trace", "x"])
-
-    def test_earlier_recording_with_other_files(self):
-        for name, files in [("out", ["stack_map_bin", "note"]),
-                            ("out.old", ["stack_map_bin", "trace", "note"])]:
-            os.mkdir(os.path.join(self.dir, name))
-            for f in files:
-                self.file(name + "/" + f, "kept")
-        err = self.record("-o", os.path.join(self.dir, "out"), "true")
-        self.assertIn("out.old: has other files", err)
-        self.assertEqual(sorted(os.listdir(self.dir)), ["out", "out.old"])
 
     def test_no_stack_map(self):
         if os.path.exists("/sys/kernel/tracing/options/stackmap"):
@@ -1948,13 +1922,9 @@ class Tracefs(Case):
         self.map = self.file("stack_map_bin", golden_map("le64"))
         self.file("trace", golden_text("trace.txt"))
         self.file("stack_map_stat", "entries: 4 / 16384\n")
-        self.file("tracing_on", "1")
-        os.mkdir(os.path.join(self.dir, "options"))
-        self.option = self.file("options/stackmap", "1")
 
     def run_fake(self, times, *args, rc=0):
-        """Runs the tool, without trace-cmd; so many reads of the map end with ESTALE, as by a reset
-        or a rotation."""
+        """Runs the tool; so many reads of the map end with ESTALE, as by a reset or a rotation."""
         env = {**os.environ, "LD_PRELOAD": self.lib, "STALE": str(times), "TRACEFS": self.dir,
                "PATH": self.dir}
         done = subprocess.run([TOOL, *args], env=env, capture_output=True, check=False)
@@ -1962,6 +1932,7 @@ class Tracefs(Case):
         return done.stdout.decode(), done.stderr.decode()
 
     def test_stale_read(self):
+        self.make_map()
         for times in range(5):
             out = self.run_fake(times, "-q", "-k", KALLSYMS)[0]
             self.assertEqual(out, golden_text("text64.txt"))
@@ -1972,6 +1943,7 @@ class Tracefs(Case):
 
     def test_stale_save(self):
         saved = os.path.join(self.dir, "saved")
+        self.make_map()
         for times in [0, 1, 4]:
             out, err = self.run_fake(times, "save", saved)
             self.assertIn(saved + ": saved 4 stacks", err)
@@ -1982,14 +1954,54 @@ class Tracefs(Case):
         self.assertEqual(out, "")
         self.assertIn("stack_map_bin: the map was reset or replaced each time", err)
 
+    def make_map(self):
+        """What the tool looks for in tracefs."""
+        self.file("tracing_on", "1")
+        os.mkdir(os.path.join(self.dir, "options"))
+        for option in ["stackmap", "stacktrace"]:
+            self.file("options/" + option, "1")
+
+    def refused(self, *args):
+        """What record says when it fails before it starts trace-cmd."""
+        os.chmod(self.file("trace-cmd", "#!/bin/sh\nexit 1\n"), 0o755)
+        return self.run_fake(0, "record", *args, rc=1)[1]
+
+    def test_output_that_is_no_recording(self):
+        self.make_map()
+        for name in ["data", "x"]:
+            path = os.path.join(self.dir, name)
+            os.mkdir(path)
+            with open(os.path.join(path, name), "w", encoding="utf-8") as f:
+                f.write("kept")
+            self.assertIn(path + ": exists and is no recording", self.refused("-o", path, "/bin/true"))
+            self.assertEqual(os.listdir(path), [name])
+        path = self.file("file", "")
+        self.assertIn("no recording", self.refused("-o", path, "/bin/true"))
+        link = os.path.join(self.dir, "link")
+        os.symlink(".", link)
+        self.assertIn("no recording", self.refused("-o", link, "/bin/true"))
+
+    def test_earlier_recording_with_other_files(self):
+        self.make_map()
+        for name, files in [("out", ["stack_map_bin", "note"]),
+                            ("out.old", ["stack_map_bin", "trace", "note"])]:
+            os.mkdir(os.path.join(self.dir, name))
+            for f in files:
+                self.file(name + "/" + f, "kept")
+        err = self.refused("-o", os.path.join(self.dir, "out"), "/bin/true")
+        self.assertIn("out.old: has other files", err)
+
     def test_record_needs_a_stack_map(self):
         ran, out = (os.path.join(self.dir, name) for name in ("ran", "out"))
         args = ["record", "-o", out, "touch", ran]
-        self.assertIn("trace-cmd is not here", self.run_fake(0, *args, rc=1)[1])
-        os.unlink(self.option)
-        self.assertIn("this kernel has no stack map", self.run_fake(0, *args, rc=1)[1])
-        os.unlink(os.path.join(self.dir, "tracing_on"))
         self.assertIn("no tracefs is mounted", self.run_fake(0, *args, rc=1)[1])
+        self.file("tracing_on", "1")
+        self.assertIn("this kernel has no stack map", self.run_fake(0, *args, rc=1)[1])
+        os.mkdir(os.path.join(self.dir, "options"))
+        self.file("options/stackmap", "0")
+        if not os.path.exists("/sys/kernel/tracing/instances"):
+            err = self.run_fake(0, *args, rc=1)[1]
+            self.assertRegex(err, r"instances/stackmap_record_\d+: No such file")
         for name in os.listdir(self.dir):
             self.assertNotRegex(name, "ran|out")
 
@@ -2028,7 +2040,7 @@ class Watch(Case):
         path = os.path.join(self.dir, "watch")
         main = self.file("watch.c", WATCH % os.path.join(HERE, "../watch.c"))
         with open(main, "a", encoding="ascii") as f:
-            f.write('const char program[] = "watch";\n')
+            f.write('const char * const program = "watch";\n')
         others = [os.path.join(HERE, "..", name) for name in os.listdir(os.path.join(HERE, ".."))
                   if name.endswith(".c") and name not in (
                       "main.c", "watch.c", "dat.c", "perf.c", "profile.c", "sample.c", "stacks.c",
