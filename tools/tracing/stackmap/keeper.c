@@ -194,8 +194,8 @@ static int salvage(const struct recording *r)
 	int ret = restore(r->output, r->instance, &r->old_signals);
 
 	if (ret)
-		complain("what was recorded is in %s/trace.dat.*; with more room: trace-cmd restore -o trace.dat -i %s/head.dat $(ls -v %s/trace.dat.*)",
-			 r->output, r->output, r->output);
+		complain("%s has no trace.dat. With more room, there: trace-cmd restore %s", r->output,
+			 "-o trace.dat -i head.dat $(ls -v trace.dat.*)");
 	else
 		note("%s/trace.dat was restored from the files of the recorders", r->output);
 	return ret;
@@ -229,8 +229,8 @@ static void tell_result(const struct recording *r, size_t nr_stacks)
 		note("%s: recorded %llu buffer entries, %zu different stacks; see stackmap_dump %s",
 		     r->output, s.read, nr_stacks, r->output);
 	if (s.lost)
-		complain("%llu of %llu buffer entries were lost (events, stacks, definitions): try --realtime 10, or a larger buffer (-b)",
-			 s.lost, s.lost + s.read);
+		complain("%llu of %llu buffer entries were lost%s", s.lost, s.lost + s.read,
+			 " (events, stacks, definitions): try --realtime 10 or a larger buffer (-b)");
 	if (s.recycled)
 		note("the map has recycled %llu more stacks", s.recycled);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The directory that "record" and "save" make: what it may replace, and the files beside trace.dat. */
+/* The directory of "record" and "save": what it may replace, the files beside trace.dat. */
 #include <dirent.h>
 #include <fnmatch.h>
 #include <glob.h>
@@ -172,7 +172,8 @@ bool has_room(const char *dir, u64 bytes)
 
 	if (statvfs(dir, &fs) || (u64)fs.f_bavail * fs.f_frsize >= bytes)
 		return true;
-	complain("%s: the disk is nearly full, trace.dat needs up to %llu MB", dir, (bytes >> 20) + 1);
+	complain("%s: the disk is nearly full, trace.dat needs up to %llu MB", dir,
+		 (bytes >> 20) + 1);
 	return false;
 }
 

@@ -3,7 +3,8 @@
  * "record": trace-cmd records from a trace instance that is made for it, to the disk as it comes.
  *
  *	the tool	starts the command, and waits for its end or for a signal
- *	the keeper	a child (keeper.c): makes the instance, runs trace-cmd, saves the map, removes the instance
+ *	the keeper	a child (keeper.c): makes the instance, runs trace-cmd, saves the map,
+ *			removes the instance
  *	trace-cmd	and its recorders
  *
  * The keeper ends the recording when the tool closes a pipe, so also when the tool is killed.
@@ -99,7 +100,7 @@ static void set_user(struct recording *r, const char *how)
 		usage("--user knows delay and now, not", how);
 }
 
-static const char *number(const char *arg, u64 max)
+static const char *positive(const char *arg, u64 max)
 {
 	if (!parse_number(arg, max, 10))
 		usage("not a valid number", arg);
@@ -118,13 +119,13 @@ static void set_record_option(int opt, struct recording *r)
 		set_filters(r, optarg);
 		break;
 	case 'p':
-		add_pid(r, strtoul(number(optarg, INT32_MAX), NULL, 10));
+		add_pid(r, strtoul(positive(optarg, INT32_MAX), NULL, 10));
 		break;
 	case 'a':
 		r->all = true;
 		break;
 	case 'd':
-		r->duration = strtoul(number(optarg, INT32_MAX), NULL, 10);
+		r->duration = strtoul(positive(optarg, INT32_MAX), NULL, 10);
 		break;
 	case 'o':
 		free(r->output);
@@ -134,10 +135,10 @@ static void set_record_option(int opt, struct recording *r)
 		set_user(r, optarg);
 		break;
 	case 'b':
-		r->buffer_kb = number(optarg, INT32_MAX);
+		r->buffer_kb = positive(optarg, INT32_MAX);
 		break;
 	case OPT_REALTIME:
-		r->realtime = number(optarg, 99);
+		r->realtime = positive(optarg, 99);
 		break;
 	case 'i':
 		free(r->instance);

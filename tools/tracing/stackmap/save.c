@@ -36,8 +36,8 @@ static int hide_top_level(const char *dir)
  * trace-cmd extract -B would read the top level as well, and reading consumes. Without -k, it would
  * reset all.
  */
-static int extract(const char *from, const char *instance, const char *dir,
-		   const sigset_t *signals)
+static int run_extract(const char *from, const char *instance, const char *dir,
+		       const sigset_t *signals)
 {
 	struct args args = {};
 	struct instance_stat s;
@@ -68,7 +68,7 @@ static int save_buffer(const char *from, const char *instance, const char *dir,
 
 	ret = save_map(from, dir, NULL, &nr_stacks);
 	if (!ret && extracts)
-		ret = extract(from, instance, dir, signals);
+		ret = run_extract(from, instance, dir, signals);
 	else if (!ret)
 		ret = copy_file(from, "trace", dir);
 	if (ret) {

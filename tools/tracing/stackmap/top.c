@@ -51,11 +51,16 @@ struct top {
 	struct termios	terminal;	/* as it was */
 };
 
-static volatile sig_atomic_t ended;
+static int ended;	/* by a signal */
 
 static void end(int sig)
 {
-	ended = 1;
+	__atomic_store_n(&ended, 1, __ATOMIC_RELAXED);
+}
+
+static bool is_ended(void)
+{
+	return __atomic_load_n(&ended, __ATOMIC_RELAXED);
 }
 
 static u64 milliseconds(const char *arg)
@@ -142,7 +147,7 @@ static int read_again(struct map *m)
 	return ret;
 }
 
-/* A stack whose id was not there before is new; one that counts less was, too: there was a reset. */
+/* A stack is new if its id was not there before, or if it counts less: there was a reset. */
 static void take_uses(struct top *t)
 {
 	struct use *old = t->uses, *u, *before;
@@ -221,14 +226,14 @@ static bool wait_for_look(const struct top *t)
 	u64 now, until = t->time + t->delay;
 	char c;
 
-	for (now = now_ms(); !ended && now < until; now = now_ms()) {
+	for (now = now_ms(); !is_ended() && now < until; now = now_ms()) {
 		if (poll(&fd, 1, until - now) <= 0)
 			continue;
 		/* Ctrl-C is a byte here. */
 		if (read(STDIN_FILENO, &c, 1) != 1 || c == 'q' || c == 3)
 			return false;
 	}
-	return !ended;
+	return !is_ended();
 }
 
 static int look_again(struct top *t)
