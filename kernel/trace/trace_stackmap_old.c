@@ -209,7 +209,7 @@ static int stackmap_walk_buffer(struct stackmap_walk *walk, struct ring_buffer_w
 	return ret;
 }
 
-#ifdef CONFIG_TRACER_SNAPSHOT
+#if defined(CONFIG_TRACER_SNAPSHOT) || defined(CONFIG_TRACER_MAX_TRACE)
 static struct trace_buffer *stackmap_other_buffer(struct trace_array *tr)
 {
 	/* A snapshot swaps it at any time. */
