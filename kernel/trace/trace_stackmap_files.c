@@ -223,8 +223,8 @@ static void stackmap_bin_stack(struct seq_file *m, const struct stackmap_iter *i
 			       const struct stackmap_record *rec)
 {
 	u32 hdr[] = {
-		iter->id, stackmap_depth(rec->ips, rec->nr), min(stackmap_iter_ref(iter, rec), U32_MAX),
-		stackmap_bin_flags(rec),
+		iter->id, stackmap_depth(rec->ips, rec->nr),
+		min(stackmap_iter_ref(iter, rec), U32_MAX), stackmap_bin_flags(rec),
 	};
 	u64 ip;
 
