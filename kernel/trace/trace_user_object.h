@@ -104,8 +104,9 @@ struct user_object_bin {
 	u32			zero;
 };
 
-#ifdef CONFIG_TRACE_USER_OBJECTS
 struct user_objects *user_objects_alloc(void);
+
+#ifdef CONFIG_TRACE_USER_OBJECTS
 struct user_objects *user_objects_get(struct trace_array *tr);
 void user_objects_put(struct user_objects *objects);
 void user_objects_translate(struct user_objects *objects, struct stackmap_stack *stack,
