@@ -94,7 +94,7 @@ void running_build_id(struct build_id *id)
 
 /* A missing build id is no error: some kernels and files have none. */
 int check_build_id(const struct map *m, const struct build_id *id, const char *path,
-			  const struct config *cfg)
+		   const struct config *cfg)
 {
 	if (!id->len || !m->build_id.len || same_id(id, &m->build_id))
 		return 0;

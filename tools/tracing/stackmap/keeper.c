@@ -194,8 +194,8 @@ static int salvage(const struct recording *r)
 	int ret = restore(r->output, r->instance, &r->old_signals);
 
 	if (ret)
-		complain("%s has no trace.dat. With more room, there: trace-cmd restore %s", r->output,
-			 "-o trace.dat -i head.dat $(ls -v trace.dat.*)");
+		complain("%s has no trace.dat. With more room, there: trace-cmd restore %s",
+			 r->output, "-o trace.dat -i head.dat $(ls -v trace.dat.*)");
 	else
 		note("%s/trace.dat was restored from the files of the recorders", r->output);
 	return ret;

@@ -46,7 +46,7 @@ static void print_indented(const char *lines, const char *indent)
 }
 
 void print_frame(struct map *m, const struct stack *s, u32 i, const char *prefix,
-			const struct config *cfg)
+		 const struct config *cfg)
 {
 	struct frame *f = frame_get(m, s, i);
 	const char *text = frame_text(f);

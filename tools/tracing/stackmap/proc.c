@@ -94,7 +94,7 @@ const struct build_id *file_id(struct scan *s, const char *key, const char *path
 }
 
 void write_mapping(FILE *out, u32 tgid, const struct mapping *map,
-			  const struct build_id *id, const char *path)
+		   const struct build_id *id, const char *path)
 {
 	char *hex = build_id_text(id);
 

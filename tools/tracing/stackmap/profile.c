@@ -258,7 +258,7 @@ static void note_stats(const struct profile *p, const char *path)
 	if (s->no_event)
 		note("%llu stacks have no event, it was lost", s->no_event);
 	if (s->undefined || s->user_undefined)
-		note("%llu different stacks have ids that no one defines, also no map beside the recording",
+		note("%llu different stacks have ids that neither the recording nor a map defines",
 		     s->undefined + s->user_undefined);
 	if (s->user_lost)
 		note("%llu user stacks were lost or not yet taken", s->user_lost);
@@ -277,7 +277,8 @@ static void note_stats(const struct profile *p, const char *path)
 	if (s->free_unknown)
 		note("%llu frees of what was not seen allocated", s->free_unknown);
 	if (s->reused)
-		note("%llu allocations at addresses in use: the older ones do not count", s->reused);
+		note("%llu allocations at addresses in use: the older ones do not count",
+		     s->reused);
 }
 
 /* What makes a profile wrong, and not only smaller. */
