@@ -6,6 +6,7 @@ command -v stackmap_dump > /dev/null || skip "there is no stackmap_dump here"
 command -v trace-cmd > /dev/null || skip "there is no trace-cmd here"
 
 out=$TMPDIR/out
+# shellcheck disable=SC2034 # for who sources this
 sleeps='for i in 1 2 3 4 5 6 7 8 9 10; do sleep .01; done'
 
 # All that a user may have set, what the map of the top level has, and who works for trace-cmd.
@@ -56,7 +57,7 @@ report() { # directory
 }
 
 # If nothing was lost, there are as many stacks as the map was asked for.
-complete() { # directory
+whole() { # directory
 	report "$1"
 	ids=$(grep -cE ': (stack_id|stack_split|kernel_stack|user_stack_id|user_unwind_stack_id|user_unwind_stack|user_stack): ' "$TMPDIR/report")
 	asked=$(awk '/^(successes|drops): / { n += $2 } END { print n }' "$1/stack_map_stat")

@@ -157,6 +157,7 @@ check() {
 }
 
 # What stackmap_dump and its plugin are built with.
+# shellcheck disable=SC2034 # for who sources this
 TOOL_PACKAGES=(gcc libc6-dev make pkgconf libdw-dev libelf-dev libtracecmd-dev libtracefs-dev libtraceevent-dev)
 
 # build_tool DIRECTORY [VARIABLE=VALUE...]: DIRECTORY/stackmap_dump, for this machine. The objects stay in

@@ -27,7 +27,7 @@ for signal in 2 10 14 15; do
 	kill -$signal $pid
 	ended $((128 + signal))
 	undisturbed
-	complete "$out"
+	whole "$out"
 done
 rm -r "$out" "$out.old"
 
@@ -37,7 +37,7 @@ for signal in 2 15; do
 	kill -$signal $pid
 	ended 0
 	undisturbed
-	complete "$out"
+	whole "$out"
 	[ "$ids" -ge 10 ] || fail "too few events of the machine"
 done
 rm -r "$out" "$out.old"
@@ -57,7 +57,7 @@ if command -v script > /dev/null; then
 	grep -q 'stackmap_dump: [1-4] s, [0-9]* stacks, [1-9][0-9]* different ones, 0 buffer entries lost' "$TMPDIR/tty" || fail "no progress"
 	grep -q "$out: recorded " "$TMPDIR/tty" || fail "nothing was saved"
 	undisturbed
-	complete "$out"
+	whole "$out"
 	rm -r "$out"
 fi
 
@@ -87,7 +87,7 @@ ended 137
 gone
 kill "$command"
 undisturbed
-complete "$out"
+whole "$out"
 
 echo "SIGKILL of trace-cmd, not of its recorders"
 begin -b 64 -e sched,kmem -- sh -c "$calls"
@@ -147,6 +147,7 @@ rm -r "$out"
 echo "an instance in use, for a while and for long"
 for seconds in 2 1000; do
 	begin -- sh -c 'sleep 3; exit 3'
+	# shellcheck disable=SC2217 # keeps the file open
 	sleep $seconds < instances/mine/trace &
 	reader=$!
 	ended 3
@@ -157,5 +158,5 @@ for seconds in 2 1000; do
 		rmdir instances/mine
 		undisturbed ;;
 	esac
-	complete "$out"
+	whole "$out"
 done

@@ -13,7 +13,7 @@ bystander=$!
 recorded 0 -o "$out" -e sched:sched_switch,kmem -e syscalls -- sh -c "$sleeps"
 says "$out: recorded "
 [ "$(stat -c %a "$out")" = 700 ] || fail "others may read the addresses"
-complete "$out"
+whole "$out"
 [ "$(grep -c 'execve\|sched_switch: .* sleep:' "$TMPDIR/report")" -ge 10 ] || fail "no events of children"
 events=$(grep -vcE '^cpus=|: (stack_id|stack_split|stack_def): ' "$TMPDIR/report")
 says "$out: recorded $events events with "
@@ -27,7 +27,7 @@ stackmap_dump -q --summary "$out" | grep '^duplicates: 0 '
 mv "$out" "$TMPDIR/first"
 cp -r "$TMPDIR/first" "$out"
 recorded 0 -o "$out" -e syscalls --all sleep .1
-complete "$out"
+whole "$out"
 grep -q ' bystander-' "$TMPDIR/report" || fail "--all did not record another process"
 diff -r "$out.old" "$TMPDIR/first" || fail "the earlier recording is not there"
 rm -r "$out"
@@ -59,7 +59,7 @@ set_opt tracing_on 0
 echo 1 > events/sched/sched_wakeup/enable
 echo 99 > set_event_pid
 recorded 0 -o "$out" -e sched_switch -e sched -b 64 true
-complete "$out"
+whole "$out"
 echo 0 > events/sched/sched_wakeup/enable
 echo > set_event_pid
 set_opt tracing_on 1
@@ -91,7 +91,7 @@ recorded 7 -o "$out" sh -c 'exit 7'
 recorded 143 -o "$out" -- sh -c 'kill $$'
 recorded 143 -o "$out" -d 1 sleep 1000
 recorded 0 -o "$out" -d 1
-complete "$out"
+whole "$out"
 [ "$ids" -gt 10 ] || fail "too few events of the machine"
 rm -r "$out" "$out.old"
 
@@ -100,7 +100,7 @@ recorded 0 -o "$out" -e syscalls:sys_enter_close -u -- sh -c "$sleeps"
 way=userstacktrace
 [ ! -e options/userstacktrace_delay ] || way=userstacktrace_delay
 says "stacks of user space: options/$way"
-complete "$out"
+whole "$out"
 grep -qE ' user_(unwind_)?stack' "$TMPDIR/report" || fail "no stacks of user space"
 [ -s "$out/user_maps" ] || fail "no user_maps"
 recorded 0 -o "$out" -e syscalls:sys_enter_close --user=now -- sh -c "$sleeps"
