@@ -75,7 +75,7 @@
 #define USER_OBJECT_ID_ROOM	ALIGN(BUILD_ID_SIZE_MAX, 8)
 
 /* The notes and program headers of a file that are looked at. */
-#define USER_OBJECT_NOTES	SZ_64K
+#define USER_OBJECT_NOTES	((u64)SZ_64K)
 #define USER_OBJECT_HEADERS	256U
 
 /* No allocation for a stack is worth to kill a process. */
@@ -257,11 +257,17 @@ static u32 user_object_id(const struct user_object *object, u8 *id)
 	return size;
 }
 
+/* Some file systems would take a negative offset. */
+static const void *user_object_fetch(struct freader *r, u64 off, size_t size)
+{
+	return off <= USER_WORD_OFFSET ? freader_fetch(r, off, size) : NULL;
+}
+
 static bool user_object_read_phdr(struct freader *r, bool is64, u64 off, struct elf64_phdr *phdr)
 {
 	const struct elf32_phdr *phdr32;
 
-	phdr32 = freader_fetch(r, off, is64 ? sizeof(*phdr) : sizeof(*phdr32));
+	phdr32 = user_object_fetch(r, off, is64 ? sizeof(*phdr) : sizeof(*phdr32));
 	if (!phdr32)
 		return false;
 	if (is64)
@@ -280,14 +286,14 @@ static bool user_object_read_phdr(struct freader *r, bool is64, u64 off, struct 
 /* Look for the build id in the notes of a file. */
 static int user_object_read_notes(struct freader *r, u64 off, u64 size, u8 *id, u32 *id_size)
 {
-	u64 end = off + min(size, USER_OBJECT_NOTES), desc;
+	u64 end = off + size, desc;
 	const struct elf32_note *note;
 	const void *data;
 	u32 desc_size;
 	bool found;
 
 	while (off + sizeof(*note) + sizeof("GNU") < end) {
-		note = freader_fetch(r, off, sizeof(*note) + sizeof("GNU"));
+		note = user_object_fetch(r, off, sizeof(*note) + sizeof("GNU"));
 		if (!note)
 			return r->err;
 
@@ -297,7 +303,7 @@ static int user_object_read_notes(struct freader *r, u64 off, u64 size, u8 *id, 
 		found = note->n_type == USER_OBJECT_BUILD_ID && note->n_namesz == sizeof("GNU") &&
 			!memcmp(note + 1, "GNU", sizeof("GNU"));
 		if (found && desc_size && desc_size <= BUILD_ID_SIZE_MAX) {
-			data = freader_fetch(r, desc, desc_size);
+			data = user_object_fetch(r, desc, desc_size);
 			if (!data)
 				return r->err;
 			memcpy(id, data, desc_size);
@@ -319,8 +325,8 @@ static int user_object_read(struct user_object *object, struct freader *r)
 	bool is64, text = false;
 	const struct elf64_hdr *ehdr;
 	const struct elf32_hdr *ehdr32;
+	u64 phoff, size, room = USER_OBJECT_NOTES;
 	struct elf64_phdr phdr;
-	u64 phoff;
 	int ret = 0;
 
 	ehdr = freader_fetch(r, 0, sizeof(*ehdr));
@@ -341,9 +347,11 @@ static int user_object_read(struct user_object *object, struct freader *r)
 			WRITE_ONCE(object->bias, phdr.p_vaddr - phdr.p_offset);
 			text = true;
 		}
-		if (phdr.p_type == PT_NOTE && !id_size)
-			ret = user_object_read_notes(r, phdr.p_offset, phdr.p_filesz, object->id,
-						     &id_size);
+		if (phdr.p_type == PT_NOTE && !id_size) {
+			size = min(phdr.p_filesz, room);
+			room -= size;
+			ret = user_object_read_notes(r, phdr.p_offset, size, object->id, &id_size);
+		}
 	}
 	/* user_object_found:A, pairs with user_object_id:A */
 	smp_store_release(&object->id_size, id_size);
@@ -362,7 +370,7 @@ static int user_object_read_file(struct user_object *object, struct file *file, 
 	return ret;
 }
 
-/* Another object with the same build id, or NULL. */
+/* Another object with the same build id and layout, or NULL. */
 static struct user_object *user_object_twin(struct user_objects *objects,
 					    const struct user_object *object)
 {
@@ -375,6 +383,7 @@ static struct user_object *user_object_twin(struct user_objects *objects,
 	xa_for_each(&objects->by_nr, nr, other) {
 		/* user_object_id:A, pairs with user_object_found:A */
 		if (other != object && smp_load_acquire(&other->id_size) == object->id_size &&
+		    other->bias == object->bias &&
 		    !memcmp(other->id, object->id, object->id_size))
 			return other;
 	}
@@ -687,8 +696,11 @@ void user_objects_translate(struct user_objects *objects, struct stackmap_stack 
 	unsigned long ip, start = 0, size = 0, add = 0;
 	unsigned int i, addresses = 0, next = 0;
 
-	if (!objects || !current->mm)
+	if (!objects || !current->mm) {
+		/* There may be a map by the time that the stack is recorded. */
+		stack->nr = user_addresses(stack->ips, stack->nr);
 		return;
+	}
 
 	for (i = 0; i < stack->nr; i++) {
 		ip = stack->ips[i];
@@ -704,7 +716,7 @@ void user_objects_translate(struct user_objects *objects, struct stackmap_stack 
 				break;
 			start = m->start;
 			/* Come here again for each address that stays one. */
-			size = m->add ? m->size : 0;
+			size = m->add && m->exec ? m->size : 0;
 			add = m->add;
 			addresses += !add;
 		}
@@ -746,7 +758,7 @@ static bool user_object_define(struct user_object *object, u32 nr, struct trace_
 	u8 id[USER_OBJECT_ID_ROOM];
 
 	event = trace_buffer_lock_reserve(buffer, TRACE_USER_OBJECT_DEF,
-					  struct_size(entry, path, size), trace_ctx);
+					  offsetof(typeof(*entry), path) + size, trace_ctx);
 	if (!event)
 		return false;
 
@@ -759,7 +771,8 @@ static bool user_object_define(struct user_object *object, u32 nr, struct trace_
 	trace_buffer_unlock_commit_nostack(buffer, event);
 
 	/* user_object_define:A, pairs with user_objects_define:A */
-	cmpxchg_release(&object->defined, before, define);
+	if (!(define & 1))
+		cmpxchg_release(&object->defined, before, define);
 	return true;
 }
 
@@ -788,6 +801,8 @@ bool user_objects_define(struct user_objects *objects, struct trace_buffer *buff
 			continue;
 		last = object_nr;
 		object = xa_load(&objects->by_nr, object_nr);
+		if (WARN_ON_ONCE(!object))
+			continue;
 		/* user_objects_define:A, pairs with user_object_define:A */
 		if (!(define & 1) && smp_load_acquire(&object->defined) == define)
 			continue;
@@ -869,6 +884,8 @@ void user_objects_write(struct user_objects *objects, struct seq_file *m)
 		return;
 
 	xa_for_each(&objects->by_nr, nr, object) {
+		if (seq_has_overflowed(m))
+			break;
 		bin.nr = nr;
 		bin.id_size = user_object_id(object, id);
 		bin.bias = READ_ONCE(object->bias);

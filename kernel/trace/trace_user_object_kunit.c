@@ -197,6 +197,17 @@ static void user_object_numbers(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, user_object_path(objects, 0x400000UL));
 }
 
+/* Where there is no table yet, there may be one when the stack is recorded. */
+static void user_object_no_table(struct kunit *test)
+{
+	unsigned long ips[] = { 0x401000UL, 0x8000100000001000UL, 0x402000UL }, words[3];
+	struct stackmap_stack stack = { .ips = ips, .nr = ARRAY_SIZE(ips) };
+
+	user_objects_translate(NULL, &stack, words);
+	KUNIT_EXPECT_EQ(test, stack.nr, 1);
+	KUNIT_EXPECT_NULL(test, stack.objects);
+}
+
 static void user_object_bound(struct kunit *test)
 {
 	struct user_objects *objects = test_objects(test);
@@ -274,6 +285,7 @@ static struct kunit_case user_object_test_cases[] = {
 	KUNIT_CASE(user_object_headers),
 	KUNIT_CASE(user_object_bad_headers),
 	KUNIT_CASE(user_object_numbers),
+	KUNIT_CASE(user_object_no_table),
 	KUNIT_CASE_SLOW(user_object_bound),
 	KUNIT_CASE(user_object_reset),
 	{}
