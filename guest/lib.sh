@@ -77,6 +77,14 @@ where() { # pid
 	done
 }
 
+# Waits for a map that is nearly full to be replaced. A reader of its files could get ESTALE meanwhile.
+wait_for_room() { # dir
+	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+		awk '$1 == "entries:" { exit 4 * $2 >= 3 * $4 }' "$1/stack_map_stat" && return
+		sleep 2
+	done
+}
+
 # Each event has its stack behind it, so half of what was recorded are stacks. When tracing stops, a CPU
 # may be between the two.
 check_recorded() { # stacks that the map was asked for, dir

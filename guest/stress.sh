@@ -125,6 +125,7 @@ check_fuzzed() { # name
 	is_there "$1" || return 0
 	echo 0 > "instances/$1/tracing_on"
 	settle
+	wait_for_room "instances/$1"
 	check_map "instances/$1"
 	[ "$(stat_of memory "instances/$1")" -le $memory_bound ] || fail "$1 takes $(stat_of memory "instances/$1") bytes"
 	echo 1 > "instances/$1/tracing_on"

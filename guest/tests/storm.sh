@@ -225,6 +225,7 @@ for i in instances/anchor* instances/storm*; do
 	rmdir "$i"
 done
 settle
+wait_for_room .
 cat stack_map_stat
 check_map
 
@@ -240,6 +241,7 @@ echo 1 > events/sched/enable
 echo 1 > tracing_on
 stackmap_work 2
 stop_recording
+wait_for_room .
 cat stack_map_stat
 check_map
 check_counts

@@ -122,6 +122,7 @@ struct sample {
 	u32		holders;
 	bool		unwanted;
 	bool		has_kernel;	/* its stack has been seen */
+	bool		has_cookie;
 	bool		done;		/* nobody holds it */
 	bool		queued;
 	char		*text;		/* the fields, if they are printed */

@@ -222,8 +222,10 @@ static void take_cookie(struct record *r, struct sample *s)
 	if (cookie != t->cookie)
 		new_cookie(r->profile, t, cookie);
 	s->user = t->unwound;
-	if (s->user)
+	/* An event has one cookie, whatever a file says. */
+	if (s->user || s->has_cookie)
 		return;
+	s->has_cookie = true;
 	s->next = t->waiting;
 	t->waiting = s;
 	sample_hold(s);
