@@ -6,6 +6,7 @@
 # Usage: user-file-storm.sh [seconds]
 # flavour: debug
 # timeout: 900
+# program: stress-ng
 # when: full
 . /guest/lib.sh
 [ -e options/userstacktrace_delay ] || skip "no deferred unwinding"
