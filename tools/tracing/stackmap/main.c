@@ -12,7 +12,7 @@
  *   print.c, report.c, functions.c, perf.c, pprof.c	output
  *   annotate.c		a filter for text
  *   profile.h		tells how a recording (trace.dat) becomes stacks with weights
- *   record.c, save.c, watch.c, proc.c	make a recording
+ *   record.h		names the files of what works on the running kernel
  */
 #include <fcntl.h>
 #include <getopt.h>

@@ -382,14 +382,41 @@ void complain_stale(const char *name)
 	complain("%s: the map was reset or replaced each time it was read", name);
 }
 
-static int open_again(struct map *m, FILE **f)
+/* stdio would read a page at a time. */
+static int read_stream(struct map *m, FILE *f)
 {
-	forget_stacks(m);
-	*f = fopen(m->name, "re");
-	if (*f)
-		return 0;
-	complain("%s: %s", m->name, strerror(errno));
-	return -EIO;
+	int ret;
+
+	setvbuf(f, NULL, _IOFBF, 1 << 20);
+	ret = read_map(m, f);
+	if (f != stdin)
+		fclose(f);
+	return ret;
+}
+
+/* Reads the file in place of what was read before, until it is not replaced meanwhile. */
+static int read_again(struct map *m, int ret, int tries)
+{
+	FILE *f;
+
+	for (; ret == -ESTALE && tries < MAX_READS; tries++) {
+		forget_stacks(m);
+		f = fopen(m->name, "re");
+		if (!f) {
+			complain("%s: %s", m->name, strerror(errno));
+			return -EIO;
+		}
+		ret = read_stream(m, f);
+	}
+	if (ret == -ESTALE)
+		complain_stale(m->name);
+	return ret;
+}
+
+/* The live map as it is now. Its symbols and the texts of its frames stay. */
+int reload_map(struct map *m)
+{
+	return read_again(m, -ESTALE, 0);
 }
 
 /* The live map once more; the stacks that were read before stay. */
@@ -399,11 +426,8 @@ int load_more(struct map *m)
 	FILE *f = fopen(m->name, "re");
 	int ret = -EIO;
 
-	if (f) {
-		setvbuf(f, NULL, _IOFBF, 1 << 20);
-		ret = read_map(m, f);
-		fclose(f);
-	}
+	if (f)
+		ret = read_stream(m, f);
 	if (ret) {
 		m->nr_stacks = nr_stacks;
 		m->nr_ips = nr_ips;
@@ -413,22 +437,12 @@ int load_more(struct map *m)
 
 int load_map(struct map *m, const char *path)
 {
-	int ret, tries = MAX_READS;
 	FILE *f;
+	int ret;
 
 	ret = open_map(m, path, &f);
-	while (!ret) {
-		/* stdio would read a page at a time. */
-		setvbuf(f, NULL, _IOFBF, 1 << 20);
-		ret = read_map(m, f);
-		if (f == stdin)
-			break;
-		fclose(f);
-		if (ret != -ESTALE || !--tries)
-			break;
-		ret = open_again(m, &f);
-	}
-	if (ret == -ESTALE)
-		complain_stale(m->name);
-	return ret;
+	if (ret)
+		return ret;
+	ret = read_stream(m, f);
+	return read_again(m, ret, f == stdin ? MAX_READS : 1);
 }

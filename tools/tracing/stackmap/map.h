@@ -15,6 +15,7 @@ void complain_stale(const char *name);
 int read_map(struct map *m, FILE *f);
 int load_more(struct map *m);
 int load_map(struct map *m, const char *path);
+int reload_map(struct map *m);
 void set_number(u32 **numbers, size_t *nr, size_t *room, u32 number, u32 object);
 void forget_stacks(struct map *m);
 

@@ -124,29 +124,6 @@ static int compare_more(const void *a, const void *b)
 	return ret ? ret : compare_u64(ua->id, ub->id);
 }
 
-/* The map as it is now. Its symbols and the texts of its frames stay. */
-static int read_again(struct map *m)
-{
-	int ret = -ESTALE, tries;
-	FILE *f;
-
-	for (tries = 0; ret == -ESTALE && tries < MAX_READS; tries++) {
-		forget_stacks(m);
-		f = fopen(m->name, "re");
-		if (!f) {
-			complain("%s: %s", m->name, strerror(errno));
-			return -errno;
-		}
-		setvbuf(f, NULL, _IOFBF, 1 << 20);
-		ret = read_map(m, f);
-		fclose(f);
-	}
-	if (ret == -ESTALE)
-		complain_stale(m->name);
-	drop_tracers(m);
-	return ret;
-}
-
 /* A stack is new if its id was not there before, or if it counts less: there was a reset. */
 static void take_uses(struct top *t)
 {
@@ -241,9 +218,10 @@ static int look_again(struct top *t)
 	u64 before = t->time;
 	int ret;
 
-	ret = read_again(&t->map);
+	ret = reload_map(&t->map);
 	if (ret)
 		return ret;
+	drop_tracers(&t->map);
 	t->time = now_ms();
 	take_uses(t);
 	show(t, t->time - before);
