@@ -17,11 +17,18 @@ loads=(context switch yield nice schedpolicy affinity pthread mutex futex sem pi
 	dentry dir open close dup fcntl flock rename symlink link touch utime fstat getdent procfs tmpfs hdd copy-file
 	mq msg sock sockpair splice tee sendfile userfaultfd vm-splice vdso get getrandom sysinfo set resources)
 fuzzed="fuzz1 fuzz2"
+events="sched kmem irq timer syscalls/sys_enter_close syscalls/sys_enter_read"
 # At most four maps of 2^14 stacks for what is kept, two to look up, one to come, all smaller ones, and caches.
 memory_bound=$((10 * 3670016))
 
 complaints() {
 	dmesg | grep -E 'WARNING: |BUG: |INFO: (task|rcu)|possible (recursive|circular)|suspicious|KASAN: |Oops'
+}
+
+enable_events() { # dir
+	for event in $events; do
+		echo 1 > "$1/events/$event/enable"
+	done
 }
 
 # An instance that traces the same all the time, without recording. A function or tracepoint with another user
@@ -30,9 +37,7 @@ make_anchor() {
 	make_instance anchor
 	echo 0 > instances/anchor/tracing_on
 	echo 1 > instances/anchor/options/stackmap
-	for event in sched kmem irq timer syscalls/sys_enter_close syscalls/sys_enter_read; do
-		echo 1 > "instances/anchor/events/$event/enable"
-	done
+	enable_events instances/anchor
 	(cd instances/anchor && record_many_functions)
 	echo 0 > instances/anchor/tracing_on
 }
@@ -45,9 +50,7 @@ make_fuzzed() { # name
 	echo 64 > "$dir/buffer_size_kb"
 	echo 1 > "$dir/options/stackmap"
 	echo 1 > "$dir/options/stacktrace"
-	for event in sched kmem irq timer syscalls/sys_enter_close syscalls/sys_enter_read; do
-		echo 1 > "$dir/events/$event/enable"
-	done
+	enable_events "$dir"
 	[ "$1" != fuzz1 ] || (cd "$dir" && record_many_functions)
 }
 
@@ -169,7 +172,8 @@ for ((minute = 1; minute <= minutes; minute++)); do
 		"$(stat_of successes $ids) by id, $(stat_of drops $ids) in full, $(stat_of rotations $ids) rotations"
 done
 
-for dir in $ids $full instances/fuzz1 instances/fuzz2 instances/anchor; do
+for name in ${ids#*/} ${full#*/} $fuzzed anchor; do
+	dir=instances/$name
 	[ -d "$dir" ] || continue
 	echo nop > "$dir/current_tracer"
 	rmdir "$dir" || fail "$dir stays"
