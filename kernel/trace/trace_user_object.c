@@ -13,9 +13,9 @@
  *
  * Memory ordering:
  *
- *   user_object_found:A  sets build id and bias, then the size of the id by a release.
- *   user_object_id:A     acquires the size of the id, then reads the id. Pairs with
- *                        user_object_found:A.
+ *   user_object_found:A   sets build id and bias, then the size of the id by a release.
+ *   user_object_id:A      acquires the size of the id, then reads the id. Pairs with
+ *                         user_object_found:A.
  *   user_object_define:A  commits a definition, then marks the object.
  *   user_objects_define:A reads the mark, then the caller writes an event that refers to
  *                        the object. Pairs with user_object_define:A.
@@ -246,13 +246,13 @@ static bool user_object_is_none(struct user_objects *objects, const struct user_
 	return data_race(!memcmp(user_object_none(objects, key), key, sizeof(*key)));
 }
 
-/* Copy the build id of an object, and zeroes behind it. Returns its size. */
+/* Copy the build id of an object, and zeroes up to BUILD_ID_SIZE_MAX. Returns its size. */
 static u32 user_object_id(const struct user_object *object, u8 *id)
 {
 	/* user_object_id:A, pairs with user_object_found:A */
 	u32 size = smp_load_acquire(&object->id_size);
 
-	memset(id, 0, USER_OBJECT_ID_ROOM);
+	memset(id, 0, BUILD_ID_SIZE_MAX);
 	memcpy(id, object->id, size);
 	return size;
 }
@@ -755,7 +755,6 @@ static bool user_object_define(struct user_object *object, u32 nr, struct trace_
 	u32 before = READ_ONCE(object->defined);
 	struct user_object_def_entry *entry;
 	struct ring_buffer_event *event;
-	u8 id[USER_OBJECT_ID_ROOM];
 
 	event = trace_buffer_lock_reserve(buffer, TRACE_USER_OBJECT_DEF,
 					  offsetof(typeof(*entry), path) + size, trace_ctx);
@@ -764,9 +763,8 @@ static bool user_object_define(struct user_object *object, u32 nr, struct trace_
 
 	entry = ring_buffer_event_data(event);
 	entry->object = nr;
-	entry->id_size = user_object_id(object, id);
+	entry->id_size = user_object_id(object, entry->build_id);
 	entry->bias = READ_ONCE(object->bias);
-	memcpy(entry->build_id, id, sizeof(entry->build_id));
 	memcpy(entry->path, object->path, size);
 	trace_buffer_unlock_commit_nostack(buffer, event);
 
@@ -876,8 +874,8 @@ void user_objects_write(struct user_objects *objects, struct seq_file *m)
 {
 	struct user_object_bin bin = { };
 	static const u8 zeroes[8];
+	u8 id[USER_OBJECT_ID_ROOM] = { };
 	struct user_object *object;
-	u8 id[USER_OBJECT_ID_ROOM];
 	unsigned long nr;
 
 	if (!objects)
