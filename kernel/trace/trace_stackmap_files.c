@@ -12,6 +12,8 @@
 #include <linux/uaccess.h>
 #include <linux/utsname.h>
 
+#include <kunit/visibility.h>
+
 #include <asm/sections.h>
 
 #include "trace_stackmap_internal.h"
@@ -238,7 +240,7 @@ static void stackmap_bin_stack(struct seq_file *m, const struct stackmap_iter *i
 	}
 }
 
-static int stackmap_bin_show(struct seq_file *m, void *v)
+VISIBLE_IF_KUNIT int stackmap_bin_show(struct seq_file *m, void *v)
 {
 	struct stackmap_iter *iter = m->private;
 	u32 hdr[] = {

@@ -5,15 +5,20 @@
 #include <linux/atomic.h>
 #include <linux/bits.h>
 #include <linux/cache.h>
+#include <linux/cpumask.h>
 #include <linux/irq_work.h>
 #include <linux/list.h>
 #include <linux/overflow.h>
+#include <linux/percpu.h>
+#include <linux/rcupdate.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
 
 #include <asm/local.h>
 
 #include "trace_stackmap.h"
+
+struct seq_file;
 
 /* An id: 12 bits of generation above 19 bits of slot index, never negative. */
 #define STACKMAP_SLOT_BITS	19
@@ -227,6 +232,7 @@ void stackmap_success(struct ftrace_stackmap *map, const struct stackmap_part *p
 struct ftrace_stackmap *stackmap_new(struct trace_array *tr, unsigned int bits, u32 gen);
 void stackmap_free_all(struct ftrace_stackmap *map);
 int stackmap_replace(struct stackmap_shared *shared);
+int stackmap_bin_show(struct seq_file *m, void *v);
 #endif
 
 static inline u32 stackmap_id(const struct ftrace_stackmap *map, u32 idx)

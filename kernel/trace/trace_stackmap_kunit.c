@@ -7,6 +7,7 @@
 #include <linux/moduleparam.h>
 #include <linux/preempt.h>
 #include <linux/ring_buffer.h>
+#include <linux/seq_file.h>
 #include <linux/slab.h>
 
 #include "trace_stackmap_kunit.h"
@@ -865,6 +866,31 @@ static void stackmap_reset_under_load(struct kunit *test)
 	KUNIT_EXPECT_LE(test, tr->stackmap_gen, resets);
 }
 
+/* More references than 32 bits count. */
+static void stackmap_bin_saturates(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 0);
+	struct stackmap_iter iter = {
+		.tr	= tr,
+		.map	= test_current(tr),
+		.owner	= test_current(tr),
+		.id	= test_instance_id(tr, 1),
+	};
+	struct stackmap_record *rec = stackmap_record(iter.owner, iter.id & STACKMAP_SLOT_MASK);
+	struct seq_file m = { .size = 1024, .private = &iter };
+	u32 *words;
+
+	m.buf = kunit_kzalloc(test, m.size, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, m.buf);
+	words = (u32 *)m.buf;
+	atomic_long_set(&rec->ref, BIT(BITS_PER_LONG - 1));
+	KUNIT_EXPECT_EQ(test, stackmap_bin_show(&m, rec), 0);
+	KUNIT_EXPECT_EQ(test, words[0], iter.id);
+	KUNIT_EXPECT_EQ(test, words[1], test_depth(1));
+	KUNIT_EXPECT_EQ(test, words[2], min(BIT(BITS_PER_LONG - 1) + 1, U32_MAX));
+	KUNIT_EXPECT_EQ(test, m.count, 4 * sizeof(u32) + test_depth(1) * sizeof(u64));
+}
+
 static struct kunit_case stackmap_test_cases[] = {
 	KUNIT_CASE(stackmap_same_and_different),
 	KUNIT_CASE(stackmap_bounded_probes),
@@ -889,6 +915,7 @@ static struct kunit_case stackmap_test_cases[] = {
 	KUNIT_CASE(stackmap_reset_generation),
 	KUNIT_CASE(stackmap_reset_frees),
 	KUNIT_CASE(stackmap_reset_under_load),
+	KUNIT_CASE(stackmap_bin_saturates),
 	{ }
 };
 

@@ -259,21 +259,14 @@ static size_t stackmap_kept_limit(struct trace_array *tr, unsigned int bits)
 	return max(STACKMAP_KEPT_MAPS * stackmap_size(bits), size);
 }
 
-/* Say which generations are in use: those of events, of maps, and of kept stacks. */
+/* Say which generations are in use: those of events and of maps. */
 static void stackmap_set_gens(struct stackmap_walk *walk)
 {
-	struct stackmap_shared *shared = walk->map->shared;
 	struct ftrace_stackmap *map;
-	struct stackmap_kept *kept;
 
 	for (map = walk->map; map; map = map->prev)
 		__set_bit(map->gen & STACKMAP_GEN_MASK, walk->gens);
-	for (u32 i = 0; i < 1U << shared->kept_bits; i++) {
-		hlist_for_each_entry(kept, &shared->kept[i], node)
-			__set_bit((u32)kept->id >> STACKMAP_SLOT_BITS, walk->gens);
-		cond_resched();
-	}
-	bitmap_copy(shared->tr->stackmap_gens, walk->gens, STACKMAP_GENS);
+	bitmap_copy(walk->map->shared->tr->stackmap_gens, walk->gens, STACKMAP_GENS);
 }
 
 /* Let a kept stack go. */
@@ -286,22 +279,24 @@ static void stackmap_drop(struct stackmap_shared *shared, struct stackmap_kept *
 }
 
 /*
- * After a walk, let the stacks go that no event refers to. After a failure, let go only
- * the copies of stacks whose maps are still there.
+ * Let the copies of stacks go whose maps are still there, and after a walk those that no
+ * event refers to.
  */
-static void stackmap_sweep(struct ftrace_stackmap *map, bool failed)
+static void stackmap_sweep(struct ftrace_stackmap *map, bool walked)
 {
 	struct stackmap_shared *shared = map->shared;
 	struct stackmap_kept *kept;
 	struct hlist_node *next;
+	bool copy;
 
 	for (u32 i = 0; i < 1U << shared->kept_bits; i++) {
 		hlist_for_each_entry_safe(kept, next, &shared->kept[i], node) {
-			if (failed ? !stackmap_of(map, kept->id) : kept->used) {
+			copy = stackmap_of(map, kept->id);
+			if (!copy && (kept->used || !walked)) {
 				kept->used = false;
 				continue;
 			}
-			if (!failed) {
+			if (!copy) {
 				shared->past.recycled++;
 				shared->past.recycled_refs += atomic_long_read(&kept->rec.ref);
 			}
@@ -311,13 +306,21 @@ static void stackmap_sweep(struct ftrace_stackmap *map, bool failed)
 	}
 }
 
+/* Tell readers that stacks go. */
+static void stackmap_begin_to_forget(struct stackmap_shared *shared)
+{
+	WRITE_ONCE(shared->forgotten, shared->forgotten + 1);
+	/* stackmap_forget:A, pairs with stackmap_seek:A */
+	smp_wmb();
+}
+
 /**
  * stackmap_mark - keep the stacks of older maps that an event refers to
  * @map: the current map of an instance
  * @bits: log2 of the number of stacks of the largest map
  *
- * Updates tr->stackmap_gens. The stacks stay in their maps, too. To be followed
- * by stackmap_forget(), or by stackmap_unmark().
+ * Updates tr->stackmap_gens. The stacks stay in their maps, too. On success, to be
+ * followed by stackmap_forget() or stackmap_unmark().
  *
  * Context: the work that replaces maps.
  * Return: 0, -ENOMEM, -ENOSPC if too many stacks would have to be kept, -EINTR if a
@@ -340,20 +343,26 @@ int stackmap_mark(struct ftrace_stackmap *map, unsigned int bits)
 			break;
 	}
 
-	if (!ret)
+	if (ret)
+		stackmap_sweep(map, false);
+	else
 		stackmap_set_gens(walk);
 	kvfree(walk);
 	return ret;
 }
 
 /**
- * stackmap_unmark - undo stackmap_mark()
+ * stackmap_unmark - let the older maps stay after all
  * @map: the current map of an instance
+ *
+ * After stackmap_mark(). Kept stacks that no event refers to go, since their
+ * generations can be used again.
  *
  * Context: the work that replaces maps.
  */
 void stackmap_unmark(struct ftrace_stackmap *map)
 {
+	stackmap_begin_to_forget(map->shared);
 	stackmap_sweep(map, true);
 }
 
@@ -372,9 +381,7 @@ struct ftrace_stackmap *stackmap_forget(struct ftrace_stackmap *map)
 	struct stackmap_shared *shared = map->shared;
 	const struct stackmap_record *rec;
 
-	WRITE_ONCE(shared->forgotten, shared->forgotten + 1);
-	/* stackmap_forget:A, pairs with stackmap_seek:A */
-	smp_wmb();
+	stackmap_begin_to_forget(shared);
 	/* stackmap_forget:B, pairs with stackmap_of:A */
 	smp_store_release(&map->prev, NULL);
 
@@ -388,7 +395,7 @@ struct ftrace_stackmap *stackmap_forget(struct ftrace_stackmap *map)
 			cond_resched();
 		}
 	}
-	stackmap_sweep(map, false);
+	stackmap_sweep(map, true);
 	return prev;
 }
 

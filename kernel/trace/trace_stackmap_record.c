@@ -6,11 +6,8 @@
  * is split. A user stack is a TRACE_USER_STACK_ID event, or a TRACE_USER_UNWIND_STACK_ID
  * or TRACE_USER_UNWIND_STACK_SPLIT event if it was taken on the way back.
  */
-#include <linux/cpumask.h>
-#include <linux/percpu.h>
-#include <linux/rcupdate.h>
-#include <linux/sched.h>
-#include <linux/stacktrace.h>
+#include <linux/ring_buffer.h>
+#include <linux/string.h>
 
 #include <kunit/visibility.h>
 

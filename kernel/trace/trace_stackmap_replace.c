@@ -90,8 +90,10 @@ int stackmap_take_gen(struct ftrace_stackmap *map, u32 *gen)
 		return 0;
 
 	ret = stackmap_mark(map, STACKMAP_BITS_MAX);
+	if (ret)
+		return ret;
 	stackmap_unmark(map);
-	return ret ?: stackmap_unused_gen(tr, gen);
+	return stackmap_unused_gen(tr, gen);
 }
 
 /* Empty and free the caches of a map that nobody records into any more. */
@@ -131,19 +133,22 @@ VISIBLE_IF_KUNIT int stackmap_replace(struct stackmap_shared *shared)
 	u32 gen = map->gen + 1;
 	int ret;
 
-	if (grow) {
+	if (!grow) {
+		ret = stackmap_mark(map, bits);
+		if (ret)
+			return ret;
+		ret = stackmap_unused_gen(shared->tr, &gen);
+	} else {
 		bits = ilog2(map->max_entries) + 1;
 		ret = stackmap_take_gen(map, &gen);
-	} else {
-		ret = stackmap_mark(map, bits) ?: stackmap_unused_gen(shared->tr, &gen);
 	}
-	if (ret)
-		goto fail;
 
-	ret = -ENOMEM;
-	new = stackmap_alloc(shared, bits, gen);
-	if (!new)
-		goto fail;
+	new = ret ? NULL : stackmap_alloc(shared, bits, gen);
+	if (!new) {
+		if (!grow)
+			stackmap_unmark(map);
+		return ret ?: -ENOMEM;
+	}
 
 	if (!grow)
 		old = stackmap_forget(map);
@@ -153,10 +158,6 @@ VISIBLE_IF_KUNIT int stackmap_replace(struct stackmap_shared *shared)
 	stackmap_retire(map);
 	stackmap_free(old);
 	return 0;
-
- fail:
-	stackmap_unmark(map);
-	return ret;
 }
 
 static void stackmap_work(struct work_struct *work)
