@@ -853,7 +853,7 @@ static void stackmap_reset_under_load(struct kunit *test)
 	atomic_t start;
 	int nr;
 
-	model.passes = clamp(stackmap_test_hits / model.nr_stacks, 3000U, model.passes);
+	model.passes = min(stackmap_test_hits / model.nr_stacks, model.passes);
 	nr = test_start_writers(test, w, &model, &start);
 	for (; !completion_done(&w[0].done); resets++)
 		KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
