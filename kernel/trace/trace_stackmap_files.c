@@ -50,7 +50,7 @@ static struct ftrace_stackmap *stackmap_find_map(const struct stackmap_iter *ite
  * Fix the set of stacks that is going to be read. Every record below the tail
  * is published after the grace period, or never will be.
  */
-static int stackmap_latch(struct stackmap_iter *iter)
+VISIBLE_IF_KUNIT int stackmap_latch(struct stackmap_iter *iter)
 {
 	struct ftrace_stackmap *map;
 

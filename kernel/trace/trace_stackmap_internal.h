@@ -232,6 +232,7 @@ void stackmap_success(struct ftrace_stackmap *map, const struct stackmap_part *p
 struct ftrace_stackmap *stackmap_new(struct trace_array *tr, unsigned int bits, u32 gen);
 void stackmap_free_all(struct ftrace_stackmap *map);
 int stackmap_replace(struct stackmap_shared *shared);
+int stackmap_latch(struct stackmap_iter *iter);
 int stackmap_bin_show(struct seq_file *m, void *v);
 #endif
 

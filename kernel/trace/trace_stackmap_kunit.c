@@ -606,15 +606,21 @@ static unsigned int test_split_simply(const unsigned long *ips, unsigned int nr,
 	return parts;
 }
 
-/* The frames of an event, and how many each of its parts has. Returns the number of parts. */
+/*
+ * The frames of an event, and how many each of its parts has. Returns the number of parts, or
+ * -1 if the words don't say how many there are.
+ */
 static int test_join(struct ftrace_stackmap *map, struct ring_buffer_event *event,
 		     unsigned long *ips, unsigned int *nrs)
 {
 	const struct stack_split_entry *entry = ring_buffer_event_data(event);
-	int parts = stackmap_event_ids(&entry->ent, ring_buffer_event_length(event));
+	int parts = stackmap_event_ids(&entry->ent, ring_buffer_event_length(event)), id;
 	const struct stackmap_record *rec;
 
 	for (int i = 0; i < parts; i++) {
+		id = i < 2 ? entry->outer : entry->rest[2 * i - 3];
+		if (i && (id < 0) != (i + 1 < parts))
+			return -1;
 		if (i)
 			*ips++ = i == 1 ? entry->ip : entry->rest[2 * i - 4];
 		rec = test_record_of(map, stackmap_event_id(&entry->ent, i));
@@ -891,6 +897,23 @@ static void stackmap_bin_saturates(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, m.count, 4 * sizeof(u32) + test_depth(1) * sizeof(u64));
 }
 
+/* A reader whose first read failed begins again, and counts the stacks anew. */
+static void stackmap_latches_again(struct kunit *test)
+{
+	struct stackmap_iter iter = { .tr = test_instance(test, 0) };
+
+	test_instance_id(iter.tr, 1);
+	for (int i = 0; i < 2; i++) {
+		KUNIT_EXPECT_EQ(test, stackmap_latch(&iter), 0);
+		KUNIT_EXPECT_EQ(test, iter.nr_stacks, 1);
+	}
+	iter.split = 1;
+	KUNIT_EXPECT_EQ(test, test_set_option(iter.tr, "nostackmap"), 0);
+	KUNIT_EXPECT_EQ(test, test_reset(iter.tr), 0);
+	KUNIT_EXPECT_EQ(test, stackmap_latch(&iter), 0);
+	KUNIT_EXPECT_EQ(test, iter.nr_stacks + iter.split, 0);
+}
+
 static struct kunit_case stackmap_test_cases[] = {
 	KUNIT_CASE(stackmap_same_and_different),
 	KUNIT_CASE(stackmap_bounded_probes),
@@ -916,6 +939,7 @@ static struct kunit_case stackmap_test_cases[] = {
 	KUNIT_CASE(stackmap_reset_frees),
 	KUNIT_CASE(stackmap_reset_under_load),
 	KUNIT_CASE(stackmap_bin_saturates),
+	KUNIT_CASE(stackmap_latches_again),
 	{ }
 };
 
