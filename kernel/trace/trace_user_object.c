@@ -13,12 +13,12 @@
  *
  * Memory ordering:
  *
- *   user_object_found:A   sets build id and bias, then the size of the id by a release.
- *   user_object_id:A      acquires the size of the id, then reads the id. Pairs with
- *                         user_object_found:A.
- *   user_object_define:A  commits a definition, then marks the object.
- *   user_objects_define:A reads the mark, then the caller writes an event that refers to
- *                        the object. Pairs with user_object_define:A.
+ *   user_object_work:A    reads the headers, then makes them known by a release.
+ *   user_object_headers:A acquires whether they are known, then reads them. Pairs with
+ *                         user_object_work:A.
+ *   user_object_define:A  commits a definition, then marks the object by a release.
+ *   user_objects_define:A acquires the mark, then the caller writes an event that refers
+ *                         to the object. Pairs with user_object_define:A.
  */
 #include <linux/buildid.h>
 #include <linux/cleanup.h>
@@ -68,12 +68,6 @@
 /* Room for a path. It has to fit an event. */
 #define USER_OBJECT_PATH	3072
 
-/* Not a value that stacks are defined with, as it is odd. */
-#define USER_OBJECT_UNDEFINED	1
-
-/* A build id with its padding. */
-#define USER_OBJECT_ID_ROOM	ALIGN(BUILD_ID_SIZE_MAX, 8)
-
 /* The notes and program headers of a file that are looked at. */
 #define USER_OBJECT_NOTES	((u64)SZ_64K)
 #define USER_OBJECT_HEADERS	256U
@@ -82,24 +76,34 @@
 #define USER_OBJECT_GFP		(GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN)
 
 /**
+ * struct user_object_headers - what the headers of a file say
+ * @bias: p_vaddr - p_offset of the text
+ * @id_size: size of the build id, 0 if there is none
+ * @id: the build id
+ */
+struct user_object_headers {
+	u64			bias;
+	u32			id_size;
+	u8			id[BUILD_ID_SIZE_MAX];
+};
+
+/**
  * struct user_object - a file with code
  * @node: in the lists of its table
  * @key: tells the file
  * @nr: the number for new words; that of another object if it has the same build id
- * @id_size: size of the build id, 0 if there is none or it is not known yet
- * @bias: p_vaddr - p_offset of the text
- * @defined: the value of stackmap_define at its definition, or odd
- * @id: the build id
+ * @known: the headers were read, and stay as they are
+ * @headers: what they say
+ * @defined: the values of stackmap_define at its definitions without and with @headers, or odd
  * @path: as /proc/PID/maps shows it
  */
 struct user_object {
 	struct hlist_node	node;
 	struct user_object_key	key;
 	u32			nr;
-	u32			id_size;
-	u64			bias;
-	u32			defined;
-	u8			id[BUILD_ID_SIZE_MAX];
+	bool			known;
+	struct user_object_headers headers;
+	u32			defined[2];
 	char			path[];
 };
 
@@ -246,15 +250,13 @@ static bool user_object_is_none(struct user_objects *objects, const struct user_
 	return data_race(!memcmp(user_object_none(objects, key), key, sizeof(*key)));
 }
 
-/* Copy the build id of an object, and zeroes up to BUILD_ID_SIZE_MAX. Returns its size. */
-static u32 user_object_id(const struct user_object *object, u8 *id)
+/* What is known of the headers of an object. */
+static const struct user_object_headers *user_object_headers(const struct user_object *object)
 {
-	/* user_object_id:A, pairs with user_object_found:A */
-	u32 size = smp_load_acquire(&object->id_size);
+	static const struct user_object_headers none;
 
-	memset(id, 0, BUILD_ID_SIZE_MAX);
-	memcpy(id, object->id, size);
-	return size;
+	/* user_object_headers:A, pairs with user_object_work:A */
+	return smp_load_acquire(&object->known) ? &object->headers : &none;
 }
 
 /* Some file systems would take a negative offset. */
@@ -284,7 +286,8 @@ static bool user_object_read_phdr(struct freader *r, bool is64, u64 off, struct 
 }
 
 /* Look for the build id in the notes of a file. */
-static int user_object_read_notes(struct freader *r, u64 off, u64 size, u8 *id, u32 *id_size)
+static int user_object_read_notes(struct freader *r, u64 off, u64 size,
+				  struct user_object_headers *headers)
 {
 	u64 end = off + size, desc;
 	const struct elf32_note *note;
@@ -306,8 +309,8 @@ static int user_object_read_notes(struct freader *r, u64 off, u64 size, u8 *id, 
 			data = user_object_fetch(r, desc, desc_size);
 			if (!data)
 				return r->err;
-			memcpy(id, data, desc_size);
-			*id_size = desc_size;
+			memcpy(headers->id, data, desc_size);
+			headers->id_size = desc_size;
 			return 0;
 		}
 		off = desc + ALIGN((u64)desc_size, 4);
@@ -319,15 +322,15 @@ static int user_object_read_notes(struct freader *r, u64 off, u64 size, u8 *id, 
  * Take build id and bias from the headers of a file. Returns 0, also if it is no ELF
  * file, or why they can't be read.
  */
-static int user_object_read(struct user_object *object, struct freader *r)
+static int user_object_read(struct user_object_headers *headers, struct freader *r)
 {
-	u32 phnum, id_size = 0;
 	bool is64, text = false;
 	const struct elf64_hdr *ehdr;
 	const struct elf32_hdr *ehdr32;
 	u64 phoff, size, room = USER_OBJECT_NOTES;
 	struct elf64_phdr phdr;
 	int ret = 0;
+	u32 phnum;
 
 	ehdr = freader_fetch(r, 0, sizeof(*ehdr));
 	if (!ehdr)
@@ -344,28 +347,27 @@ static int user_object_read(struct user_object *object, struct freader *r)
 			return r->err;
 		phoff += is64 ? sizeof(struct elf64_phdr) : sizeof(struct elf32_phdr);
 		if (phdr.p_type == PT_LOAD && phdr.p_flags & PF_X && !text) {
-			WRITE_ONCE(object->bias, phdr.p_vaddr - phdr.p_offset);
+			headers->bias = phdr.p_vaddr - phdr.p_offset;
 			text = true;
 		}
-		if (phdr.p_type == PT_NOTE && !id_size) {
+		if (phdr.p_type == PT_NOTE && !headers->id_size) {
 			size = min(phdr.p_filesz, room);
 			room -= size;
-			ret = user_object_read_notes(r, phdr.p_offset, size, object->id, &id_size);
+			ret = user_object_read_notes(r, phdr.p_offset, size, headers);
 		}
 	}
-	/* user_object_found:A, pairs with user_object_id:A */
-	smp_store_release(&object->id_size, id_size);
 	return ret;
 }
 
-static int user_object_read_file(struct user_object *object, struct file *file, bool may_fault)
+static int user_object_read_file(struct user_object_headers *headers, struct file *file,
+				 bool may_fault)
 {
 	char buf[sizeof(struct elf64_hdr)];
 	struct freader r;
 	int ret;
 
 	freader_init_from_file(&r, buf, sizeof(buf), file, may_fault);
-	ret = user_object_read(object, &r);
+	ret = user_object_read(headers, &r);
 	freader_cleanup(&r);
 	return ret;
 }
@@ -374,17 +376,15 @@ static int user_object_read_file(struct user_object *object, struct file *file, 
 static struct user_object *user_object_twin(struct user_objects *objects,
 					    const struct user_object *object)
 {
+	const struct user_object_headers *headers = user_object_headers(object);
 	struct user_object *other;
 	unsigned long nr;
 
-	if (!object->id_size)
+	if (!headers->id_size)
 		return NULL;
 
 	xa_for_each(&objects->by_nr, nr, other) {
-		/* user_object_id:A, pairs with user_object_found:A */
-		if (other != object && smp_load_acquire(&other->id_size) == object->id_size &&
-		    other->bias == object->bias &&
-		    !memcmp(other->id, object->id, object->id_size))
+		if (other != object && !memcmp(user_object_headers(other), headers, sizeof(*headers)))
 			return other;
 	}
 	return NULL;
@@ -436,17 +436,17 @@ static void user_object_work(struct work_struct *work)
 	struct user_objects *objects = w->objects;
 	struct user_object *object = w->object, *twin;
 
-	user_object_read_file(object, w->file, true);
+	user_object_read_file(&object->headers, w->file, true);
 	fput(w->file);
+	/* user_object_work:A, pairs with user_object_headers:A */
+	smp_store_release(&object->known, true);
 
 	if (object->nr) {
 		guard(mutex)(&objects->lock);
-		/* Other than before: what is being written lacks the build id. */
-		WRITE_ONCE(object->defined, USER_OBJECT_UNDEFINED + 2);
 		twin = user_object_twin(objects, object);
 		if (twin && twin->nr < object->nr)
 			WRITE_ONCE(object->nr, twin->nr);
-	} else if (object->id_size) {
+	} else if (object->headers.id_size) {
 		user_object_add(objects, object);
 	} else {
 		kfree(object);
@@ -512,7 +512,8 @@ static struct user_object *user_object_alloc(const struct user_file *f)
 	object = kzalloc_flex(*object, path, size + 1, USER_OBJECT_GFP);
 	if (object) {
 		object->key = f->key;
-		object->defined = USER_OBJECT_UNDEFINED;
+		/* Odd, so undefined. */
+		memset32(object->defined, 1, ARRAY_SIZE(object->defined));
 		memcpy(object->path, buf, size);
 	}
 	return object;
@@ -521,9 +522,10 @@ static struct user_object *user_object_alloc(const struct user_file *f)
 /* The table has no object for this file. Returns the number of a new one, or 0. */
 VISIBLE_IF_KUNIT u32 user_object_new(struct user_objects *objects, const struct user_file *f)
 {
-	bool deleted = f->file && !file_inode(f->file)->i_nlink, known = true;
+	bool deleted = f->file && !file_inode(f->file)->i_nlink;
 	struct user_object *object, *added;
 	struct freader r;
+	bool known;
 
 	if (READ_ONCE(objects->full) || user_object_is_none(objects, &f->key))
 		return 0;
@@ -533,14 +535,16 @@ VISIBLE_IF_KUNIT u32 user_object_new(struct user_objects *objects, const struct 
 		return 0;
 
 	if (f->file) {
-		known = !user_object_read_file(object, f->file, false) || object->id_size;
+		object->known = !user_object_read_file(&object->headers, f->file, false);
 	} else {
 		freader_init_from_mem(&r, f->image, f->image_size);
-		user_object_read(object, &r);
+		user_object_read(&object->headers, &r);
+		object->known = true;
 	}
+	known = object->known;
 
 	/* The memory of a JIT, unless it has a build id. */
-	if (deleted && !object->id_size) {
+	if (deleted && !object->headers.id_size) {
 		user_object_set_none(objects, &f->key);
 		if (known || !user_object_queue(objects, object, f->file))
 			kfree(object);
@@ -748,11 +752,11 @@ const char *user_object_path(struct user_objects *objects, unsigned long word)
 }
 
 /* Write the definition of an object. Returns whether the buffer took it. */
-static bool user_object_define(struct user_object *object, u32 nr, struct trace_buffer *buffer,
-			       unsigned int trace_ctx, u32 define)
+static bool user_object_define(const struct user_object *object,
+			       const struct user_object_headers *headers, u32 nr,
+			       struct trace_buffer *buffer, unsigned int trace_ctx)
 {
 	size_t size = strlen(object->path) + 1;
-	u32 before = READ_ONCE(object->defined);
 	struct user_object_def_entry *entry;
 	struct ring_buffer_event *event;
 
@@ -763,14 +767,11 @@ static bool user_object_define(struct user_object *object, u32 nr, struct trace_
 
 	entry = ring_buffer_event_data(event);
 	entry->object = nr;
-	entry->id_size = user_object_id(object, entry->build_id);
-	entry->bias = READ_ONCE(object->bias);
+	entry->id_size = headers->id_size;
+	entry->bias = headers->bias;
+	memcpy(entry->build_id, headers->id, sizeof(headers->id));
 	memcpy(entry->path, object->path, size);
 	trace_buffer_unlock_commit_nostack(buffer, event);
-
-	/* user_object_define:A, pairs with user_objects_define:A */
-	if (!(define & 1))
-		cmpxchg_release(&object->defined, before, define);
 	return true;
 }
 
@@ -790,8 +791,10 @@ bool user_objects_define(struct user_objects *objects, struct trace_buffer *buff
 			 unsigned int trace_ctx, const unsigned long *words, unsigned int nr,
 			 u32 define)
 {
+	const struct user_object_headers *headers;
 	struct user_object *object;
 	u32 object_nr, last = 0;
+	u32 *defined;
 
 	for (unsigned int i = 0; i < nr; i++) {
 		object_nr = user_word_object(words[i]);
@@ -801,11 +804,16 @@ bool user_objects_define(struct user_objects *objects, struct trace_buffer *buff
 		object = xa_load(&objects->by_nr, object_nr);
 		if (WARN_ON_ONCE(!object))
 			continue;
+		headers = user_object_headers(object);
+		defined = &object->defined[headers == &object->headers];
 		/* user_objects_define:A, pairs with user_object_define:A */
-		if (!(define & 1) && smp_load_acquire(&object->defined) == define)
+		if (!(define & 1) && smp_load_acquire(defined) == define)
 			continue;
-		if (!user_object_define(object, object_nr, buffer, trace_ctx, define))
+		if (!user_object_define(object, headers, object_nr, buffer, trace_ctx))
 			return false;
+		/* user_object_define:A, pairs with user_objects_define:A */
+		if (!(define & 1))
+			smp_store_release(defined, define);
 	}
 	return true;
 }
@@ -872,9 +880,9 @@ bool user_object_print(struct trace_iterator *iter, unsigned long word)
  */
 void user_objects_write(struct user_objects *objects, struct seq_file *m)
 {
+	const struct user_object_headers *headers;
 	struct user_object_bin bin = { };
 	static const u8 zeroes[8];
-	u8 id[USER_OBJECT_ID_ROOM] = { };
 	struct user_object *object;
 	unsigned long nr;
 
@@ -884,12 +892,14 @@ void user_objects_write(struct user_objects *objects, struct seq_file *m)
 	xa_for_each(&objects->by_nr, nr, object) {
 		if (seq_has_overflowed(m))
 			break;
+		headers = user_object_headers(object);
 		bin.nr = nr;
-		bin.id_size = user_object_id(object, id);
-		bin.bias = READ_ONCE(object->bias);
+		bin.id_size = headers->id_size;
+		bin.bias = headers->bias;
 		bin.path_size = strlen(object->path);
 		seq_write(m, &bin, sizeof(bin));
-		seq_write(m, id, ALIGN(bin.id_size, 8));
+		seq_write(m, headers->id, bin.id_size);
+		seq_write(m, zeroes, ALIGN(bin.id_size, 8) - bin.id_size);
 		seq_write(m, object->path, bin.path_size);
 		seq_write(m, zeroes, ALIGN(bin.path_size, 8) - bin.path_size);
 	}
