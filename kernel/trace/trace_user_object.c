@@ -56,9 +56,6 @@
 #define USER_OBJECT_HASH_BITS	10
 #define USER_OBJECT_NONE_BITS	6
 
-/* Files that works read at once, at most. */
-#define USER_OBJECT_WORKS	64
-
 /* Mappings that a translation remembers. */
 #define USER_MAPPINGS		4
 
@@ -92,6 +89,7 @@ struct user_object_headers {
  * @node: in the lists of its table
  * @key: tells the file
  * @nr: the number for new words; that of another object if it has the same build id
+ * @asked: the headers were read, or a work reads them
  * @known: the headers were read, and stay as they are
  * @headers: what they say
  * @defined: the values of stackmap_define at its definitions without and with @headers, or odd
@@ -101,6 +99,7 @@ struct user_object {
 	struct hlist_node	node;
 	struct user_object_key	key;
 	u32			nr;
+	bool			asked;
 	bool			known;
 	struct user_object_headers headers;
 	u32			defined[2];
@@ -456,19 +455,23 @@ static void user_object_work(struct work_struct *work)
 	kfree(w);
 }
 
-/* Have a work read the headers of @file. It frees an object that does not get into the table. */
+/*
+ * Have a work read the headers of @file. It frees an object that does not get into the
+ * table. Returns false if there is no work. The next look-up tries again.
+ */
 static bool user_object_queue(struct user_objects *objects, struct user_object *object,
 			      struct file *file)
 {
 	struct user_object_work *w;
 
+	if (xchg(&object->asked, true))
+		return true;
 	if (!atomic_add_unless(&objects->works, 1, USER_OBJECT_WORKS))
-		return false;
+		goto fail;
 	w = kmalloc_obj(*w, USER_OBJECT_GFP);
-	if (!w) {
-		atomic_dec(&objects->works);
-		return false;
-	}
+	if (!w)
+		goto fail_work;
+
 	refcount_inc(&objects->ref);
 	INIT_WORK(&w->work, user_object_work);
 	w->objects = objects;
@@ -476,6 +479,12 @@ static bool user_object_queue(struct user_objects *objects, struct user_object *
 	w->file = get_file(file);
 	queue_work(system_dfl_wq, &w->work);
 	return true;
+
+ fail_work:
+	atomic_dec(&objects->works);
+ fail:
+	WRITE_ONCE(object->asked, false);
+	return false;
 }
 
 /* The path of a file, as /proc/PID/maps shows it outside of a chroot. Returns its size. */
@@ -519,14 +528,22 @@ static struct user_object *user_object_alloc(const struct user_file *f)
 	return object;
 }
 
-/* The table has no object for this file. Returns the number of a new one, or 0. */
+/*
+ * The table has no object for this file, or one whose headers nobody reads. Returns the
+ * number, or 0.
+ */
 VISIBLE_IF_KUNIT u32 user_object_new(struct user_objects *objects, const struct user_file *f)
 {
 	bool deleted = f->file && !file_inode(f->file)->i_nlink;
 	struct user_object *object, *added;
+	bool known, queued;
 	struct freader r;
-	bool known;
 
+	object = user_object_find(objects, &f->key);
+	if (object) {
+		user_object_queue(objects, object, f->file);
+		return READ_ONCE(object->nr);
+	}
 	if (READ_ONCE(objects->full) || user_object_is_none(objects, &f->key))
 		return 0;
 
@@ -541,19 +558,22 @@ VISIBLE_IF_KUNIT u32 user_object_new(struct user_objects *objects, const struct 
 		user_object_read(&object->headers, &r);
 		object->known = true;
 	}
-	known = object->known;
+	object->asked = object->known;
 
 	/* The memory of a JIT, unless it has a build id. */
 	if (deleted && !object->headers.id_size) {
-		user_object_set_none(objects, &f->key);
-		if (known || !user_object_queue(objects, object, f->file))
+		known = object->known;
+		queued = user_object_queue(objects, object, f->file);
+		if (queued)
+			user_object_set_none(objects, &f->key);
+		if (known || !queued)
 			kfree(object);
 		return 0;
 	}
 
 	added = user_object_add(objects, object);
-	if (added == object && !known)
-		user_object_queue(objects, object, f->file);
+	if (added)
+		user_object_queue(objects, added, f->file);
 	return added ? READ_ONCE(added->nr) : 0;
 }
 
@@ -633,7 +653,7 @@ static void user_mapping_find(struct user_objects *objects, unsigned long addr,
 		offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
 		if (user_file_of(vma, &f)) {
 			object = user_object_find(objects, &f.key);
-			nr = object ? READ_ONCE(object->nr) : 0;
+			nr = object && READ_ONCE(object->asked) ? READ_ONCE(object->nr) : 0;
 		}
 		if (!nr && f.file)
 			get_file(f.file);

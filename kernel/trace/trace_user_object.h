@@ -15,6 +15,9 @@
 #define USER_WORD_OFFSET	((1ULL << USER_WORD_OFFSET_BITS) - 1)
 #define USER_WORD_NR		((1U << 19) - 1)
 
+/* Files that works read at once, at most. */
+#define USER_OBJECT_WORKS	64
+
 struct file;
 struct seq_file;
 struct stackmap_stack;

@@ -2,17 +2,24 @@
 /*
  * KUnit tests for the files of user stacks: the table of objects, what is read of their
  * headers, and a reset between translation and recording. The files are images in memory,
- * as that of a vDSO.
+ * as that of a vDSO, or on a disk that is slow.
  */
 #include <kunit/test.h>
+#include <linux/anon_inodes.h>
+#include <linux/completion.h>
+#include <linux/delay.h>
 #include <linux/elf.h>
+#include <linux/file.h>
+#include <linux/fs.h>
 #include <linux/seq_file.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
+#include <linux/uio.h>
 
 #include "trace_stackmap_internal.h"
 
 #define TEST_BIAS	0x400000UL
-#define TEST_ROOM	4096
+#define TEST_ROOM	SZ_16K
 
 /* A program with a segment of code, and with a build id of @id_size bytes. */
 struct test_image {
@@ -62,6 +69,57 @@ static void test_fill_image(struct test_image *image, bool is64, u8 id, u32 id_s
 	memset(image->id, id, id_size);
 }
 
+/* A disk with a file that is not in the page cache. It can be read once @ready is complete. */
+struct test_disk {
+	struct test_image	image;
+	struct completion	ready;
+};
+
+static struct test_disk test_disks[2];
+
+static ssize_t test_read_iter(struct kiocb *iocb, struct iov_iter *to)
+{
+	struct test_disk *disk = iocb->ki_filp->private_data;
+	size_t got;
+
+	wait_for_completion(&disk->ready);
+	if (iocb->ki_pos >= sizeof(disk->image))
+		return 0;
+	got = copy_to_iter((void *)&disk->image + iocb->ki_pos,
+			   sizeof(disk->image) - iocb->ki_pos, to);
+	iocb->ki_pos += got;
+	return got;
+}
+
+static const struct file_operations test_disk_fops = {
+	.read_iter	= test_read_iter,
+};
+
+static struct test_disk *test_disk(int i, u8 id)
+{
+	struct test_disk *disk = &test_disks[i];
+
+	test_fill_image(&disk->image, true, id, BUILD_ID_SIZE_MAX);
+	init_completion(&disk->ready);
+	return disk;
+}
+
+/* Look up a file of @disk. */
+static u32 test_add_file(struct kunit *test, struct user_objects *objects, struct test_disk *disk,
+			 u64 ino, bool deleted)
+{
+	struct user_file f = { .key.ino = ino + 1 };
+	u32 nr;
+
+	f.file = anon_inode_create_getfile("[test]", &test_disk_fops, disk, O_RDONLY, NULL);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, f.file);
+	if (deleted)
+		clear_nlink(file_inode(f.file));
+	nr = user_object_new(objects, &f);
+	fput(f.file);
+	return nr;
+}
+
 static u32 test_add(struct user_objects *objects, const struct test_image *image, u64 ino)
 {
 	struct user_file f = {
@@ -99,7 +157,8 @@ static int test_last(struct kunit *test, struct user_objects *objects, struct us
 		at += sizeof(*bin);
 		memcpy(id, m.buf + at, bin->id_size);
 		at += ALIGN(bin->id_size, 8);
-		KUNIT_EXPECT_MEMEQ(test, m.buf + at, "[vdso]", bin->path_size);
+		if (bin->path_size == strlen("[vdso]"))
+			KUNIT_EXPECT_MEMEQ(test, m.buf + at, "[vdso]", bin->path_size);
 		at += ALIGN(bin->path_size, 8);
 	}
 	KUNIT_EXPECT_EQ(test, at, m.count);
@@ -170,6 +229,85 @@ static void user_object_bad_headers(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, test_last(test, objects, &bin, id), i + 1);
 		KUNIT_EXPECT_EQ_MSG(test, bin.id_size, 0, "image %d", i);
 	}
+}
+
+/* Has the last object a build id of these bytes? Waits for that, if there is a reason to. */
+static bool test_last_id(struct kunit *test, struct user_objects *objects, u8 byte, bool wait)
+{
+	struct user_object_bin bin = { };
+	u8 id[BUILD_ID_SIZE_MAX] = { };
+
+	for (int i = 0; i < (wait ? 500 : 5); i++) {
+		if (test_last(test, objects, &bin, id) && bin.id_size) {
+			KUNIT_EXPECT_EQ(test, bin.bias, TEST_BIAS);
+			return bin.id_size == BUILD_ID_SIZE_MAX && id[0] == byte;
+		}
+		msleep(10);
+	}
+	return false;
+}
+
+/* The headers are not in the page cache: a number at once, the build id later. */
+static void user_object_later(struct kunit *test)
+{
+	struct user_objects *objects = test_objects(test);
+	struct test_disk *disk = test_disk(0, 1);
+	u32 nr = test_add_file(test, objects, disk, 0, false);
+
+	KUNIT_EXPECT_EQ(test, nr, 1);
+	KUNIT_EXPECT_FALSE(test, test_last_id(test, objects, 1, false));
+	complete_all(&disk->ready);
+	KUNIT_EXPECT_TRUE(test, test_last_id(test, objects, 1, true));
+	KUNIT_EXPECT_EQ(test, test_add_file(test, objects, disk, 0, false), nr);
+}
+
+/* Nothing can be read for a long time, and then again. */
+static void user_object_hung(struct kunit *test)
+{
+	struct user_objects *objects = test_objects(test);
+	struct test_disk *hung = test_disk(0, 1), *fast = test_disk(1, 2);
+	u32 nr, n = USER_OBJECT_WORKS;
+
+	complete_all(&fast->ready);
+	for (u32 i = 0; i < n; i++)
+		KUNIT_ASSERT_EQ(test, test_add_file(test, objects, hung, i, false), i + 1);
+	/* There is no work for this one ... */
+	nr = test_add_file(test, objects, fast, n, false);
+	KUNIT_EXPECT_EQ(test, nr, n + 1);
+	KUNIT_EXPECT_EQ(test, test_add_file(test, objects, fast, n + 1, true), 0);
+	KUNIT_EXPECT_FALSE(test, test_last_id(test, objects, 2, false));
+	KUNIT_EXPECT_EQ(test, test_add_file(test, objects, fast, n, false), nr);
+	KUNIT_EXPECT_FALSE(test, test_last_id(test, objects, 2, false));
+	/* ... until one of the others is done, and it is looked up again. */
+	complete_all(&hung->ready);
+	for (int i = 0; i < 100 && !test_last_id(test, objects, 2, false); i++)
+		KUNIT_EXPECT_EQ(test, test_add_file(test, objects, fast, n, false), nr);
+	KUNIT_EXPECT_TRUE(test, test_last_id(test, objects, 2, false));
+	/* And so is the deleted one, which has the same build id. */
+	for (int i = 0; i < 100 && !test_add_file(test, objects, fast, n + 1, true); i++)
+		msleep(10);
+	KUNIT_EXPECT_EQ(test, test_add_file(test, objects, fast, n + 1, true), nr);
+}
+
+/* A deleted file: an object once its build id is known, never one without. */
+static void user_object_deleted(struct kunit *test)
+{
+	struct user_objects *objects = test_objects(test);
+	struct test_disk *disk = test_disk(0, 1), *none = test_disk(1, 2);
+	struct user_object_stats stats = { };
+
+	none->image.note.n_descsz = 0;
+	complete_all(&none->ready);
+	KUNIT_EXPECT_EQ(test, test_add_file(test, objects, none, 0, true), 0);
+	KUNIT_EXPECT_EQ(test, test_add_file(test, objects, disk, 1, true), 0);
+	KUNIT_EXPECT_EQ(test, test_add_file(test, objects, disk, 1, true), 0);
+	complete_all(&disk->ready);
+	KUNIT_EXPECT_TRUE(test, test_last_id(test, objects, 1, true));
+	KUNIT_EXPECT_EQ(test, test_add_file(test, objects, disk, 1, true), 1);
+	msleep(50);
+	KUNIT_EXPECT_EQ(test, test_add_file(test, objects, none, 0, true), 0);
+	user_objects_stats(objects, &stats);
+	KUNIT_EXPECT_EQ(test, stats.objects, 1);
 }
 
 /* One file has one number, and so have files with one build id. */
@@ -284,6 +422,9 @@ static struct kunit_case user_object_test_cases[] = {
 	KUNIT_CASE(user_object_words),
 	KUNIT_CASE(user_object_headers),
 	KUNIT_CASE(user_object_bad_headers),
+	KUNIT_CASE(user_object_later),
+	KUNIT_CASE(user_object_hung),
+	KUNIT_CASE(user_object_deleted),
 	KUNIT_CASE(user_object_numbers),
 	KUNIT_CASE(user_object_no_table),
 	KUNIT_CASE_SLOW(user_object_bound),
