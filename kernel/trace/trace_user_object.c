@@ -92,7 +92,7 @@ struct user_object_headers {
  * @asked: the headers were read, or a work reads them
  * @known: the headers were read, and stay as they are
  * @headers: what they say
- * @defined: the values of stackmap_define at its definitions without and with @headers, or odd
+ * @defined: marks of its definitions without and with @headers, or odd
  * @path: as /proc/PID/maps shows it
  */
 struct user_object {
@@ -102,7 +102,7 @@ struct user_object {
 	bool			asked;
 	bool			known;
 	struct user_object_headers headers;
-	u32			defined[2];
+	u64			defined[2];
 	char			path[];
 };
 
@@ -522,7 +522,7 @@ static struct user_object *user_object_alloc(const struct user_file *f)
 	if (object) {
 		object->key = f->key;
 		/* Odd, so undefined. */
-		memset32(object->defined, 1, ARRAY_SIZE(object->defined));
+		memset64(object->defined, 1, ARRAY_SIZE(object->defined));
 		memcpy(object->path, buf, size);
 	}
 	return object;
@@ -797,43 +797,45 @@ static bool user_object_define(const struct user_object *object,
 
 /**
  * user_objects_define - define the objects that words refer to in the ring buffer
- * @objects: the table of objects
+ * @map: the map of the stack
  * @buffer: the ring buffer
  * @trace_ctx: context of the event
  * @words: the words of a user stack
  * @nr: their number
  * @define: the value of tr->stackmap_define; if it is odd, all are defined again
  *
+ * They are defined again with each map, as its stacks are.
+ *
  * Context: any, with preemption off.
  * Return: false if the buffer did not take a definition.
  */
-bool user_objects_define(struct user_objects *objects, struct trace_buffer *buffer,
+bool user_objects_define(const struct ftrace_stackmap *map, struct trace_buffer *buffer,
 			 unsigned int trace_ctx, const unsigned long *words, unsigned int nr,
 			 u32 define)
 {
+	u64 *defined, mark = (u64)map->gen << 32 | define;
 	const struct user_object_headers *headers;
 	struct user_object *object;
 	u32 object_nr, last = 0;
-	u32 *defined;
 
 	for (unsigned int i = 0; i < nr; i++) {
 		object_nr = user_word_object(words[i]);
 		if (!object_nr || object_nr == last)
 			continue;
 		last = object_nr;
-		object = xa_load(&objects->by_nr, object_nr);
+		object = xa_load(&map->shared->objects->by_nr, object_nr);
 		if (WARN_ON_ONCE(!object))
 			continue;
 		headers = user_object_headers(object);
 		defined = &object->defined[headers == &object->headers];
 		/* user_objects_define:A, pairs with user_object_define:A */
-		if (!(define & 1) && smp_load_acquire(defined) == define)
+		if (!(define & 1) && smp_load_acquire(defined) == mark)
 			continue;
 		if (!user_object_define(object, headers, object_nr, buffer, trace_ctx))
 			return false;
 		/* user_object_define:A, pairs with user_objects_define:A */
 		if (!(define & 1))
-			smp_store_release(defined, define);
+			smp_store_release(defined, mark);
 	}
 	return true;
 }

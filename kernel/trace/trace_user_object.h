@@ -19,6 +19,7 @@
 #define USER_OBJECT_WORKS	64
 
 struct file;
+struct ftrace_stackmap;
 struct seq_file;
 struct stackmap_stack;
 struct trace_array;
@@ -116,7 +117,7 @@ void user_objects_translate(struct user_objects *objects, struct stackmap_stack 
 			    unsigned long *words);
 const char *user_object_path(struct user_objects *objects, unsigned long word);
 bool user_object_print(struct trace_iterator *iter, unsigned long word);
-bool user_objects_define(struct user_objects *objects, struct trace_buffer *buffer,
+bool user_objects_define(const struct ftrace_stackmap *map, struct trace_buffer *buffer,
 			 unsigned int trace_ctx, const unsigned long *words, unsigned int nr,
 			 u32 define);
 void user_objects_write(struct user_objects *objects, struct seq_file *m);
@@ -146,9 +147,9 @@ static inline bool user_object_print(struct trace_iterator *iter, unsigned long 
 	return false;
 }
 
-static inline bool user_objects_define(struct user_objects *objects, struct trace_buffer *buffer,
-				       unsigned int trace_ctx, const unsigned long *words,
-				       unsigned int nr, u32 define)
+static inline bool user_objects_define(const struct ftrace_stackmap *map,
+				       struct trace_buffer *buffer, unsigned int trace_ctx,
+				       const unsigned long *words, unsigned int nr, u32 define)
 {
 	return true;
 }

@@ -4,7 +4,6 @@
  * headers, and a reset between translation and recording. The files are images in memory,
  * as that of a vDSO, or on a disk that is slow.
  */
-#include <kunit/test.h>
 #include <linux/anon_inodes.h>
 #include <linux/completion.h>
 #include <linux/delay.h>
@@ -16,7 +15,7 @@
 #include <linux/slab.h>
 #include <linux/uio.h>
 
-#include "trace_stackmap_internal.h"
+#include "trace_stackmap_kunit.h"
 
 #define TEST_BIAS	0x400000UL
 #define TEST_ROOM	SZ_16K
@@ -238,9 +237,9 @@ static bool test_last_id(struct kunit *test, struct user_objects *objects, u8 by
 	u8 id[BUILD_ID_SIZE_MAX] = { };
 
 	for (int i = 0; i < (wait ? 500 : 5); i++) {
-		if (test_last(test, objects, &bin, id) && bin.id_size) {
+		if (test_last(test, objects, &bin, id) && bin.id_size && id[0] == byte) {
 			KUNIT_EXPECT_EQ(test, bin.bias, TEST_BIAS);
-			return bin.id_size == BUILD_ID_SIZE_MAX && id[0] == byte;
+			return bin.id_size == BUILD_ID_SIZE_MAX;
 		}
 		msleep(10);
 	}
@@ -364,12 +363,12 @@ static void user_object_bound(struct kunit *test)
 	KUNIT_EXPECT_NOT_NULL(test, user_object_path(objects, 0x8000100000000000UL));
 }
 
-static int test_fulls;
+static int test_addresses;
 
-static bool test_write_full(struct trace_buffer *buffer, unsigned int trace_ctx,
-			    const struct stackmap_stack *stack)
+static bool test_write_addresses(struct trace_buffer *buffer, unsigned int trace_ctx,
+				 const struct stackmap_stack *stack)
 {
-	test_fulls += stack->ips[0] == 0x1000;
+	test_addresses += stack->ips[0] == 0x1000;
 	return true;
 }
 
@@ -379,43 +378,139 @@ static void user_object_reset(struct kunit *test)
 	unsigned long words[] = { 0x8000100000001000, 0x8000100000002000 };
 	unsigned long ips[] = { 0x1000, 0x2000 };
 	struct stackmap_stack full = { .ips = ips, .nr = 2, .type = TRACE_USER_UNWIND_STACK_ID };
-	struct trace_array *tr = trace_array_get_by_name("user_object_kunit", NULL);
+	struct trace_array *tr = test_instance(test, 3);
 	struct stackmap_stack stack = full;
 	struct ftrace_stackmap *map;
 
-	KUNIT_ASSERT_NOT_NULL(test, tr);
-	tracer_tracing_off(tr);
-	mutex_lock(&trace_types_lock);
-	KUNIT_EXPECT_EQ(test, ftrace_stackmap_set(tr, true), 0);
-	mutex_unlock(&trace_types_lock);
 	stack.ips = words;
 	stack.full = &full;
 	stack.objects = user_objects_get(tr);
 	KUNIT_EXPECT_NOT_NULL(test, stack.objects);
 
-	test_fulls = 0;
+	test_addresses = 0;
 	scoped_guard(preempt_notrace)
-		ftrace_stackmap_record(tr, tr->array_buffer.buffer, 0, &stack, test_write_full);
-	KUNIT_EXPECT_EQ(test, test_fulls, 0);
+		ftrace_stackmap_record(tr, tr->array_buffer.buffer, 0, &stack, test_write_addresses);
+	KUNIT_EXPECT_EQ(test, test_addresses, 0);
 
 	/* So that there is something to reset. */
 	tracer_tracing_on(tr);
 	scoped_guard(preempt_notrace)
-		ftrace_stackmap_record(tr, tr->array_buffer.buffer, 0, &stack, test_write_full);
+		ftrace_stackmap_record(tr, tr->array_buffer.buffer, 0, &stack, test_write_addresses);
 	tracer_tracing_off(tr);
-	mutex_lock(&trace_types_lock);
-	KUNIT_EXPECT_EQ(test, stackmap_reset(tr), 0);
-	mutex_unlock(&trace_types_lock);
+	KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
 	scoped_guard(preempt_notrace)
-		ftrace_stackmap_record(tr, tr->array_buffer.buffer, 0, &stack, test_write_full);
-	KUNIT_EXPECT_EQ(test, test_fulls, 1);
-	map = rcu_dereference_protected(tr->stackmap, true);
+		ftrace_stackmap_record(tr, tr->array_buffer.buffer, 0, &stack, test_write_addresses);
+	KUNIT_EXPECT_EQ(test, test_addresses, 1);
+	map = test_current(tr);
 	KUNIT_EXPECT_EQ(test, stackmap_sum(map->shared, STACKMAP_DROP_OBJECTS), 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&map->entries), 0);
-
 	user_objects_put(stack.objects);
-	trace_array_put(tr);
-	trace_array_destroy(tr);
+}
+
+static unsigned long test_word(u32 object, u32 offset)
+{
+	return BIT(63) | (unsigned long)object << USER_WORD_OFFSET_BITS | offset;
+}
+
+/* Record a stack of @nr frames in an object. The instruction that was hit is in @ip, or 0. */
+static void test_record_words(struct trace_array *tr, u32 object, unsigned int nr, u32 ip)
+{
+	unsigned long words[TEST_DEPTHS];
+	struct stackmap_stack stack = {
+		.ips		= words,
+		.nr		= nr,
+		.type		= ip ? TRACE_USER_UNWIND_STACK_SPLIT : TRACE_USER_UNWIND_STACK_ID,
+		.ip		= ip ? test_word(ip, 8) : 0,
+		.objects	= test_current(tr)->shared->objects,
+	};
+
+	for (unsigned int i = 0; i < nr; i++)
+		words[i] = test_word(object, i << 4);
+	tracer_tracing_on(tr);
+	scoped_guard(preempt_notrace)
+		ftrace_stackmap_record(tr, tr->array_buffer.buffer, 0, &stack, test_write_full);
+	tracer_tracing_off(tr);
+}
+
+static struct trace_array *test_defining(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 3);
+
+	KUNIT_ASSERT_EQ(test, test_set_option(tr, "stackmap-define"), 0);
+	/* Events are consumed in the order in which they were written. */
+	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(0)), 0);
+	return tr;
+}
+
+/* The definition of an object whose build id is of these bytes, or not known if @id is 0. */
+static void test_expect_object(struct kunit *test, struct trace_array *tr, u32 object, u8 id)
+{
+	struct trace_iterator *iter = test_expect_event(test, tr, TRACE_USER_OBJECT_DEF);
+	struct user_object_def_entry *entry = (void *)iter->ent;
+	u8 want[BUILD_ID_SIZE_MAX];
+
+	memset(want, id, sizeof(want));
+	KUNIT_EXPECT_EQ(test, entry->object, object);
+	KUNIT_EXPECT_EQ(test, entry->id_size, id ? BUILD_ID_SIZE_MAX : 0);
+	KUNIT_EXPECT_EQ(test, entry->bias, id ? TEST_BIAS : 0);
+	KUNIT_EXPECT_MEMEQ(test, entry->build_id, want, sizeof(want));
+	KUNIT_EXPECT_TRUE(test, !strcmp(entry->path, "[vdso]") ||
+				!strcmp(entry->path, "anon_inode:[test]"));
+}
+
+/* The stack, which is of an object that is defined already, is defined once. */
+static void test_expect_stack(struct kunit *test, struct trace_array *tr, u32 object,
+			      unsigned int nr)
+{
+	test_expect_event(test, tr, TRACE_USER_STACK_DEF);
+	test_expect_event(test, tr, TRACE_USER_UNWIND_STACK_ID);
+	test_record_words(tr, object, nr, 0);
+	test_expect_event(test, tr, TRACE_USER_UNWIND_STACK_ID);
+	test_expect_no_event(test, tr);
+}
+
+/* An object is defined ahead of the first stack that refers to it, and again with the stacks. */
+static void user_object_defined(struct kunit *test)
+{
+	struct trace_array *tr = test_defining(test);
+	struct user_objects *objects = test_current(tr)->shared->objects;
+	struct test_disk *disk = test_disk(0, 5);
+	struct test_image image;
+	u32 nr, other, slow;
+
+	test_fill_image(&image, true, 1, BUILD_ID_SIZE_MAX);
+	nr = test_add(objects, &image, 1);
+	test_fill_image(&image, true, 2, BUILD_ID_SIZE_MAX);
+	other = test_add(objects, &image, 2);
+
+	for (int i = 0; i < 3; i++) {
+		test_record_words(tr, nr, 3, 0);
+		test_expect_object(test, tr, nr, 1);
+		test_expect_stack(test, tr, nr, 3);
+		test_record_words(tr, nr, 2, 0);
+		test_expect_stack(test, tr, nr, 2);
+		if (i)
+			ftrace_stackmap_undefine(tr);
+		else
+			test_replace(test, tr, 1);
+	}
+	test_record_words(tr, nr, 2, other);
+	test_expect_object(test, tr, nr, 1);
+	test_expect_event(test, tr, TRACE_USER_STACK_DEF);
+	test_expect_object(test, tr, other, 2);
+	test_expect_event(test, tr, TRACE_USER_UNWIND_STACK_SPLIT);
+	test_expect_no_event(test, tr);
+
+	/* The build id is not known yet; once it is, it is in a definition. */
+	slow = test_add_file(test, objects, disk, 3, false);
+	test_record_words(tr, slow, 2, 0);
+	test_expect_object(test, tr, slow, 0);
+	test_expect_stack(test, tr, slow, 2);
+	complete_all(&disk->ready);
+	KUNIT_EXPECT_TRUE(test, test_last_id(test, objects, 5, true));
+	test_record_words(tr, slow, 3, 0);
+	test_expect_object(test, tr, slow, 5);
+	test_expect_stack(test, tr, slow, 3);
 }
 
 static struct kunit_case user_object_test_cases[] = {
@@ -429,6 +524,7 @@ static struct kunit_case user_object_test_cases[] = {
 	KUNIT_CASE(user_object_no_table),
 	KUNIT_CASE_SLOW(user_object_bound),
 	KUNIT_CASE(user_object_reset),
+	KUNIT_CASE(user_object_defined),
 	{}
 };
 
