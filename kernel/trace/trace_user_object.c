@@ -612,6 +612,7 @@ static bool user_file_of(struct vm_area_struct *vma, struct user_file *f)
 		return f->image;
 	}
 
+	/* That of the pages: two overlays of a file are one object, with the path of the first. */
 	inode = file_inode(vma->vm_file);
 	if (!S_ISREG(inode->i_mode))
 		return false;
@@ -619,9 +620,9 @@ static bool user_file_of(struct vm_area_struct *vma, struct user_file *f)
 	f->key = (struct user_object_key) {
 		.inode		= inode,
 		.ino		= inode->i_ino,
+		.dev		= inode->i_sb->s_dev,
 		.size		= i_size_read(inode),
-		.sec		= mtime.tv_sec,
-		.nsec		= mtime.tv_nsec,
+		.mtime		= timespec64_to_ns(&mtime),
 		.generation	= inode->i_generation,
 	};
 	f->file = vma->vm_file;

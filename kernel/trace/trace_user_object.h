@@ -69,20 +69,20 @@ struct user_object_stats {
 
 /**
  * struct user_object_key - tells a file
- * @inode: its inode, or the image of a vDSO; never dereferenced
+ * @inode: its inode (on overlayfs that of the layer), or the image of a vDSO; never dereferenced
  * @ino: number of the inode
  * @size: of the file, as it changes when the file is written
- * @sec: time of the last change
- * @nsec: its rest
+ * @mtime: time of the last change
  * @generation: of the inode
+ * @dev: of the file system, as one that is mounted later may have an equal inode
  */
 struct user_object_key {
 	const void		*inode;
 	u64			ino;
 	u64			size;
-	s64			sec;
-	u32			nsec;
+	s64			mtime;
 	u32			generation;
+	u32			dev;
 };
 
 /**
