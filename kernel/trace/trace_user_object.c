@@ -5,7 +5,8 @@
  *
  * The table of objects belongs to all maps of an instance between two resets. It only
  * grows, up to USER_OBJECTS_SIZE. It holds no reference to a file: a file is told by
- * its key, and the path is a copy. Stacks are translated on the way back to user
+ * its key, and the path is a copy. No number is used twice, in no instance, until all
+ * are used. Stacks are translated on the way back to user
  * space, where one may sleep, and recorded later, with a reference to the table.
  *
  * A file gets its number at once. Its build id is taken from the page cache. If it is
@@ -108,8 +109,7 @@ struct user_object {
 
 struct user_objects {
 	refcount_t		ref;
-	struct mutex		lock;		/* of all below but the counts; a leaf */
-	u32			nr;		/* the last number */
+	u32			nr;		/* objects */
 	size_t			size;		/* bytes */
 	bool			full;
 	struct xarray		by_nr;
@@ -120,6 +120,10 @@ struct user_objects {
 	struct user_object_key	none[1 << USER_OBJECT_NONE_BITS]; /* files without an object */
 	DECLARE_HASHTABLE(by_key, USER_OBJECT_HASH_BITS);
 };
+
+/* Of what all tables have but the counts. A leaf. */
+static DEFINE_MUTEX(user_object_lock);
+static u32 user_object_next;			/* number */
 
 /* The number of objects is bounded by their memory. */
 static_assert(USER_OBJECTS_SIZE / sizeof(struct user_object) < USER_WORD_NR);
@@ -160,8 +164,7 @@ struct user_objects *user_objects_alloc(void)
 		return NULL;
 
 	refcount_set(&objects->ref, 1);
-	mutex_init(&objects->lock);
-	xa_init(&objects->by_nr);
+	xa_init_flags(&objects->by_nr, XA_FLAGS_ALLOC);
 	get_random_bytes(&objects->hash_key, sizeof(objects->hash_key));
 	return objects;
 }
@@ -238,7 +241,7 @@ static void user_object_set_none(struct user_objects *objects, const struct user
 {
 	struct user_object_key *none = user_object_none(objects, key);
 
-	guard(mutex)(&objects->lock);
+	guard(mutex)(&user_object_lock);
 	*none = *key;
 }
 
@@ -395,7 +398,7 @@ static bool user_object_insert(struct user_objects *objects, struct user_object 
 	struct user_object *twin = user_object_twin(objects, object);
 	size_t size = kmalloc_size_roundup(struct_size(object, path, strlen(object->path) + 1));
 
-	lockdep_assert_held(&objects->lock);
+	lockdep_assert_held(&user_object_lock);
 
 	if (objects->size + size > USER_OBJECTS_SIZE) {
 		WRITE_ONCE(objects->full, true);
@@ -405,10 +408,11 @@ static bool user_object_insert(struct user_objects *objects, struct user_object 
 	if (twin) {
 		object->nr = twin->nr;
 	} else {
-		object->nr = objects->nr + 1;
-		if (xa_err(xa_store(&objects->by_nr, object->nr, object, USER_OBJECT_GFP)))
+		if (xa_alloc_cyclic(&objects->by_nr, &object->nr, object,
+				    XA_LIMIT(1, USER_WORD_NR - 1), &user_object_next,
+				    USER_OBJECT_GFP) < 0)
 			return false;
-		objects->nr = object->nr;
+		WRITE_ONCE(objects->nr, objects->nr + 1);
 	}
 	objects->size += size;
 	hash_add_rcu(objects->by_key, &object->node, user_object_hash(objects, &object->key));
@@ -421,7 +425,7 @@ static struct user_object *user_object_add(struct user_objects *objects,
 {
 	struct user_object *other;
 
-	guard(mutex)(&objects->lock);
+	guard(mutex)(&user_object_lock);
 	other = user_object_find(objects, &object->key);
 	if (!other && user_object_insert(objects, object))
 		return object;
@@ -441,7 +445,7 @@ static void user_object_work(struct work_struct *work)
 	smp_store_release(&object->known, true);
 
 	if (object->nr) {
-		guard(mutex)(&objects->lock);
+		guard(mutex)(&user_object_lock);
 		twin = user_object_twin(objects, object);
 		if (twin && twin->nr < object->nr)
 			WRITE_ONCE(object->nr, twin->nr);
