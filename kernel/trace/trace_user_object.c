@@ -386,7 +386,8 @@ static struct user_object *user_object_twin(struct user_objects *objects,
 		return NULL;
 
 	xa_for_each(&objects->by_nr, nr, other) {
-		if (other != object && !memcmp(user_object_headers(other), headers, sizeof(*headers)))
+		if (other != object &&
+		    !memcmp(user_object_headers(other), headers, sizeof(*headers)))
 			return other;
 	}
 	return NULL;
@@ -838,9 +839,10 @@ bool user_objects_define(const struct ftrace_stackmap *map, struct trace_buffer 
 			continue;
 		if (!user_object_define(object, headers, object_nr, buffer, trace_ctx))
 			return false;
+		if (define & 1)
+			continue;
 		/* user_object_define:A, pairs with user_objects_define:A */
-		if (!(define & 1))
-			smp_store_release(defined, mark);
+		smp_store_release(defined, mark);
 	}
 	return true;
 }

@@ -10,9 +10,12 @@
 #include <linux/elf.h>
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/mman.h>
 #include <linux/seq_file.h>
+#include <linux/shmem_fs.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
+#include <linux/trace_clock.h>
 #include <linux/uio.h>
 
 #include "trace_stackmap_kunit.h"
@@ -250,7 +253,7 @@ static bool test_last_id(struct kunit *test, struct user_objects *objects, u8 by
 			KUNIT_EXPECT_EQ(test, bin.bias, TEST_BIAS);
 			return bin.id_size == BUILD_ID_SIZE_MAX;
 		}
-		msleep(10);
+		msleep(20);
 	}
 	return false;
 }
@@ -293,7 +296,7 @@ static void user_object_hung(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, test_last_id(test, objects, 2, false));
 	/* And so is the deleted one, which has the same build id. */
 	for (int i = 0; i < 100 && !test_add_file(test, objects, fast, n + 1, true); i++)
-		msleep(10);
+		msleep(20);
 	KUNIT_EXPECT_EQ(test, test_add_file(test, objects, fast, n + 1, true), nr);
 }
 
@@ -347,6 +350,141 @@ static void user_object_numbers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, test_add(test_objects(test), &image, 5), nr + 4);
 }
 
+static unsigned long test_map(struct kunit *test, struct file *file, unsigned int pages,
+			      unsigned long prot, unsigned long offset)
+{
+	unsigned long flags = file ? MAP_PRIVATE : MAP_PRIVATE | MAP_ANONYMOUS, addr;
+
+	addr = kunit_vm_mmap(test, file, 0, pages * PAGE_SIZE, prot, flags, offset);
+	KUNIT_ASSERT_NE(test, addr, 0);
+	return addr;
+}
+
+/* A file without a build id, which is in the page cache. */
+static struct file *test_shmem_file(struct kunit *test)
+{
+	struct file *file = shmem_file_setup("kunit", SZ_16K, EMPTY_VMA_FLAGS);
+	struct page *page;
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, file);
+	kunit_add_action(test, (kunit_action_t *)fput, file);
+	page = shmem_read_mapping_page(file->f_mapping, 0);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, page);
+	put_page(page);
+	set_nlink(file_inode(file), 1);
+	return file;
+}
+
+/* Translate a stack that is at @ips, for a test that does not know whether an interrupt has hit. */
+static unsigned int test_translate(struct user_objects *objects, unsigned long *ips,
+				   unsigned int nr)
+{
+	struct stackmap_stack stack = { .ips = ips, .nr = nr, .type = TRACE_USER_UNWIND_STACK_ID };
+	unsigned long words[TEST_DEPTHS];
+	unsigned int split;
+
+	user_objects_translate(objects, &stack, words);
+	split = stack.type == TRACE_USER_UNWIND_STACK_SPLIT;
+	nr = stackmap_depth(stack.ips, stack.nr);
+	ips[0] = stack.ip;
+	memcpy(ips + split, stack.ips, nr * sizeof(*ips));
+	return split + nr;
+}
+
+/* The number of the object for the first page of @file. */
+static u32 test_object_at(struct user_objects *objects, unsigned long addr)
+{
+	unsigned long ips[] = { addr + 8, addr + 16 };
+
+	if (test_translate(objects, ips, 2) != 2)
+		return 0;
+	return user_word_object(ips[0]);
+}
+
+/* Frames become words, and a stack ends where there is no code. */
+static void user_object_frames(struct kunit *test)
+{
+	unsigned long text, code, data, far, farther, near = (1UL << USER_WORD_OFFSET_BITS);
+	struct user_objects *objects = test_objects(test);
+	struct file *file = test_shmem_file(test);
+	struct user_object_stats stats = { };
+	unsigned long ips[5];
+	u32 nr;
+
+	KUNIT_ASSERT_EQ(test, kunit_attach_mm(), 0);
+	text = test_map(test, file, 2, PROT_READ | PROT_EXEC, 0);
+	code = test_map(test, NULL, 1, PROT_READ | PROT_EXEC, 0);
+	far = test_map(test, file, 1, PROT_READ | PROT_EXEC, near - 2 * PAGE_SIZE);
+	/* Between the two, which would become one mapping. */
+	data = test_map(test, NULL, 1, PROT_READ | PROT_WRITE, 0);
+	farther = test_map(test, file, 1, PROT_READ | PROT_EXEC, near - PAGE_SIZE);
+	nr = test_object_at(objects, text);
+	KUNIT_ASSERT_NE(test, nr, 0);
+
+	/* A return address may be behind the end of the mapping. */
+	ips[0] = text + 8;
+	ips[1] = text + PAGE_SIZE;
+	ips[2] = text + 2 * PAGE_SIZE;
+	ips[3] = code + 8;
+	ips[4] = far + 8;
+	KUNIT_EXPECT_EQ(test, test_translate(objects, ips, 5), 5);
+	KUNIT_EXPECT_EQ(test, ips[0], test_word(nr, 8));
+	KUNIT_EXPECT_EQ(test, ips[1], test_word(nr, PAGE_SIZE));
+	KUNIT_EXPECT_EQ(test, ips[2], test_word(nr, 2 * PAGE_SIZE));
+	KUNIT_EXPECT_EQ(test, ips[3], code + 8);
+	KUNIT_EXPECT_EQ(test, ips[4], test_word(nr, 0) + near - 2 * PAGE_SIZE + 8);
+
+	ips[0] = farther + 8;
+	ips[1] = text + 8;
+	KUNIT_EXPECT_EQ(test, test_translate(objects, ips, 2), 2);
+	KUNIT_EXPECT_EQ(test, ips[0], farther + 8);
+	KUNIT_EXPECT_EQ(test, ips[1], test_word(nr, 8));
+
+	ips[0] = text + 8;
+	ips[1] = data + 8;
+	ips[2] = text + 8;
+	KUNIT_EXPECT_EQ(test, test_translate(objects, ips, 3), 1);
+	/* Words that a program has made, and an address of [vsyscall]. */
+	ips[0] = text + 8;
+	ips[1] = test_word(nr, 8);
+	KUNIT_EXPECT_EQ(test, test_translate(objects, ips, 2), 1);
+	ips[0] = test_word(nr, 8);
+	ips[1] = text + 8;
+	KUNIT_EXPECT_EQ(test, test_translate(objects, ips, 2), 0);
+	ips[0] = -10UL << 20;
+	ips[1] = text + 8;
+	KUNIT_EXPECT_EQ(test, test_translate(objects, ips, 2), 2);
+	KUNIT_EXPECT_EQ(test, ips[0], -10UL << 20);
+
+	user_objects_stats(objects, &stats);
+	KUNIT_EXPECT_EQ(test, stats.objects, 1);
+	KUNIT_EXPECT_EQ(test, stats.cut, 2);
+	KUNIT_EXPECT_EQ(test, stats.addresses, 3);
+}
+
+/* A file that has changed is another one. */
+static void user_object_changed(struct kunit *test)
+{
+	struct user_objects *objects = test_objects(test);
+	struct file *file = test_shmem_file(test);
+	struct inode *inode = file_inode(file);
+	unsigned long text;
+	u32 nr;
+
+	KUNIT_ASSERT_EQ(test, kunit_attach_mm(), 0);
+	text = test_map(test, file, 2, PROT_READ | PROT_EXEC, 0);
+	nr = test_object_at(objects, text);
+	KUNIT_EXPECT_NE(test, nr, 0);
+	KUNIT_EXPECT_EQ(test, test_object_at(objects, text), nr);
+	i_size_write(inode, i_size_read(inode) + 1);
+	KUNIT_EXPECT_EQ(test, test_object_at(objects, text), nr + 1);
+	inode_set_mtime(inode, inode_get_mtime_sec(inode), 1);
+	KUNIT_EXPECT_EQ(test, test_object_at(objects, text), nr + 2);
+	inode->i_generation++;
+	KUNIT_EXPECT_EQ(test, test_object_at(objects, text), nr + 3);
+	KUNIT_EXPECT_EQ(test, test_object_at(objects, text), nr + 3);
+}
+
 /* Where there is no table yet, there may be one when the stack is recorded. */
 static void user_object_no_table(struct kunit *test)
 {
@@ -379,8 +517,8 @@ static void user_object_bound(struct kunit *test)
 
 static int test_addresses;
 
-static bool test_write_addresses(struct trace_buffer *buffer, unsigned int trace_ctx,
-				 const struct stackmap_stack *stack)
+static bool test_write_bare(struct trace_buffer *buffer, unsigned int trace_ctx,
+			    const struct stackmap_stack *stack)
 {
 	test_addresses += stack->ips[0] == 0x1000;
 	return true;
@@ -403,17 +541,17 @@ static void user_object_reset(struct kunit *test)
 
 	test_addresses = 0;
 	scoped_guard(preempt_notrace)
-		ftrace_stackmap_record(tr, tr->array_buffer.buffer, 0, &stack, test_write_addresses);
+		ftrace_stackmap_record(tr, tr->array_buffer.buffer, 0, &stack, test_write_bare);
 	KUNIT_EXPECT_EQ(test, test_addresses, 0);
 
 	/* So that there is something to reset. */
 	tracer_tracing_on(tr);
 	scoped_guard(preempt_notrace)
-		ftrace_stackmap_record(tr, tr->array_buffer.buffer, 0, &stack, test_write_addresses);
+		ftrace_stackmap_record(tr, tr->array_buffer.buffer, 0, &stack, test_write_bare);
 	tracer_tracing_off(tr);
 	KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
 	scoped_guard(preempt_notrace)
-		ftrace_stackmap_record(tr, tr->array_buffer.buffer, 0, &stack, test_write_addresses);
+		ftrace_stackmap_record(tr, tr->array_buffer.buffer, 0, &stack, test_write_bare);
 	KUNIT_EXPECT_EQ(test, test_addresses, 1);
 	map = test_current(tr);
 	KUNIT_EXPECT_EQ(test, stackmap_sum(map->shared, STACKMAP_DROP_OBJECTS), 1);
@@ -463,8 +601,7 @@ static void test_expect_object(struct kunit *test, struct trace_array *tr, u32 o
 	KUNIT_EXPECT_EQ(test, entry->id_size, id ? BUILD_ID_SIZE_MAX : 0);
 	KUNIT_EXPECT_EQ(test, entry->bias, id ? TEST_BIAS : 0);
 	KUNIT_EXPECT_MEMEQ(test, entry->build_id, want, sizeof(want));
-	KUNIT_EXPECT_TRUE(test, !strcmp(entry->path, "[vdso]") ||
-				!strcmp(entry->path, "anon_inode:[test]"));
+	KUNIT_EXPECT_TRUE(test, strends(entry->path, "[vdso]") || strends(entry->path, "[test]"));
 }
 
 /* The stack, which is of an object that is defined already, is defined once. */
@@ -522,6 +659,49 @@ static void user_object_defined(struct kunit *test)
 	test_expect_stack(test, tr, slow, 3);
 }
 
+static struct trace_buffer *test_clock_buffer;
+static int test_clock_calls;
+
+/* A reader empties the buffer when the second event is reserved. */
+static u64 notrace test_clock(void)
+{
+	if (test_clock_buffer && ++test_clock_calls == 2) {
+		while (ring_buffer_consume(test_clock_buffer, 0, NULL, NULL))
+			;
+	}
+	return trace_clock_local();
+}
+
+/* A full buffer does not take the definition of an object, but then that of the stack. */
+static void user_object_refused(struct kunit *test)
+{
+	struct trace_array *tr = test_defining(test);
+	struct trace_buffer *buffer = tr->array_buffer.buffer;
+	struct test_image image;
+	u32 nr;
+
+	test_fill_image(&image, true, 1, BUILD_ID_SIZE_MAX);
+	nr = test_add(test_current(tr)->shared->objects, &image, 1);
+	test_resize(test, buffer, 2);
+	ring_buffer_change_overwrite(buffer, 0);
+	ring_buffer_set_clock(buffer, test_clock);
+	while (!ring_buffer_dropped_events_cpu(buffer, 0))
+		test_record_event(tr, 9);
+
+	test_clock_calls = 0;
+	test_clock_buffer = buffer;
+	test_record_words(tr, nr, 3, 0);
+	test_clock_buffer = NULL;
+	test_expect_event(test, tr, TRACE_USER_STACK_DEF);
+	test_expect_event(test, tr, TRACE_USER_UNWIND_STACK_ID);
+	test_expect_no_event(test, tr);
+
+	test_record_words(tr, nr, 3, 0);
+	test_expect_object(test, tr, nr, 1);
+	test_expect_stack(test, tr, nr, 3);
+	ring_buffer_change_overwrite(buffer, 1);
+}
+
 static struct kunit_case user_object_test_cases[] = {
 	KUNIT_CASE(user_object_words),
 	KUNIT_CASE(user_object_headers),
@@ -530,10 +710,13 @@ static struct kunit_case user_object_test_cases[] = {
 	KUNIT_CASE(user_object_hung),
 	KUNIT_CASE(user_object_deleted),
 	KUNIT_CASE(user_object_numbers),
+	KUNIT_CASE(user_object_frames),
+	KUNIT_CASE(user_object_changed),
 	KUNIT_CASE(user_object_no_table),
 	KUNIT_CASE_SLOW(user_object_bound),
 	KUNIT_CASE(user_object_reset),
 	KUNIT_CASE(user_object_defined),
+	KUNIT_CASE(user_object_refused),
 	{}
 };
 
