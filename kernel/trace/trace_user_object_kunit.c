@@ -423,15 +423,15 @@ static void user_object_frames(struct kunit *test)
 
 	/* A return address may be behind the end of the mapping. */
 	ips[0] = text + 8;
-	ips[1] = text + PAGE_SIZE;
+	ips[1] = code + 8;
 	ips[2] = text + 2 * PAGE_SIZE;
-	ips[3] = code + 8;
+	ips[3] = text + PAGE_SIZE;
 	ips[4] = far + 8;
 	KUNIT_EXPECT_EQ(test, test_translate(objects, ips, 5), 5);
 	KUNIT_EXPECT_EQ(test, ips[0], test_word(nr, 8));
-	KUNIT_EXPECT_EQ(test, ips[1], test_word(nr, PAGE_SIZE));
+	KUNIT_EXPECT_EQ(test, ips[1], code + 8);
 	KUNIT_EXPECT_EQ(test, ips[2], test_word(nr, 2 * PAGE_SIZE));
-	KUNIT_EXPECT_EQ(test, ips[3], code + 8);
+	KUNIT_EXPECT_EQ(test, ips[3], test_word(nr, PAGE_SIZE));
 	KUNIT_EXPECT_EQ(test, ips[4], test_word(nr, 0) + near - 2 * PAGE_SIZE + 8);
 
 	ips[0] = farther + 8;
