@@ -43,23 +43,23 @@ compare() {
 		END { print right + 0 " " bare + 0 }'
 }
 
-n=0
+# The checkers allocate now and then, too, so the same number may be another allocation.
+i=0
 addresses=0
-while :; do
-	n=$((n + 1))
+while [ $i -lt 24 ]; do
+	i=$((i + 1))
+	n=$(((i - 1) % 8 + 1))
 	# Each is a new file, without a build id.
-	cp /usr/local/bin/userstack.stripped "$TMPDIR/prog$n"
-	record "$TMPDIR/prog$n" -f -e $n 3
+	cp /usr/local/bin/userstack.stripped "$TMPDIR/prog$i"
+	record "$TMPDIR/prog$i" -f -e $n 3
 	counts=$(compare) || fail "allocation $n: $counts"
-	echo "allocation $n: right, addresses: $counts"
-	[ "${counts#* }" -eq 0 ] || addresses=$((addresses + 1))
 	left=$(tr -d '\0' < "$TMPDIR/left")
-	record "$TMPDIR/prog$n" -f 3
+	echo "allocation $n: right, addresses: $counts; left: $left"
+	[ "${counts#* }" -eq 0 ] || addresses=$((addresses + 1))
+	record "$TMPDIR/prog$i" -f 3
 	diff "$TMPDIR/truth" "$TMPDIR/trace" || fail "allocation $n: no object later"
-	[ "$left" -eq 0 ] || break
-	[ $n -lt 100 ] || fail "no end of allocations"
 done
-[ $addresses -gt 1 ] || fail "nothing failed"
+[ $addresses -gt 0 ] || fail "nothing failed"
 check_map .
 
 cd $TRACING_DIR
