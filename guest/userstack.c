@@ -21,6 +21,8 @@
  *   -s       return from a signal to no address, instead of calling anything
  *   -c       clock_gettime() in the vDSO, instead of close()
  *   -b N     through N files in the current directory, which are written
+ *   -y       a page fault at 0x10000000000 + 4096 * depth, in place of close()
+ *   -e N     the Nth allocation of the kernel for close() fails; what is left of N goes to stderr
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -122,7 +124,7 @@ static inline __attribute__((always_inline)) long close_at(long fd, void **ip)
 /* push %rbp; mov %rsp, %rbp; mov %rdi, %rax; mov %esi, %edi; call *%rax; pop %rbp; ret */
 static const char code[] = "\x55\x48\x89\xe5\x48\x89\xf8\x89\xf7\xff\xd0\x5d\xc3";
 static int (*outside)(int (*fn)(int depth), int depth);	/* that code */
-static int files, unmapped;
+static int files, unmapped, fail_nth, faults;
 static char maps[1 << 16];
 
 static void die(const char *what)
@@ -160,6 +162,34 @@ static void print_place(unsigned long ip, int exact)
 		}
 	}
 	printf(" 0x%lx", ip);
+}
+
+static inline __attribute__((always_inline)) void fault_at(int depth, void **ip)
+{
+	char *page = mmap((void *)(0x10000000000 + 4096L * depth), 4096, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+	if (page == MAP_FAILED)
+		die("page");
+	asm volatile("lea 1f(%%rip), %0\n1:\tmovb $1, (%1)" : "=&r" (*ip) : "r" (page) : "memory");
+}
+
+/* Have the Nth allocation fail from now on. Returns what was left of the last N. */
+static int fail_allocation(int n)
+{
+	static char text[16];
+	static int fd = -1;
+	int left;
+
+	if (fd < 0)
+		fd = open("/proc/thread-self/fail-nth", O_RDWR);
+	if (pread(fd, text, sizeof(text) - 1, 0) < 0)
+		die("fail-nth");
+	left = atoi(text);
+	sprintf(text, "%d", n);
+	if (pwrite(fd, text, strlen(text), 0) < 0)
+		die("fail-nth");
+	return left;
 }
 
 static void *map_code(const char *name, off_t offset)
@@ -217,11 +247,21 @@ static __attribute__((noinline)) int leaf(int depth)
 	read_maps();
 	if (unmapped)
 		munmap((void *)((unsigned long)outside & ~4095UL), 4096);
+	if (fail_nth)
+		fail_allocation(fail_nth);
+#endif
+#ifdef FILES
+	if (faults) {
+		fault_at(depth, &stack[MAX_DEPTH + 4]);
+		return 0;
+	}
 #endif
 	clock_gettime(CLOCK_MONOTONIC, &from);
 	for (long i = 0; i < repeats; i++)
 		ret = close_at(fd, &stack[MAX_DEPTH + 4]);
 #ifdef FILES
+	if (fail_nth)
+		fprintf(stderr, "%d\n", fail_allocation(0));
 	if (unmapped) {
 		print_stack(depth);
 		_exit(0);
@@ -354,7 +394,7 @@ int main(int argc, char **argv)
 	const char *exec = NULL;
 	int opt, only_time = 0;
 
-	while ((opt = getopt(argc, argv, "zln:fr:m:o:ud:tp:x:scb:")) != -1) {
+	while ((opt = getopt(argc, argv, "zln:fr:m:o:ud:tp:x:scb:ye:")) != -1) {
 		switch (opt) {
 		case 'z':
 			call = call_from_0;
@@ -413,6 +453,12 @@ int main(int argc, char **argv)
 		}
 		case 'c':
 			clock_only = 1;
+			break;
+		case 'y':
+			faults = 1;
+			break;
+		case 'e':
+			fail_nth = atoi(optarg);
 			break;
 		case 'b':
 			many_files(atoi(optarg));

@@ -218,6 +218,18 @@ userstack -f -c
 echo 0 > tracing_on
 echo 0 > events/syscalls/sys_enter_clock_gettime/enable
 grep -q '^ => \[vdso\]\[+0x' trace || fail "no frame in the vDSO"
+# What an interrupt has hit is in the event, and not in the map.
+echo "address >= 0x10000000000 && address < 0x10000010000" > events/exceptions/page_fault_user/filter
+echo 1 > events/exceptions/page_fault_user/enable
+record userstack -f -y 2 5
+echo 0 > events/exceptions/page_fault_user/enable
+sed 's/: page_fault_user: address=0x10000002000 .*/: sys_close(fd: 3ea)/
+	s/: page_fault_user: address=0x10000005000 .*/: sys_close(fd: 3ed)/' trace > "$TMPDIR/faults"
+stacks_of "$TMPDIR/faults" | diff "$truth" - || fail "wrong stacks of page faults"
+[ "$(grep -c '<user_unwind_stack_split [0-9a-f]* @[0-9a-f]* [0-9]*>$' trace)" -eq 2 ] || fail "no split stacks"
+hit=$(sed -n 's/^2 [^ ]*\[\(+0x[0-9a-f]*\)\] .*/\1/p' "$truth")
+[ -n "$hit" ] || fail "no instruction"
+! grep "$hit\$" stack_map || fail "what was hit is in the map"
 # The stack that execve() comes back with is that of the new program, which has one frame.
 echo 1 > events/syscalls/sys_enter_execve/enable
 echo > trace

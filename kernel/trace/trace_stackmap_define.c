@@ -42,8 +42,8 @@ static int stackmap_define_part(struct ftrace_stackmap *map, struct trace_buffer
 	struct stack_def_entry *entry;
 	bool objects;
 
-	objects = !part->user || user_objects_define(map->shared->objects, buffer, trace_ctx,
-						     part->ips, part->nr, define);
+	objects = !part->user || user_objects_define(map, buffer, trace_ctx, part->ips, part->nr,
+						     define);
 	event = __trace_buffer_lock_reserve(buffer, type, struct_size(entry, caller, nr),
 					    trace_ctx);
 	/* The next use tries again. */

@@ -147,7 +147,7 @@ static int stackmap_record_ids(struct trace_array *tr, struct ftrace_stackmap *m
 		why = stackmap_define(tr, map, buffer, trace_ctx, parts, nr, &define);
 		if (why)
 			return why;
-		user_objects_define(stack->objects, buffer, trace_ctx, &stack->ip, 1, define);
+		user_objects_define(map, buffer, trace_ctx, &stack->ip, 1, define);
 	}
 
 	if (nr > 1)

@@ -5,7 +5,8 @@
  *
  * The table of objects belongs to all maps of an instance between two resets. It only
  * grows, up to USER_OBJECTS_SIZE. It holds no reference to a file: a file is told by
- * its key, and the path is a copy. Stacks are translated on the way back to user
+ * its key, and the path is a copy. No number is used twice, in no instance, until all
+ * are used. Stacks are translated on the way back to user
  * space, where one may sleep, and recorded later, with a reference to the table.
  *
  * A file gets its number at once. Its build id is taken from the page cache. If it is
@@ -13,12 +14,12 @@
  *
  * Memory ordering:
  *
- *   user_object_found:A   sets build id and bias, then the size of the id by a release.
- *   user_object_id:A      acquires the size of the id, then reads the id. Pairs with
- *                         user_object_found:A.
- *   user_object_define:A  commits a definition, then marks the object.
- *   user_objects_define:A reads the mark, then the caller writes an event that refers to
- *                        the object. Pairs with user_object_define:A.
+ *   user_object_work:A    reads the headers, then makes them known by a release.
+ *   user_object_headers:A acquires whether they are known, then reads them. Pairs with
+ *                         user_object_work:A.
+ *   user_object_define:A  commits a definition, then marks the object by a release.
+ *   user_objects_define:A acquires the mark, then the caller writes an event that refers
+ *                         to the object. Pairs with user_object_define:A.
  */
 #include <linux/buildid.h>
 #include <linux/cleanup.h>
@@ -56,9 +57,6 @@
 #define USER_OBJECT_HASH_BITS	10
 #define USER_OBJECT_NONE_BITS	6
 
-/* Files that works read at once, at most. */
-#define USER_OBJECT_WORKS	64
-
 /* Mappings that a translation remembers. */
 #define USER_MAPPINGS		4
 
@@ -68,12 +66,6 @@
 /* Room for a path. It has to fit an event. */
 #define USER_OBJECT_PATH	3072
 
-/* Not a value that stacks are defined with, as it is odd. */
-#define USER_OBJECT_UNDEFINED	1
-
-/* A build id with its padding. */
-#define USER_OBJECT_ID_ROOM	ALIGN(BUILD_ID_SIZE_MAX, 8)
-
 /* The notes and program headers of a file that are looked at. */
 #define USER_OBJECT_NOTES	((u64)SZ_64K)
 #define USER_OBJECT_HEADERS	256U
@@ -82,31 +74,42 @@
 #define USER_OBJECT_GFP		(GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN)
 
 /**
+ * struct user_object_headers - what the headers of a file say
+ * @bias: p_vaddr - p_offset of the text
+ * @id_size: size of the build id, 0 if there is none
+ * @id: the build id
+ */
+struct user_object_headers {
+	u64			bias;
+	u32			id_size;
+	u8			id[BUILD_ID_SIZE_MAX];
+};
+
+/**
  * struct user_object - a file with code
  * @node: in the lists of its table
  * @key: tells the file
  * @nr: the number for new words; that of another object if it has the same build id
- * @id_size: size of the build id, 0 if there is none or it is not known yet
- * @bias: p_vaddr - p_offset of the text
- * @defined: the value of stackmap_define at its definition, or odd
- * @id: the build id
+ * @asked: the headers were read, or a work reads them
+ * @known: the headers were read, and stay as they are
+ * @headers: what they say
+ * @defined: marks of its definitions without and with @headers, or odd
  * @path: as /proc/PID/maps shows it
  */
 struct user_object {
 	struct hlist_node	node;
 	struct user_object_key	key;
 	u32			nr;
-	u32			id_size;
-	u64			bias;
-	u32			defined;
-	u8			id[BUILD_ID_SIZE_MAX];
+	bool			asked;
+	bool			known;
+	struct user_object_headers headers;
+	u64			defined[2];
 	char			path[];
 };
 
 struct user_objects {
 	refcount_t		ref;
-	struct mutex		lock;		/* of all below but the counts; a leaf */
-	u32			nr;		/* the last number */
+	u32			nr;		/* objects */
 	size_t			size;		/* bytes */
 	bool			full;
 	struct xarray		by_nr;
@@ -117,6 +120,10 @@ struct user_objects {
 	struct user_object_key	none[1 << USER_OBJECT_NONE_BITS]; /* files without an object */
 	DECLARE_HASHTABLE(by_key, USER_OBJECT_HASH_BITS);
 };
+
+/* Of what all tables have but the counts. A leaf. */
+static DEFINE_MUTEX(user_object_lock);
+static u32 user_object_next;			/* number */
 
 /* The number of objects is bounded by their memory. */
 static_assert(USER_OBJECTS_SIZE / sizeof(struct user_object) < USER_WORD_NR);
@@ -157,8 +164,7 @@ struct user_objects *user_objects_alloc(void)
 		return NULL;
 
 	refcount_set(&objects->ref, 1);
-	mutex_init(&objects->lock);
-	xa_init(&objects->by_nr);
+	xa_init_flags(&objects->by_nr, XA_FLAGS_ALLOC);
 	get_random_bytes(&objects->hash_key, sizeof(objects->hash_key));
 	return objects;
 }
@@ -235,7 +241,7 @@ static void user_object_set_none(struct user_objects *objects, const struct user
 {
 	struct user_object_key *none = user_object_none(objects, key);
 
-	guard(mutex)(&objects->lock);
+	guard(mutex)(&user_object_lock);
 	*none = *key;
 }
 
@@ -246,15 +252,13 @@ static bool user_object_is_none(struct user_objects *objects, const struct user_
 	return data_race(!memcmp(user_object_none(objects, key), key, sizeof(*key)));
 }
 
-/* Copy the build id of an object, and zeroes up to BUILD_ID_SIZE_MAX. Returns its size. */
-static u32 user_object_id(const struct user_object *object, u8 *id)
+/* What is known of the headers of an object. */
+static const struct user_object_headers *user_object_headers(const struct user_object *object)
 {
-	/* user_object_id:A, pairs with user_object_found:A */
-	u32 size = smp_load_acquire(&object->id_size);
+	static const struct user_object_headers none;
 
-	memset(id, 0, BUILD_ID_SIZE_MAX);
-	memcpy(id, object->id, size);
-	return size;
+	/* user_object_headers:A, pairs with user_object_work:A */
+	return smp_load_acquire(&object->known) ? &object->headers : &none;
 }
 
 /* Some file systems would take a negative offset. */
@@ -284,7 +288,8 @@ static bool user_object_read_phdr(struct freader *r, bool is64, u64 off, struct 
 }
 
 /* Look for the build id in the notes of a file. */
-static int user_object_read_notes(struct freader *r, u64 off, u64 size, u8 *id, u32 *id_size)
+static int user_object_read_notes(struct freader *r, u64 off, u64 size,
+				  struct user_object_headers *headers)
 {
 	u64 end = off + size, desc;
 	const struct elf32_note *note;
@@ -306,8 +311,8 @@ static int user_object_read_notes(struct freader *r, u64 off, u64 size, u8 *id, 
 			data = user_object_fetch(r, desc, desc_size);
 			if (!data)
 				return r->err;
-			memcpy(id, data, desc_size);
-			*id_size = desc_size;
+			memcpy(headers->id, data, desc_size);
+			headers->id_size = desc_size;
 			return 0;
 		}
 		off = desc + ALIGN((u64)desc_size, 4);
@@ -319,15 +324,15 @@ static int user_object_read_notes(struct freader *r, u64 off, u64 size, u8 *id, 
  * Take build id and bias from the headers of a file. Returns 0, also if it is no ELF
  * file, or why they can't be read.
  */
-static int user_object_read(struct user_object *object, struct freader *r)
+static int user_object_read(struct user_object_headers *headers, struct freader *r)
 {
-	u32 phnum, id_size = 0;
 	bool is64, text = false;
 	const struct elf64_hdr *ehdr;
 	const struct elf32_hdr *ehdr32;
 	u64 phoff, size, room = USER_OBJECT_NOTES;
 	struct elf64_phdr phdr;
 	int ret = 0;
+	u32 phnum;
 
 	ehdr = freader_fetch(r, 0, sizeof(*ehdr));
 	if (!ehdr)
@@ -344,28 +349,27 @@ static int user_object_read(struct user_object *object, struct freader *r)
 			return r->err;
 		phoff += is64 ? sizeof(struct elf64_phdr) : sizeof(struct elf32_phdr);
 		if (phdr.p_type == PT_LOAD && phdr.p_flags & PF_X && !text) {
-			WRITE_ONCE(object->bias, phdr.p_vaddr - phdr.p_offset);
+			headers->bias = phdr.p_vaddr - phdr.p_offset;
 			text = true;
 		}
-		if (phdr.p_type == PT_NOTE && !id_size) {
+		if (phdr.p_type == PT_NOTE && !headers->id_size) {
 			size = min(phdr.p_filesz, room);
 			room -= size;
-			ret = user_object_read_notes(r, phdr.p_offset, size, object->id, &id_size);
+			ret = user_object_read_notes(r, phdr.p_offset, size, headers);
 		}
 	}
-	/* user_object_found:A, pairs with user_object_id:A */
-	smp_store_release(&object->id_size, id_size);
 	return ret;
 }
 
-static int user_object_read_file(struct user_object *object, struct file *file, bool may_fault)
+static int user_object_read_file(struct user_object_headers *headers, struct file *file,
+				 bool may_fault)
 {
 	char buf[sizeof(struct elf64_hdr)];
 	struct freader r;
 	int ret;
 
 	freader_init_from_file(&r, buf, sizeof(buf), file, may_fault);
-	ret = user_object_read(object, &r);
+	ret = user_object_read(headers, &r);
 	freader_cleanup(&r);
 	return ret;
 }
@@ -374,17 +378,16 @@ static int user_object_read_file(struct user_object *object, struct file *file, 
 static struct user_object *user_object_twin(struct user_objects *objects,
 					    const struct user_object *object)
 {
+	const struct user_object_headers *headers = user_object_headers(object);
 	struct user_object *other;
 	unsigned long nr;
 
-	if (!object->id_size)
+	if (!headers->id_size)
 		return NULL;
 
 	xa_for_each(&objects->by_nr, nr, other) {
-		/* user_object_id:A, pairs with user_object_found:A */
-		if (other != object && smp_load_acquire(&other->id_size) == object->id_size &&
-		    other->bias == object->bias &&
-		    !memcmp(other->id, object->id, object->id_size))
+		if (other != object &&
+		    !memcmp(user_object_headers(other), headers, sizeof(*headers)))
 			return other;
 	}
 	return NULL;
@@ -396,7 +399,7 @@ static bool user_object_insert(struct user_objects *objects, struct user_object 
 	struct user_object *twin = user_object_twin(objects, object);
 	size_t size = kmalloc_size_roundup(struct_size(object, path, strlen(object->path) + 1));
 
-	lockdep_assert_held(&objects->lock);
+	lockdep_assert_held(&user_object_lock);
 
 	if (objects->size + size > USER_OBJECTS_SIZE) {
 		WRITE_ONCE(objects->full, true);
@@ -406,10 +409,11 @@ static bool user_object_insert(struct user_objects *objects, struct user_object 
 	if (twin) {
 		object->nr = twin->nr;
 	} else {
-		object->nr = objects->nr + 1;
-		if (xa_err(xa_store(&objects->by_nr, object->nr, object, USER_OBJECT_GFP)))
+		if (xa_alloc_cyclic(&objects->by_nr, &object->nr, object,
+				    XA_LIMIT(1, USER_WORD_NR - 1), &user_object_next,
+				    USER_OBJECT_GFP) < 0)
 			return false;
-		objects->nr = object->nr;
+		WRITE_ONCE(objects->nr, objects->nr + 1);
 	}
 	objects->size += size;
 	hash_add_rcu(objects->by_key, &object->node, user_object_hash(objects, &object->key));
@@ -422,7 +426,7 @@ static struct user_object *user_object_add(struct user_objects *objects,
 {
 	struct user_object *other;
 
-	guard(mutex)(&objects->lock);
+	guard(mutex)(&user_object_lock);
 	other = user_object_find(objects, &object->key);
 	if (!other && user_object_insert(objects, object))
 		return object;
@@ -436,17 +440,17 @@ static void user_object_work(struct work_struct *work)
 	struct user_objects *objects = w->objects;
 	struct user_object *object = w->object, *twin;
 
-	user_object_read_file(object, w->file, true);
+	user_object_read_file(&object->headers, w->file, true);
 	fput(w->file);
+	/* user_object_work:A, pairs with user_object_headers:A */
+	smp_store_release(&object->known, true);
 
 	if (object->nr) {
-		guard(mutex)(&objects->lock);
-		/* Other than before: what is being written lacks the build id. */
-		WRITE_ONCE(object->defined, USER_OBJECT_UNDEFINED + 2);
+		guard(mutex)(&user_object_lock);
 		twin = user_object_twin(objects, object);
 		if (twin && twin->nr < object->nr)
 			WRITE_ONCE(object->nr, twin->nr);
-	} else if (object->id_size) {
+	} else if (object->headers.id_size) {
 		user_object_add(objects, object);
 	} else {
 		kfree(object);
@@ -456,19 +460,23 @@ static void user_object_work(struct work_struct *work)
 	kfree(w);
 }
 
-/* Have a work read the headers of @file. It frees an object that does not get into the table. */
+/*
+ * Have a work read the headers of @file. It frees an object that does not get into the
+ * table. Returns false if there is no work. The next look-up tries again.
+ */
 static bool user_object_queue(struct user_objects *objects, struct user_object *object,
 			      struct file *file)
 {
 	struct user_object_work *w;
 
+	if (xchg(&object->asked, true))
+		return true;
 	if (!atomic_add_unless(&objects->works, 1, USER_OBJECT_WORKS))
-		return false;
+		goto fail;
 	w = kmalloc_obj(*w, USER_OBJECT_GFP);
-	if (!w) {
-		atomic_dec(&objects->works);
-		return false;
-	}
+	if (!w)
+		goto fail_work;
+
 	refcount_inc(&objects->ref);
 	INIT_WORK(&w->work, user_object_work);
 	w->objects = objects;
@@ -476,6 +484,12 @@ static bool user_object_queue(struct user_objects *objects, struct user_object *
 	w->file = get_file(file);
 	queue_work(system_dfl_wq, &w->work);
 	return true;
+
+ fail_work:
+	atomic_dec(&objects->works);
+ fail:
+	WRITE_ONCE(object->asked, false);
+	return false;
 }
 
 /* The path of a file, as /proc/PID/maps shows it outside of a chroot. Returns its size. */
@@ -512,19 +526,29 @@ static struct user_object *user_object_alloc(const struct user_file *f)
 	object = kzalloc_flex(*object, path, size + 1, USER_OBJECT_GFP);
 	if (object) {
 		object->key = f->key;
-		object->defined = USER_OBJECT_UNDEFINED;
+		/* Odd, so undefined. */
+		memset64(object->defined, 1, ARRAY_SIZE(object->defined));
 		memcpy(object->path, buf, size);
 	}
 	return object;
 }
 
-/* The table has no object for this file. Returns the number of a new one, or 0. */
+/*
+ * The table has no object for this file, or one whose headers nobody reads. Returns the
+ * number, or 0.
+ */
 VISIBLE_IF_KUNIT u32 user_object_new(struct user_objects *objects, const struct user_file *f)
 {
-	bool deleted = f->file && !file_inode(f->file)->i_nlink, known = true;
+	bool deleted = f->file && !file_inode(f->file)->i_nlink;
 	struct user_object *object, *added;
+	bool known, queued;
 	struct freader r;
 
+	object = user_object_find(objects, &f->key);
+	if (object) {
+		user_object_queue(objects, object, f->file);
+		return READ_ONCE(object->nr);
+	}
 	if (READ_ONCE(objects->full) || user_object_is_none(objects, &f->key))
 		return 0;
 
@@ -533,23 +557,28 @@ VISIBLE_IF_KUNIT u32 user_object_new(struct user_objects *objects, const struct 
 		return 0;
 
 	if (f->file) {
-		known = !user_object_read_file(object, f->file, false) || object->id_size;
+		object->known = !user_object_read_file(&object->headers, f->file, false);
 	} else {
 		freader_init_from_mem(&r, f->image, f->image_size);
-		user_object_read(object, &r);
+		user_object_read(&object->headers, &r);
+		object->known = true;
 	}
+	object->asked = object->known;
 
 	/* The memory of a JIT, unless it has a build id. */
-	if (deleted && !object->id_size) {
-		user_object_set_none(objects, &f->key);
-		if (known || !user_object_queue(objects, object, f->file))
+	if (deleted && !object->headers.id_size) {
+		known = object->known;
+		queued = user_object_queue(objects, object, f->file);
+		if (queued)
+			user_object_set_none(objects, &f->key);
+		if (known || !queued)
 			kfree(object);
 		return 0;
 	}
 
 	added = user_object_add(objects, object);
-	if (added == object && !known)
-		user_object_queue(objects, object, f->file);
+	if (added)
+		user_object_queue(objects, added, f->file);
 	return added ? READ_ONCE(added->nr) : 0;
 }
 
@@ -588,6 +617,7 @@ static bool user_file_of(struct vm_area_struct *vma, struct user_file *f)
 		return f->image;
 	}
 
+	/* That of the pages: two overlays of a file are one object, with the path of the first. */
 	inode = file_inode(vma->vm_file);
 	if (!S_ISREG(inode->i_mode))
 		return false;
@@ -595,9 +625,9 @@ static bool user_file_of(struct vm_area_struct *vma, struct user_file *f)
 	f->key = (struct user_object_key) {
 		.inode		= inode,
 		.ino		= inode->i_ino,
+		.dev		= inode->i_sb->s_dev,
 		.size		= i_size_read(inode),
-		.sec		= mtime.tv_sec,
-		.nsec		= mtime.tv_nsec,
+		.mtime		= timespec64_to_ns(&mtime),
 		.generation	= inode->i_generation,
 	};
 	f->file = vma->vm_file;
@@ -629,7 +659,7 @@ static void user_mapping_find(struct user_objects *objects, unsigned long addr,
 		offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
 		if (user_file_of(vma, &f)) {
 			object = user_object_find(objects, &f.key);
-			nr = object ? READ_ONCE(object->nr) : 0;
+			nr = object && READ_ONCE(object->asked) ? READ_ONCE(object->nr) : 0;
 		}
 		if (!nr && f.file)
 			get_file(f.file);
@@ -748,11 +778,11 @@ const char *user_object_path(struct user_objects *objects, unsigned long word)
 }
 
 /* Write the definition of an object. Returns whether the buffer took it. */
-static bool user_object_define(struct user_object *object, u32 nr, struct trace_buffer *buffer,
-			       unsigned int trace_ctx, u32 define)
+static bool user_object_define(const struct user_object *object,
+			       const struct user_object_headers *headers, u32 nr,
+			       struct trace_buffer *buffer, unsigned int trace_ctx)
 {
 	size_t size = strlen(object->path) + 1;
-	u32 before = READ_ONCE(object->defined);
 	struct user_object_def_entry *entry;
 	struct ring_buffer_event *event;
 
@@ -763,33 +793,34 @@ static bool user_object_define(struct user_object *object, u32 nr, struct trace_
 
 	entry = ring_buffer_event_data(event);
 	entry->object = nr;
-	entry->id_size = user_object_id(object, entry->build_id);
-	entry->bias = READ_ONCE(object->bias);
+	entry->id_size = headers->id_size;
+	entry->bias = headers->bias;
+	memcpy(entry->build_id, headers->id, sizeof(headers->id));
 	memcpy(entry->path, object->path, size);
 	trace_buffer_unlock_commit_nostack(buffer, event);
-
-	/* user_object_define:A, pairs with user_objects_define:A */
-	if (!(define & 1))
-		cmpxchg_release(&object->defined, before, define);
 	return true;
 }
 
 /**
  * user_objects_define - define the objects that words refer to in the ring buffer
- * @objects: the table of objects
+ * @map: the map of the stack
  * @buffer: the ring buffer
  * @trace_ctx: context of the event
  * @words: the words of a user stack
  * @nr: their number
  * @define: the value of tr->stackmap_define; if it is odd, all are defined again
  *
+ * They are defined again with each map, as its stacks are.
+ *
  * Context: any, with preemption off.
  * Return: false if the buffer did not take a definition.
  */
-bool user_objects_define(struct user_objects *objects, struct trace_buffer *buffer,
+bool user_objects_define(const struct ftrace_stackmap *map, struct trace_buffer *buffer,
 			 unsigned int trace_ctx, const unsigned long *words, unsigned int nr,
 			 u32 define)
 {
+	u64 *defined, mark = (u64)map->gen << 32 | define;
+	const struct user_object_headers *headers;
 	struct user_object *object;
 	u32 object_nr, last = 0;
 
@@ -798,14 +829,20 @@ bool user_objects_define(struct user_objects *objects, struct trace_buffer *buff
 		if (!object_nr || object_nr == last)
 			continue;
 		last = object_nr;
-		object = xa_load(&objects->by_nr, object_nr);
+		object = xa_load(&map->shared->objects->by_nr, object_nr);
 		if (WARN_ON_ONCE(!object))
 			continue;
+		headers = user_object_headers(object);
+		defined = &object->defined[headers == &object->headers];
 		/* user_objects_define:A, pairs with user_object_define:A */
-		if (!(define & 1) && smp_load_acquire(&object->defined) == define)
+		if (!(define & 1) && smp_load_acquire(defined) == mark)
 			continue;
-		if (!user_object_define(object, object_nr, buffer, trace_ctx, define))
+		if (!user_object_define(object, headers, object_nr, buffer, trace_ctx))
 			return false;
+		if (define & 1)
+			continue;
+		/* user_object_define:A, pairs with user_objects_define:A */
+		smp_store_release(defined, mark);
 	}
 	return true;
 }
@@ -872,9 +909,9 @@ bool user_object_print(struct trace_iterator *iter, unsigned long word)
  */
 void user_objects_write(struct user_objects *objects, struct seq_file *m)
 {
+	const struct user_object_headers *headers;
 	struct user_object_bin bin = { };
 	static const u8 zeroes[8];
-	u8 id[USER_OBJECT_ID_ROOM] = { };
 	struct user_object *object;
 	unsigned long nr;
 
@@ -884,12 +921,14 @@ void user_objects_write(struct user_objects *objects, struct seq_file *m)
 	xa_for_each(&objects->by_nr, nr, object) {
 		if (seq_has_overflowed(m))
 			break;
+		headers = user_object_headers(object);
 		bin.nr = nr;
-		bin.id_size = user_object_id(object, id);
-		bin.bias = READ_ONCE(object->bias);
+		bin.id_size = headers->id_size;
+		bin.bias = headers->bias;
 		bin.path_size = strlen(object->path);
 		seq_write(m, &bin, sizeof(bin));
-		seq_write(m, id, ALIGN(bin.id_size, 8));
+		seq_write(m, headers->id, bin.id_size);
+		seq_write(m, zeroes, ALIGN(bin.id_size, 8) - bin.id_size);
 		seq_write(m, object->path, bin.path_size);
 		seq_write(m, zeroes, ALIGN(bin.path_size, 8) - bin.path_size);
 	}

@@ -15,7 +15,11 @@
 #define USER_WORD_OFFSET	((1ULL << USER_WORD_OFFSET_BITS) - 1)
 #define USER_WORD_NR		((1U << 19) - 1)
 
+/* Files that works read at once, at most. */
+#define USER_OBJECT_WORKS	64
+
 struct file;
+struct ftrace_stackmap;
 struct seq_file;
 struct stackmap_stack;
 struct trace_array;
@@ -65,20 +69,20 @@ struct user_object_stats {
 
 /**
  * struct user_object_key - tells a file
- * @inode: its inode, or the image of a vDSO; never dereferenced
+ * @inode: its inode (on overlayfs that of the layer), or the image of a vDSO; never dereferenced
  * @ino: number of the inode
  * @size: of the file, as it changes when the file is written
- * @sec: time of the last change
- * @nsec: its rest
+ * @mtime: time of the last change
  * @generation: of the inode
+ * @dev: of the file system, as one that is mounted later may have an equal inode
  */
 struct user_object_key {
 	const void		*inode;
 	u64			ino;
 	u64			size;
-	s64			sec;
-	u32			nsec;
+	s64			mtime;
 	u32			generation;
+	u32			dev;
 };
 
 /**
@@ -113,7 +117,7 @@ void user_objects_translate(struct user_objects *objects, struct stackmap_stack 
 			    unsigned long *words);
 const char *user_object_path(struct user_objects *objects, unsigned long word);
 bool user_object_print(struct trace_iterator *iter, unsigned long word);
-bool user_objects_define(struct user_objects *objects, struct trace_buffer *buffer,
+bool user_objects_define(const struct ftrace_stackmap *map, struct trace_buffer *buffer,
 			 unsigned int trace_ctx, const unsigned long *words, unsigned int nr,
 			 u32 define);
 void user_objects_write(struct user_objects *objects, struct seq_file *m);
@@ -143,9 +147,9 @@ static inline bool user_object_print(struct trace_iterator *iter, unsigned long 
 	return false;
 }
 
-static inline bool user_objects_define(struct user_objects *objects, struct trace_buffer *buffer,
-				       unsigned int trace_ctx, const unsigned long *words,
-				       unsigned int nr, u32 define)
+static inline bool user_objects_define(const struct ftrace_stackmap *map,
+				       struct trace_buffer *buffer, unsigned int trace_ctx,
+				       const unsigned long *words, unsigned int nr, u32 define)
 {
 	return true;
 }

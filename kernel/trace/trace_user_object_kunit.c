@@ -2,17 +2,26 @@
 /*
  * KUnit tests for the files of user stacks: the table of objects, what is read of their
  * headers, and a reset between translation and recording. The files are images in memory,
- * as that of a vDSO.
+ * as that of a vDSO, or on a disk that is slow.
  */
-#include <kunit/test.h>
+#include <linux/anon_inodes.h>
+#include <linux/completion.h>
+#include <linux/delay.h>
 #include <linux/elf.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/mman.h>
 #include <linux/seq_file.h>
+#include <linux/shmem_fs.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
+#include <linux/trace_clock.h>
+#include <linux/uio.h>
 
-#include "trace_stackmap_internal.h"
+#include "trace_stackmap_kunit.h"
 
 #define TEST_BIAS	0x400000UL
-#define TEST_ROOM	4096
+#define TEST_ROOM	SZ_16K
 
 /* A program with a segment of code, and with a build id of @id_size bytes. */
 struct test_image {
@@ -62,6 +71,62 @@ static void test_fill_image(struct test_image *image, bool is64, u8 id, u32 id_s
 	memset(image->id, id, id_size);
 }
 
+/* A disk with a file that is not in the page cache. It can be read once @ready is complete. */
+struct test_disk {
+	struct test_image	image;
+	struct completion	ready;
+};
+
+static struct test_disk test_disks[2];
+
+static ssize_t test_read_iter(struct kiocb *iocb, struct iov_iter *to)
+{
+	struct test_disk *disk = iocb->ki_filp->private_data;
+	size_t got;
+
+	wait_for_completion(&disk->ready);
+	if (iocb->ki_pos >= sizeof(disk->image))
+		return 0;
+	got = copy_to_iter((void *)&disk->image + iocb->ki_pos,
+			   sizeof(disk->image) - iocb->ki_pos, to);
+	iocb->ki_pos += got;
+	return got;
+}
+
+static const struct file_operations test_disk_fops = {
+	.read_iter	= test_read_iter,
+};
+
+static struct test_disk *test_disk(int i, u8 id)
+{
+	struct test_disk *disk = &test_disks[i];
+
+	test_fill_image(&disk->image, true, id, BUILD_ID_SIZE_MAX);
+	init_completion(&disk->ready);
+	return disk;
+}
+
+/* Look up a file of @disk. */
+static u32 test_add_file(struct kunit *test, struct user_objects *objects, struct test_disk *disk,
+			 u64 ino, bool deleted)
+{
+	struct user_file f = { .key.ino = ino + 1 };
+	u32 nr;
+
+	f.file = anon_inode_create_getfile("[test]", &test_disk_fops, disk, O_RDONLY, NULL);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, f.file);
+	if (deleted)
+		clear_nlink(file_inode(f.file));
+	nr = user_object_new(objects, &f);
+	fput(f.file);
+	return nr;
+}
+
+static unsigned long test_word(u32 object, u32 offset)
+{
+	return BIT(63) | (unsigned long)object << USER_WORD_OFFSET_BITS | offset;
+}
+
 static u32 test_add(struct user_objects *objects, const struct test_image *image, u64 ino)
 {
 	struct user_file f = {
@@ -99,7 +164,8 @@ static int test_last(struct kunit *test, struct user_objects *objects, struct us
 		at += sizeof(*bin);
 		memcpy(id, m.buf + at, bin->id_size);
 		at += ALIGN(bin->id_size, 8);
-		KUNIT_EXPECT_MEMEQ(test, m.buf + at, "[vdso]", bin->path_size);
+		if (bin->path_size == strlen("[vdso]"))
+			KUNIT_EXPECT_MEMEQ(test, m.buf + at, "[vdso]", bin->path_size);
 		at += ALIGN(bin->path_size, 8);
 	}
 	KUNIT_EXPECT_EQ(test, at, m.count);
@@ -125,14 +191,18 @@ static void user_object_headers(struct kunit *test)
 	u8 id[BUILD_ID_SIZE_MAX], want[BUILD_ID_SIZE_MAX];
 	struct user_object_bin bin = { };
 	struct test_image image;
-	u32 nr = 0;
+	u32 nr, first = 0, n = 0;
 
 	for (int is64 = 0; is64 < 2; is64++) {
 		for (u32 size = 8; size <= BUILD_ID_SIZE_MAX; size += 12) {
 			test_fill_image(&image, is64, size + is64, size);
-			KUNIT_EXPECT_EQ(test, test_add(objects, &image, nr), nr + 1);
-			nr++;
-			KUNIT_ASSERT_EQ(test, test_last(test, objects, &bin, id), nr);
+			nr = test_add(objects, &image, n);
+			if (!n)
+				first = nr;
+			KUNIT_EXPECT_NE(test, nr, 0);
+			KUNIT_EXPECT_EQ(test, nr, first + n);
+			n++;
+			KUNIT_ASSERT_EQ(test, test_last(test, objects, &bin, id), n);
 			KUNIT_EXPECT_EQ(test, bin.nr, nr);
 			KUNIT_EXPECT_EQ(test, bin.id_size, size);
 			KUNIT_EXPECT_EQ(test, bin.bias, TEST_BIAS);
@@ -166,10 +236,89 @@ static void user_object_bad_headers(struct kunit *test)
 			image.other.n_descsz = -1;
 		else if (i == 7)
 			image.note.n_namesz = -1;
-		KUNIT_EXPECT_EQ(test, test_add(objects, &image, i), i + 1);
+		KUNIT_EXPECT_NE(test, test_add(objects, &image, i), 0);
 		KUNIT_ASSERT_EQ(test, test_last(test, objects, &bin, id), i + 1);
 		KUNIT_EXPECT_EQ_MSG(test, bin.id_size, 0, "image %d", i);
 	}
+}
+
+/* Has the last object a build id of these bytes? Waits for that, if there is a reason to. */
+static bool test_last_id(struct kunit *test, struct user_objects *objects, u8 byte, bool wait)
+{
+	struct user_object_bin bin = { };
+	u8 id[BUILD_ID_SIZE_MAX] = { };
+
+	for (int i = 0; i < (wait ? 500 : 5); i++) {
+		if (test_last(test, objects, &bin, id) && bin.id_size && id[0] == byte) {
+			KUNIT_EXPECT_EQ(test, bin.bias, TEST_BIAS);
+			return bin.id_size == BUILD_ID_SIZE_MAX;
+		}
+		msleep(20);
+	}
+	return false;
+}
+
+/* The headers are not in the page cache: a number at once, the build id later. */
+static void user_object_later(struct kunit *test)
+{
+	struct user_objects *objects = test_objects(test);
+	struct test_disk *disk = test_disk(0, 1);
+	u32 nr = test_add_file(test, objects, disk, 0, false);
+
+	KUNIT_EXPECT_NE(test, nr, 0);
+	KUNIT_EXPECT_FALSE(test, test_last_id(test, objects, 1, false));
+	complete_all(&disk->ready);
+	KUNIT_EXPECT_TRUE(test, test_last_id(test, objects, 1, true));
+	KUNIT_EXPECT_EQ(test, test_add_file(test, objects, disk, 0, false), nr);
+}
+
+/* Nothing can be read for a long time, and then again. */
+static void user_object_hung(struct kunit *test)
+{
+	struct user_objects *objects = test_objects(test);
+	struct test_disk *hung = test_disk(0, 1), *fast = test_disk(1, 2);
+	u32 nr, n = USER_OBJECT_WORKS;
+
+	complete_all(&fast->ready);
+	for (u32 i = 0; i < n; i++)
+		KUNIT_ASSERT_NE(test, test_add_file(test, objects, hung, i, false), 0);
+	/* There is no work for this one ... */
+	nr = test_add_file(test, objects, fast, n, false);
+	KUNIT_EXPECT_NE(test, nr, 0);
+	KUNIT_EXPECT_EQ(test, test_add_file(test, objects, fast, n + 1, true), 0);
+	KUNIT_EXPECT_FALSE(test, test_last_id(test, objects, 2, false));
+	KUNIT_EXPECT_EQ(test, test_add_file(test, objects, fast, n, false), nr);
+	KUNIT_EXPECT_FALSE(test, test_last_id(test, objects, 2, false));
+	/* ... until one of the others is done, and it is looked up again. */
+	complete_all(&hung->ready);
+	for (int i = 0; i < 100 && !test_last_id(test, objects, 2, false); i++)
+		KUNIT_EXPECT_EQ(test, test_add_file(test, objects, fast, n, false), nr);
+	KUNIT_EXPECT_TRUE(test, test_last_id(test, objects, 2, false));
+	/* And so is the deleted one, which has the same build id. */
+	for (int i = 0; i < 100 && !test_add_file(test, objects, fast, n + 1, true); i++)
+		msleep(20);
+	KUNIT_EXPECT_EQ(test, test_add_file(test, objects, fast, n + 1, true), nr);
+}
+
+/* A deleted file: an object once its build id is known, never one without. */
+static void user_object_deleted(struct kunit *test)
+{
+	struct user_objects *objects = test_objects(test);
+	struct test_disk *disk = test_disk(0, 1), *none = test_disk(1, 2);
+	struct user_object_stats stats = { };
+
+	none->image.note.n_descsz = 0;
+	complete_all(&none->ready);
+	KUNIT_EXPECT_EQ(test, test_add_file(test, objects, none, 0, true), 0);
+	KUNIT_EXPECT_EQ(test, test_add_file(test, objects, disk, 1, true), 0);
+	KUNIT_EXPECT_EQ(test, test_add_file(test, objects, disk, 1, true), 0);
+	complete_all(&disk->ready);
+	KUNIT_EXPECT_TRUE(test, test_last_id(test, objects, 1, true));
+	KUNIT_EXPECT_NE(test, test_add_file(test, objects, disk, 1, true), 0);
+	msleep(50);
+	KUNIT_EXPECT_EQ(test, test_add_file(test, objects, none, 0, true), 0);
+	user_objects_stats(objects, &stats);
+	KUNIT_EXPECT_EQ(test, stats.objects, 1);
 }
 
 /* One file has one number, and so have files with one build id. */
@@ -178,23 +327,162 @@ static void user_object_numbers(struct kunit *test)
 	struct user_objects *objects = test_objects(test);
 	struct user_object_stats stats = { };
 	struct test_image image;
+	u32 nr;
 
 	test_fill_image(&image, true, 1, BUILD_ID_SIZE_MAX);
-	KUNIT_EXPECT_EQ(test, test_add(objects, &image, 1), 1);
-	KUNIT_EXPECT_EQ(test, test_add(objects, &image, 1), 1);
-	KUNIT_EXPECT_EQ(test, test_add(objects, &image, 2), 1);
+	nr = test_add(objects, &image, 1);
+	KUNIT_EXPECT_NE(test, nr, 0);
+	KUNIT_EXPECT_EQ(test, test_add(objects, &image, 1), nr);
+	KUNIT_EXPECT_EQ(test, test_add(objects, &image, 2), nr);
 	image.id[19]++;
-	KUNIT_EXPECT_EQ(test, test_add(objects, &image, 1), 1);
-	KUNIT_EXPECT_EQ(test, test_add(objects, &image, 3), 2);
+	KUNIT_EXPECT_EQ(test, test_add(objects, &image, 1), nr);
+	KUNIT_EXPECT_EQ(test, test_add(objects, &image, 3), nr + 1);
 	/* Without a build id, each file is one. */
 	test_fill_image(&image, true, 1, 0);
-	KUNIT_EXPECT_EQ(test, test_add(objects, &image, 4), 3);
-	KUNIT_EXPECT_EQ(test, test_add(objects, &image, 5), 4);
+	KUNIT_EXPECT_EQ(test, test_add(objects, &image, 4), nr + 2);
+	KUNIT_EXPECT_EQ(test, test_add(objects, &image, 5), nr + 3);
 	user_objects_stats(objects, &stats);
 	KUNIT_EXPECT_EQ(test, stats.objects, 4);
-	KUNIT_EXPECT_NOT_NULL(test, user_object_path(objects, 0x8000400000000000UL));
-	KUNIT_EXPECT_NULL(test, user_object_path(objects, 0x8000500000000000UL));
+	KUNIT_EXPECT_NOT_NULL(test, user_object_path(objects, test_word(nr + 3, 0)));
+	KUNIT_EXPECT_NULL(test, user_object_path(objects, test_word(nr + 4, 0)));
 	KUNIT_EXPECT_NULL(test, user_object_path(objects, 0x400000UL));
+	/* Another table has other numbers. */
+	KUNIT_EXPECT_EQ(test, test_add(test_objects(test), &image, 5), nr + 4);
+}
+
+static unsigned long test_map(struct kunit *test, struct file *file, unsigned int pages,
+			      unsigned long prot, unsigned long offset)
+{
+	unsigned long flags = file ? MAP_PRIVATE : MAP_PRIVATE | MAP_ANONYMOUS, addr;
+
+	addr = kunit_vm_mmap(test, file, 0, pages * PAGE_SIZE, prot, flags, offset);
+	KUNIT_ASSERT_NE(test, addr, 0);
+	return addr;
+}
+
+/* A file without a build id, which is in the page cache. */
+static struct file *test_shmem_file(struct kunit *test)
+{
+	struct file *file = shmem_file_setup("kunit", SZ_16K, EMPTY_VMA_FLAGS);
+	struct page *page;
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, file);
+	kunit_add_action(test, (kunit_action_t *)fput, file);
+	page = shmem_read_mapping_page(file->f_mapping, 0);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, page);
+	put_page(page);
+	set_nlink(file_inode(file), 1);
+	return file;
+}
+
+/* Translate a stack that is at @ips, for a test that does not know whether an interrupt has hit. */
+static unsigned int test_translate(struct user_objects *objects, unsigned long *ips,
+				   unsigned int nr)
+{
+	struct stackmap_stack stack = { .ips = ips, .nr = nr, .type = TRACE_USER_UNWIND_STACK_ID };
+	unsigned long words[TEST_DEPTHS];
+	unsigned int split;
+
+	user_objects_translate(objects, &stack, words);
+	split = stack.type == TRACE_USER_UNWIND_STACK_SPLIT;
+	nr = stackmap_depth(stack.ips, stack.nr);
+	ips[0] = stack.ip;
+	memcpy(ips + split, stack.ips, nr * sizeof(*ips));
+	return split + nr;
+}
+
+/* The number of the object for the first page of @file. */
+static u32 test_object_at(struct user_objects *objects, unsigned long addr)
+{
+	unsigned long ips[] = { addr + 8, addr + 16 };
+
+	if (test_translate(objects, ips, 2) != 2)
+		return 0;
+	return user_word_object(ips[0]);
+}
+
+/* Frames become words, and a stack ends where there is no code. */
+static void user_object_frames(struct kunit *test)
+{
+	unsigned long text, code, data, far, farther, near = (1UL << USER_WORD_OFFSET_BITS);
+	struct user_objects *objects = test_objects(test);
+	struct file *file = test_shmem_file(test);
+	struct user_object_stats stats = { };
+	unsigned long ips[5];
+	u32 nr;
+
+	KUNIT_ASSERT_EQ(test, kunit_attach_mm(), 0);
+	text = test_map(test, file, 2, PROT_READ | PROT_EXEC, 0);
+	code = test_map(test, NULL, 1, PROT_READ | PROT_EXEC, 0);
+	far = test_map(test, file, 1, PROT_READ | PROT_EXEC, near - 2 * PAGE_SIZE);
+	/* Between the two, which would become one mapping. */
+	data = test_map(test, NULL, 1, PROT_READ | PROT_WRITE, 0);
+	farther = test_map(test, file, 1, PROT_READ | PROT_EXEC, near - PAGE_SIZE);
+	nr = test_object_at(objects, text);
+	KUNIT_ASSERT_NE(test, nr, 0);
+
+	/* A return address may be behind the end of the mapping. */
+	ips[0] = text + 8;
+	ips[1] = code + 8;
+	ips[2] = text + 2 * PAGE_SIZE;
+	ips[3] = text + PAGE_SIZE;
+	ips[4] = far + 8;
+	KUNIT_EXPECT_EQ(test, test_translate(objects, ips, 5), 5);
+	KUNIT_EXPECT_EQ(test, ips[0], test_word(nr, 8));
+	KUNIT_EXPECT_EQ(test, ips[1], code + 8);
+	KUNIT_EXPECT_EQ(test, ips[2], test_word(nr, 2 * PAGE_SIZE));
+	KUNIT_EXPECT_EQ(test, ips[3], test_word(nr, PAGE_SIZE));
+	KUNIT_EXPECT_EQ(test, ips[4], test_word(nr, 0) + near - 2 * PAGE_SIZE + 8);
+
+	ips[0] = farther + 8;
+	ips[1] = text + 8;
+	KUNIT_EXPECT_EQ(test, test_translate(objects, ips, 2), 2);
+	KUNIT_EXPECT_EQ(test, ips[0], farther + 8);
+	KUNIT_EXPECT_EQ(test, ips[1], test_word(nr, 8));
+
+	ips[0] = text + 8;
+	ips[1] = data + 8;
+	ips[2] = text + 8;
+	KUNIT_EXPECT_EQ(test, test_translate(objects, ips, 3), 1);
+	/* Words that a program has made, and an address of [vsyscall]. */
+	ips[0] = text + 8;
+	ips[1] = test_word(nr, 8);
+	KUNIT_EXPECT_EQ(test, test_translate(objects, ips, 2), 1);
+	ips[0] = test_word(nr, 8);
+	ips[1] = text + 8;
+	KUNIT_EXPECT_EQ(test, test_translate(objects, ips, 2), 0);
+	ips[0] = -10UL << 20;
+	ips[1] = text + 8;
+	KUNIT_EXPECT_EQ(test, test_translate(objects, ips, 2), 2);
+	KUNIT_EXPECT_EQ(test, ips[0], -10UL << 20);
+
+	user_objects_stats(objects, &stats);
+	KUNIT_EXPECT_EQ(test, stats.objects, 1);
+	KUNIT_EXPECT_EQ(test, stats.cut, 2);
+	KUNIT_EXPECT_EQ(test, stats.addresses, 3);
+}
+
+/* A file that has changed is another one. */
+static void user_object_changed(struct kunit *test)
+{
+	struct user_objects *objects = test_objects(test);
+	struct file *file = test_shmem_file(test);
+	struct inode *inode = file_inode(file);
+	unsigned long text;
+	u32 nr;
+
+	KUNIT_ASSERT_EQ(test, kunit_attach_mm(), 0);
+	text = test_map(test, file, 2, PROT_READ | PROT_EXEC, 0);
+	nr = test_object_at(objects, text);
+	KUNIT_EXPECT_NE(test, nr, 0);
+	KUNIT_EXPECT_EQ(test, test_object_at(objects, text), nr);
+	i_size_write(inode, i_size_read(inode) + 1);
+	KUNIT_EXPECT_EQ(test, test_object_at(objects, text), nr + 1);
+	inode_set_mtime(inode, inode_get_mtime_sec(inode), 1);
+	KUNIT_EXPECT_EQ(test, test_object_at(objects, text), nr + 2);
+	inode->i_generation++;
+	KUNIT_EXPECT_EQ(test, test_object_at(objects, text), nr + 3);
+	KUNIT_EXPECT_EQ(test, test_object_at(objects, text), nr + 3);
 }
 
 /* Where there is no table yet, there may be one when the stack is recorded. */
@@ -213,25 +501,26 @@ static void user_object_bound(struct kunit *test)
 	struct user_objects *objects = test_objects(test);
 	struct user_object_stats stats = { };
 	struct test_image image;
-	u32 n = 0;
+	u32 first, n = 1;
 
 	test_fill_image(&image, true, 1, 0);
-	while (test_add(objects, &image, n) == n + 1)
+	first = test_add(objects, &image, 0);
+	while (test_add(objects, &image, n) == first + n)
 		n++;
 	user_objects_stats(objects, &stats);
 	KUNIT_EXPECT_EQ(test, stats.objects, n);
 	KUNIT_EXPECT_GE(test, n, 10000);
 	KUNIT_EXPECT_LE(test, stats.memory, 9U << 20);
 	KUNIT_EXPECT_EQ(test, test_add(objects, &image, n + 1), 0);
-	KUNIT_EXPECT_NOT_NULL(test, user_object_path(objects, 0x8000100000000000UL));
+	KUNIT_EXPECT_NOT_NULL(test, user_object_path(objects, test_word(first, 0)));
 }
 
-static int test_fulls;
+static int test_addresses;
 
-static bool test_write_full(struct trace_buffer *buffer, unsigned int trace_ctx,
+static bool test_write_bare(struct trace_buffer *buffer, unsigned int trace_ctx,
 			    const struct stackmap_stack *stack)
 {
-	test_fulls += stack->ips[0] == 0x1000;
+	test_addresses += stack->ips[0] == 0x1000;
 	return true;
 }
 
@@ -241,53 +530,193 @@ static void user_object_reset(struct kunit *test)
 	unsigned long words[] = { 0x8000100000001000, 0x8000100000002000 };
 	unsigned long ips[] = { 0x1000, 0x2000 };
 	struct stackmap_stack full = { .ips = ips, .nr = 2, .type = TRACE_USER_UNWIND_STACK_ID };
-	struct trace_array *tr = trace_array_get_by_name("user_object_kunit", NULL);
+	struct trace_array *tr = test_instance(test, 3);
 	struct stackmap_stack stack = full;
 	struct ftrace_stackmap *map;
 
-	KUNIT_ASSERT_NOT_NULL(test, tr);
-	tracer_tracing_off(tr);
-	mutex_lock(&trace_types_lock);
-	KUNIT_EXPECT_EQ(test, ftrace_stackmap_set(tr, true), 0);
-	mutex_unlock(&trace_types_lock);
 	stack.ips = words;
 	stack.full = &full;
 	stack.objects = user_objects_get(tr);
 	KUNIT_EXPECT_NOT_NULL(test, stack.objects);
 
-	test_fulls = 0;
+	test_addresses = 0;
 	scoped_guard(preempt_notrace)
-		ftrace_stackmap_record(tr, tr->array_buffer.buffer, 0, &stack, test_write_full);
-	KUNIT_EXPECT_EQ(test, test_fulls, 0);
+		ftrace_stackmap_record(tr, tr->array_buffer.buffer, 0, &stack, test_write_bare);
+	KUNIT_EXPECT_EQ(test, test_addresses, 0);
 
 	/* So that there is something to reset. */
 	tracer_tracing_on(tr);
 	scoped_guard(preempt_notrace)
-		ftrace_stackmap_record(tr, tr->array_buffer.buffer, 0, &stack, test_write_full);
+		ftrace_stackmap_record(tr, tr->array_buffer.buffer, 0, &stack, test_write_bare);
 	tracer_tracing_off(tr);
-	mutex_lock(&trace_types_lock);
-	KUNIT_EXPECT_EQ(test, stackmap_reset(tr), 0);
-	mutex_unlock(&trace_types_lock);
+	KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
 	scoped_guard(preempt_notrace)
-		ftrace_stackmap_record(tr, tr->array_buffer.buffer, 0, &stack, test_write_full);
-	KUNIT_EXPECT_EQ(test, test_fulls, 1);
-	map = rcu_dereference_protected(tr->stackmap, true);
+		ftrace_stackmap_record(tr, tr->array_buffer.buffer, 0, &stack, test_write_bare);
+	KUNIT_EXPECT_EQ(test, test_addresses, 1);
+	map = test_current(tr);
 	KUNIT_EXPECT_EQ(test, stackmap_sum(map->shared, STACKMAP_DROP_OBJECTS), 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&map->entries), 0);
-
 	user_objects_put(stack.objects);
-	trace_array_put(tr);
-	trace_array_destroy(tr);
+}
+
+/* Record a stack of @nr frames in an object. The instruction that was hit is in @ip, or 0. */
+static void test_record_words(struct trace_array *tr, u32 object, unsigned int nr, u32 ip)
+{
+	unsigned long words[TEST_DEPTHS];
+	struct stackmap_stack stack = {
+		.ips		= words,
+		.nr		= nr,
+		.type		= ip ? TRACE_USER_UNWIND_STACK_SPLIT : TRACE_USER_UNWIND_STACK_ID,
+		.ip		= ip ? test_word(ip, 8) : 0,
+		.objects	= test_current(tr)->shared->objects,
+	};
+
+	for (unsigned int i = 0; i < nr; i++)
+		words[i] = test_word(object, i << 4);
+	tracer_tracing_on(tr);
+	scoped_guard(preempt_notrace)
+		ftrace_stackmap_record(tr, tr->array_buffer.buffer, 0, &stack, test_write_full);
+	tracer_tracing_off(tr);
+}
+
+static struct trace_array *test_defining(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 3);
+
+	KUNIT_ASSERT_EQ(test, test_set_option(tr, "stackmap-define"), 0);
+	/* Events are consumed in the order in which they were written. */
+	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(0)), 0);
+	return tr;
+}
+
+/* The definition of an object whose build id is of these bytes, or not known if @id is 0. */
+static void test_expect_object(struct kunit *test, struct trace_array *tr, u32 object, u8 id)
+{
+	struct trace_iterator *iter = test_expect_event(test, tr, TRACE_USER_OBJECT_DEF);
+	struct user_object_def_entry *entry = (void *)iter->ent;
+	u8 want[BUILD_ID_SIZE_MAX];
+
+	memset(want, id, sizeof(want));
+	KUNIT_EXPECT_EQ(test, entry->object, object);
+	KUNIT_EXPECT_EQ(test, entry->id_size, id ? BUILD_ID_SIZE_MAX : 0);
+	KUNIT_EXPECT_EQ(test, entry->bias, id ? TEST_BIAS : 0);
+	KUNIT_EXPECT_MEMEQ(test, entry->build_id, want, sizeof(want));
+	KUNIT_EXPECT_TRUE(test, strends(entry->path, "[vdso]") || strends(entry->path, "[test]"));
+}
+
+/* The stack, which is of an object that is defined already, is defined once. */
+static void test_expect_stack(struct kunit *test, struct trace_array *tr, u32 object,
+			      unsigned int nr)
+{
+	test_expect_event(test, tr, TRACE_USER_STACK_DEF);
+	test_expect_event(test, tr, TRACE_USER_UNWIND_STACK_ID);
+	test_record_words(tr, object, nr, 0);
+	test_expect_event(test, tr, TRACE_USER_UNWIND_STACK_ID);
+	test_expect_no_event(test, tr);
+}
+
+/* An object is defined ahead of the first stack that refers to it, and again with the stacks. */
+static void user_object_defined(struct kunit *test)
+{
+	struct trace_array *tr = test_defining(test);
+	struct user_objects *objects = test_current(tr)->shared->objects;
+	struct test_disk *disk = test_disk(0, 5);
+	struct test_image image;
+	u32 nr, other, slow;
+
+	test_fill_image(&image, true, 1, BUILD_ID_SIZE_MAX);
+	nr = test_add(objects, &image, 1);
+	test_fill_image(&image, true, 2, BUILD_ID_SIZE_MAX);
+	other = test_add(objects, &image, 2);
+
+	for (int i = 0; i < 3; i++) {
+		test_record_words(tr, nr, 3, 0);
+		test_expect_object(test, tr, nr, 1);
+		test_expect_stack(test, tr, nr, 3);
+		test_record_words(tr, nr, 2, 0);
+		test_expect_stack(test, tr, nr, 2);
+		if (i)
+			ftrace_stackmap_undefine(tr);
+		else
+			test_replace(test, tr, 1);
+	}
+	test_record_words(tr, nr, 2, other);
+	test_expect_object(test, tr, nr, 1);
+	test_expect_event(test, tr, TRACE_USER_STACK_DEF);
+	test_expect_object(test, tr, other, 2);
+	test_expect_event(test, tr, TRACE_USER_UNWIND_STACK_SPLIT);
+	test_expect_no_event(test, tr);
+
+	/* The build id is not known yet; once it is, it is in a definition. */
+	slow = test_add_file(test, objects, disk, 3, false);
+	test_record_words(tr, slow, 2, 0);
+	test_expect_object(test, tr, slow, 0);
+	test_expect_stack(test, tr, slow, 2);
+	complete_all(&disk->ready);
+	KUNIT_EXPECT_TRUE(test, test_last_id(test, objects, 5, true));
+	test_record_words(tr, slow, 3, 0);
+	test_expect_object(test, tr, slow, 5);
+	test_expect_stack(test, tr, slow, 3);
+}
+
+static struct trace_buffer *test_clock_buffer;
+static int test_clock_calls;
+
+/* A reader empties the buffer when the second event is reserved. */
+static u64 notrace test_clock(void)
+{
+	if (test_clock_buffer && ++test_clock_calls == 2) {
+		while (ring_buffer_consume(test_clock_buffer, 0, NULL, NULL))
+			;
+	}
+	return trace_clock_local();
+}
+
+/* A full buffer does not take the definition of an object, but then that of the stack. */
+static void user_object_refused(struct kunit *test)
+{
+	struct trace_array *tr = test_defining(test);
+	struct trace_buffer *buffer = tr->array_buffer.buffer;
+	struct test_image image;
+	u32 nr;
+
+	test_fill_image(&image, true, 1, BUILD_ID_SIZE_MAX);
+	nr = test_add(test_current(tr)->shared->objects, &image, 1);
+	test_resize(test, buffer, 2);
+	ring_buffer_change_overwrite(buffer, 0);
+	ring_buffer_set_clock(buffer, test_clock);
+	while (!ring_buffer_dropped_events_cpu(buffer, 0))
+		test_record_event(tr, 9);
+
+	test_clock_calls = 0;
+	test_clock_buffer = buffer;
+	test_record_words(tr, nr, 3, 0);
+	test_clock_buffer = NULL;
+	test_expect_event(test, tr, TRACE_USER_STACK_DEF);
+	test_expect_event(test, tr, TRACE_USER_UNWIND_STACK_ID);
+	test_expect_no_event(test, tr);
+
+	test_record_words(tr, nr, 3, 0);
+	test_expect_object(test, tr, nr, 1);
+	test_expect_stack(test, tr, nr, 3);
+	ring_buffer_change_overwrite(buffer, 1);
 }
 
 static struct kunit_case user_object_test_cases[] = {
 	KUNIT_CASE(user_object_words),
 	KUNIT_CASE(user_object_headers),
 	KUNIT_CASE(user_object_bad_headers),
+	KUNIT_CASE(user_object_later),
+	KUNIT_CASE(user_object_hung),
+	KUNIT_CASE(user_object_deleted),
 	KUNIT_CASE(user_object_numbers),
+	KUNIT_CASE(user_object_frames),
+	KUNIT_CASE(user_object_changed),
 	KUNIT_CASE(user_object_no_table),
 	KUNIT_CASE_SLOW(user_object_bound),
 	KUNIT_CASE(user_object_reset),
+	KUNIT_CASE(user_object_defined),
+	KUNIT_CASE(user_object_refused),
 	{}
 };
 
