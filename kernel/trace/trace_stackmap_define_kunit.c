@@ -153,7 +153,9 @@ static void stackmap_defines_anew(struct kunit *test)
 	test_record_event(tr, 9);
 	tracing_reset_cpu(&tr->array_buffer, 0);
 	test_expect_defined(test, tr);
-	/* While the buffers are swapped, each use is defined. */
+	/* While the buffers are swapped, each use is defined, that of a new stack included. */
+	atomic_set(&tr->stackmap_define, 0);
+	test_replace(test, tr, 1);
 	ftrace_stackmap_swap_begin(tr);
 	for (int i = 0; i < 3; i++) {
 		test_record_event(tr, 9);

@@ -616,10 +616,12 @@ static int test_join(struct ftrace_stackmap *map, struct ring_buffer_event *even
 	const struct stack_split_entry *entry = ring_buffer_event_data(event);
 	int parts = stackmap_event_ids(&entry->ent, ring_buffer_event_length(event)), id;
 	const struct stackmap_record *rec;
+	bool more;
 
 	for (int i = 0; i < parts; i++) {
 		id = i < 2 ? entry->outer : entry->rest[2 * i - 3];
-		if (i && (id < 0) != (i + 1 < parts))
+		more = id < 0;
+		if (i && more != (i + 1 < parts))
 			return -1;
 		if (i)
 			*ips++ = i == 1 ? entry->ip : entry->rest[2 * i - 4];

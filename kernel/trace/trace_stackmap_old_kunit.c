@@ -415,11 +415,16 @@ static void stackmap_keeps_no_more(struct kunit *test)
 	struct stackmap_shared *shared = test_current(tr)->shared;
 	struct ftrace_stackmap *map;
 	unsigned long full;
+	size_t size, limit;
 	unsigned int no;
-	size_t size;
+	int cpu;
 
 	/* A buffer that holds them all. */
 	test_resize(test, buffer, 128);
+	limit = 0;
+	for_each_online_cpu(cpu)
+		limit += ring_buffer_size(buffer, cpu);
+	limit = max(4 * stackmap_size(STACKMAP_BITS_MIN), limit);
 	for (no = 0; no < 100000 && !test_full(tr); no++) {
 		test_record_event(tr, no);
 		if (no % 64 == 0)
@@ -433,6 +438,7 @@ static void stackmap_keeps_no_more(struct kunit *test)
 	size = shared->past.kept_size;
 	kunit_info(test, "%u stacks, %u kept, %zu bytes\n", no, shared->past.nr_kept, size);
 	KUNIT_EXPECT_GT(test, shared->past.nr_kept, 2 * map->max_entries);
+	KUNIT_EXPECT_LE(test, size, limit);
 	KUNIT_EXPECT_EQ(test, stackmap_replace(shared), -ENOSPC);
 	KUNIT_EXPECT_EQ(test, shared->past.kept_size, size);
 	test_check_recycling(test, tr);
