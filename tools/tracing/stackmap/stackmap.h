@@ -93,6 +93,7 @@ struct task {
 	u32	pid;
 };
 
+struct pool;
 struct process;
 
 enum object_state {
@@ -117,7 +118,7 @@ struct object {
 
 /* What user space has mapped (user.c). */
 struct users {
-	void		*tree;		/* of processes, by tgid */
+	struct pool	*by_tgid;	/* indices of processes, plus 1 */
 	struct process	**processes;
 	size_t		nr_processes;
 	size_t		room_processes;

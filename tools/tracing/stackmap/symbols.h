@@ -10,7 +10,7 @@ bool same_id(const struct build_id *a, const struct build_id *b);
 char *build_id_text(const struct build_id *id);
 struct stat;
 void file_stamp(const struct stat *st, char *stamp, size_t size);
-void read_build_id(FILE *f, struct build_id *id);
+char *parse_build_id(char *s, struct build_id *id);
 void load_build_id(const char *path, struct build_id *id);
 void build_id_of_notes(const char *p, size_t len, struct build_id *id);
 void running_build_id(struct build_id *id);
@@ -34,8 +34,7 @@ char *demangle(const char *name);
 bool is_skipped(const struct symbol *s);
 void symtab_mark(struct symtab *t, const struct symbol *s);
 char *strip_brackets(char *s);
-int check_whole(const char *name, const char *buf, size_t len);
-int parse_kallsyms(struct symtab *t, const char *name, char *buf, size_t len);
+int parse_symbol_line(void *t, char *line);
 int symtab_load(struct symtab *t, const char *path);
 /* vmlinux.c */
 void vmlinux_free(struct vmlinux *v);

@@ -307,61 +307,21 @@ static int parse_symbol(struct symtab *t, u64 addr, char *rest)
 	return 0;
 }
 
-static int parse_line(struct symtab *t, char *line)
+/* A copy may have come through a program that ends lines by "\r\n". */
+int parse_symbol_line(void *t, char *line)
 {
 	u64 addr;
 	char *end;
 
+	line[strcspn(line, "\r")] = '\0';
 	if (!*line || *line == '#')
 		return 0;
 	if (!isxdigit((unsigned char)*line))
 		return -EINVAL;
 	addr = strtoull(line, &end, 16);
-	switch (*end) {
-	case ' ':
+	if (*end == ' ')
 		return parse_symbol(t, addr, end + 1);
-	case '\t':
-		return parse_base(t, addr, end + 1);
-	default:
-		return -EINVAL;
-	}
-}
-
-/* A copy may have come through a program that ends lines by "\r\n". */
-static void strip_return(char *line)
-{
-	size_t len = strlen(line);
-
-	if (len && line[len - 1] == '\r')
-		line[len - 1] = '\0';
-}
-
-int parse_kallsyms(struct symtab *t, const char *name, char *buf, size_t len)
-{
-	char *line, *next = buf;
-	bool whole;
-
-	while ((line = strsep(&next, "\n"))) {
-		whole = next || line + strlen(line) == buf + len;
-		strip_return(line);
-		if (!whole || parse_line(t, line)) {
-			complain("%s: byte %td: not a line of kallsyms", name, line - buf);
-			return -EINVAL;
-		}
-	}
-	return 0;
-}
-
-/* The kernel ends each line, so a copy without a newline at its end was cut off. */
-int check_whole(const char *name, const char *buf, size_t len)
-{
-	if (len && buf[len - 1] == '\n')
-		return 0;
-	if (len)
-		complain("%s: byte %zu: cut off in a line", name, len);
-	else
-		complain("%s: empty", name);
-	return -EINVAL;
+	return *end == '\t' ? parse_base(t, addr, end + 1) : -EINVAL;
 }
 
 /* With kptr_restrict, the file can be read, but every address is 0. */
@@ -378,18 +338,14 @@ static bool all_zero(const struct symtab *t)
 
 int symtab_load(struct symtab *t, const char *path)
 {
-	size_t len;
-	char *buf = slurp_file(path, &len);
+	char *buf;
+	int ret = load_lines(path, "kallsyms", &buf, parse_symbol_line, t);
 
-	if (!buf)
-		return -ENOENT;
 	symtab_keep(t, buf);
-	if (check_whole(path, buf, len) || parse_kallsyms(t, path, buf, len))
-		return -EINVAL;
-	if (all_zero(t)) {
+	if (!ret && all_zero(t)) {
 		complain("%s: kptr_restrict hides all addresses (root sees them, unless it is 2)",
 			 path);
-		return -EPERM;
+		ret = -EPERM;
 	}
-	return 0;
+	return ret;
 }
