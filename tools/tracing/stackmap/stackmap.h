@@ -176,6 +176,7 @@ enum sort_key { SORT_REF, SORT_DEPTH, SORT_ID };
 struct config {
 	const char	**kallsyms;
 	size_t		nr_kallsyms;
+	size_t		room_kallsyms;
 	const char	*vmlinux;
 	const char	*symfs;
 	const char	*instance;
@@ -187,7 +188,7 @@ struct config {
 	bool		partial;
 	bool		map_only;
 	enum sort_key	sort;
-	size_t		top;
+	u64		top;
 	u64		min_ref;
 	bool		has_grep;
 	regex_t		grep;
