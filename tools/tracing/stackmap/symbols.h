@@ -22,6 +22,7 @@ int load_symbols(struct map *m, const struct map *sibling, const struct config *
 void map_free(struct map *m);
 /* symtab.c */
 struct symbol *symtab_add(struct symtab *t);
+void symtab_sort(struct symtab *t);
 bool is_text(const struct symbol *s);
 void drop_aliases(struct symtab *t);
 void symtab_finish(struct symtab *t);

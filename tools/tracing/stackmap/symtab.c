@@ -32,6 +32,11 @@ static int compare_symbols(const void *a, const void *b)
 	return sa->seq < sb->seq ? -1 : sa->seq > sb->seq;
 }
 
+void symtab_sort(struct symtab *t)
+{
+	sort_array(t->syms, t->nr, sizeof(*t->syms), compare_symbols);
+}
+
 bool is_text(const struct symbol *s)
 {
 	return strchr("tTwW", s->type);
@@ -113,7 +118,7 @@ void symtab_finish(struct symtab *t)
 	size_t i;
 
 	drop_known_bases(t);
-	sort_array(t->syms, t->nr, sizeof(*t->syms), compare_symbols);
+	symtab_sort(t);
 	drop_aliases(t);
 	for (i = t->nr; i--; next = &t->syms[i]) {
 		if (t->syms[i].type == MODULE_BASE)
