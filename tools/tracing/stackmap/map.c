@@ -274,10 +274,14 @@ int read_map(struct map *m, const char *buf, size_t len)
 	return r.bad ? -EINVAL : 0;
 }
 
-void forget_stacks(struct map *m)
+void map_free_stacks(struct map *m)
 {
-	m->nr_stacks = 0;
-	m->nr_ips = 0;
+	users_free(&m->users);
+	free(m->stacks);
+	free(m->ips);
+	free(m->numbers);
+	free(m->name);
+	free(m->dir);
 }
 
 void complain_stale(const char *name)
@@ -314,7 +318,8 @@ int load_more(struct map *m)
 /* The live map as it is now. Its symbols and the texts of its frames stay. */
 int reload_map(struct map *m)
 {
-	forget_stacks(m);
+	m->nr_stacks = 0;
+	m->nr_ips = 0;
 	return read_file(m, m->name);
 }
 

@@ -21,6 +21,6 @@ int load_more(struct map *m);
 int load_map(struct map *m, const char *path);
 int reload_map(struct map *m);
 void set_number(u32 **numbers, size_t *nr, size_t *room, u32 number, u32 object);
-void forget_stacks(struct map *m);
+void map_free_stacks(struct map *m);
 
 #endif

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "frame.h"
+#include "map.h"
 #include "symbols.h"
 #include "user.h"
 #include "util.h"
@@ -175,12 +176,7 @@ void map_free(struct map *m)
 	symtab_free(&m->kallsyms);
 	symtab_free(&m->elfsyms);
 	vmlinux_free(m->vmlinux);
-	users_free(&m->users);
-	free(m->stacks);
-	free(m->ips);
-	free(m->numbers);
-	free(m->name);
-	free(m->dir);
+	map_free_stacks(m);
 	free(m->source);
 	free(m->tasks);
 }
