@@ -230,6 +230,7 @@ void symtab_free(struct symtab *t)
 		free(t->bufs[i]);
 	free(t->bufs);
 	free(t->syms);
+	*t = (struct symtab) {};
 }
 
 /*
