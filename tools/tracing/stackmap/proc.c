@@ -146,40 +146,17 @@ static void scan_mappings(struct scan *s, u32 tgid)
 	free(path);
 }
 
-typedef void scan_fn(struct scan *s, u32 n, u32 arg);
-
-/* Calls @fn for each number that is the name of a file there. */
-static void scan_numbers(const char *path, scan_fn *fn, struct scan *s, u32 arg)
+void scan_processes(struct scan *s)
 {
-	DIR *dir = opendir(path);
+	DIR *dir = opendir("/proc");
 	struct dirent *e;
 
 	while (dir && (e = readdir(dir))) {
 		if (isdigit((unsigned char)*e->d_name))
-			fn(s, strtoul(e->d_name, NULL, 10), arg);
+			scan_mappings(s, strtoul(e->d_name, NULL, 10));
 	}
 	if (dir)
 		closedir(dir);
-}
-
-static void scan_thread(struct scan *s, u32 tid, u32 tgid)
-{
-	if (tid != tgid)
-		fprintf(s->out, "task %u %u\n", tid, tgid);
-}
-
-static void scan_process(struct scan *s, u32 tgid, u32 unused)
-{
-	char *path = format("/proc/%u/task", tgid);
-
-	scan_mappings(s, tgid);
-	scan_numbers(path, scan_thread, s, tgid);
-	free(path);
-}
-
-void scan_processes(struct scan *s)
-{
-	scan_numbers("/proc", scan_process, s, 0);
 }
 
 void scan_free(struct scan *s)
