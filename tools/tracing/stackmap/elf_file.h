@@ -9,13 +9,13 @@
 
 #include "stackmap.h"
 
-/* Adds the symbol if it is wanted. @flags: of its section */
-typedef void elf_take_fn(struct symtab *t, struct symbol *s, const GElf_Sym *sym, u64 flags);
+/* Returns the type as nm prints it, 0 if the symbol is not wanted. @flags: of its section */
+typedef char elf_type_fn(const char *name, const GElf_Sym *sym, u64 flags);
 
 Dwfl *elf_begin_files(const char *symfs);
 Dwfl_Module *elf_report_file(Dwfl *dwfl, const char *name, const char *path);
 void elf_build_id(Dwfl_Module *mod, struct build_id *id);
-void elf_symbols(struct symtab *t, Dwfl_Module *mod, elf_take_fn *take);
+void elf_symbols(struct symtab *t, Dwfl_Module *mod, elf_type_fn *type);
 #endif
 
 #endif

@@ -82,13 +82,13 @@ void elf_build_id(Dwfl_Module *mod, struct build_id *id)
 	memcpy(id->bytes, bytes, len);
 }
 
-void elf_symbols(struct symtab *t, Dwfl_Module *mod, elf_take_fn *take)
+void elf_symbols(struct symtab *t, Dwfl_Module *mod, elf_type_fn *type)
 {
 	int i, nr = dwfl_module_getsymtab(mod);
-	struct symbol s = {};
-	GElf_Addr addr;
 	GElf_Word section;
+	struct symbol s;
 	GElf_Shdr shdr;
+	GElf_Addr addr;
 	GElf_Sym sym;
 	Elf_Scn *scn;
 	Elf *elf;
@@ -98,11 +98,16 @@ void elf_symbols(struct symtab *t, Dwfl_Module *mod, elf_take_fn *take)
 		if (!s.name)
 			continue;
 		scn = elf && section < SHN_LORESERVE ? elf_getscn(elf, section) : NULL;
-		s.addr = addr;
-		s.end = addr + sym.st_size;
-		take(t, &s, &sym, scn && gelf_getshdr(scn, &shdr) ? shdr.sh_flags : 0);
+		s = (struct symbol) { .name = s.name, .addr = addr, .end = addr + sym.st_size };
+		s.type = type(s.name, &sym, scn && gelf_getshdr(scn, &shdr) ? shdr.sh_flags : 0);
+		if (!s.type)
+			continue;
+		symtab_mark(t, &s);
+		s.seq = alias_rank(&s);
+		if (!is_skipped(&s))
+			*symtab_add(t) = s;
 	}
-	sort_elf_symbols(t);
+	symtab_sort(t);
 }
 
 static bool is_plain_file(const char *path, struct build_id *id)
@@ -193,16 +198,16 @@ static bool has_controls(const char *name)
 
 /*
  * Functions, and labels of assembler. At one address, functions are preferred to labels, and global
- * names to weak and local ones.
+ * names to weak ones.
  */
-static void take_function(struct symtab *t, struct symbol *s, const GElf_Sym *sym, u64 flags)
+static char type_of_function(const char *name, const GElf_Sym *sym, u64 flags)
 {
-	int type = GELF_ST_TYPE(sym->st_info), bind = GELF_ST_BIND(sym->st_info);
+	int type = GELF_ST_TYPE(sym->st_info);
 
-	s->type = !sym->st_size || bind == STB_WEAK ? 'W' : bind == STB_GLOBAL ? 'T' : 't';
-	if ((type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE) && *s->name &&
-	    flags & SHF_EXECINSTR && !is_skipped(s) && !has_controls(s->name))
-		*symtab_add(t) = *s;
+	if ((type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) || !*name ||
+	    !(flags & SHF_EXECINSTR) || has_controls(name))
+		return 0;
+	return !sym->st_size || GELF_ST_BIND(sym->st_info) == STB_WEAK ? 'W' : 'T';
 }
 
 /* A label in a function does not end it. */
@@ -254,7 +259,7 @@ static void load_object(struct users *u, struct object *o)
 	mod = open_object(u, o);
 	if (!mod)
 		return;
-	elf_symbols(&o->symtab, mod, take_function);
+	elf_symbols(&o->symtab, mod, type_of_function);
 	drop_aliases(&o->symtab);
 	drop_inner_labels(&o->symtab);
 	set_ends(&o->symtab);

@@ -22,13 +22,13 @@ int load_symbols(struct map *m, const struct map *sibling, const struct config *
 void map_free(struct map *m);
 /* symtab.c */
 struct symbol *symtab_add(struct symtab *t);
+u32 alias_rank(const struct symbol *s);
 void symtab_sort(struct symtab *t);
 bool is_text(const struct symbol *s);
 void drop_aliases(struct symtab *t);
 void symtab_finish(struct symtab *t);
 const struct symbol *symtab_find(const struct symtab *t, u64 addr);
 void symtab_shift(struct symtab *t, u64 delta);
-void sort_elf_symbols(struct symtab *t);
 const char *symtab_keep(struct symtab *t, char *name);
 void symtab_free(struct symtab *t);
 char *demangle(const char *name);

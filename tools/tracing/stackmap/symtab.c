@@ -23,13 +23,34 @@ struct symbol *symtab_add(struct symtab *t)
 	return s;
 }
 
+/* scripts/kallsyms.c sorts such aliases last. */
+static bool looks_like_bound(const char *name)
+{
+	size_t len = strlen(name);
+
+	if (strncmp(name, "__", 2) || len < 8)
+		return false;
+	return !strncmp(name, "__start_", 8) || !strncmp(name, "__stop_", 7) ||
+	       !strncmp(name, "__end_", 6) || !strcmp(name + len - 6, "_start") ||
+	       !strcmp(name + len - 4, "_end");
+}
+
+/* Its order of aliases. */
+u32 alias_rank(const struct symbol *s)
+{
+	return (s->type == 'W' ? 1U << 31 : 0) | looks_like_bound(s->name) << 30 |
+	       (u32)strspn(s->name, "_");
+}
+
 static int compare_symbols(const void *a, const void *b)
 {
 	const struct symbol *sa = a, *sb = b;
 
 	if (sa->addr != sb->addr)
 		return sa->addr < sb->addr ? -1 : 1;
-	return sa->seq < sb->seq ? -1 : sa->seq > sb->seq;
+	if (sa->seq != sb->seq)
+		return sa->seq < sb->seq ? -1 : 1;
+	return strcmp(sa->name, sb->name);
 }
 
 void symtab_sort(struct symtab *t)
@@ -49,26 +70,23 @@ static bool same_module(const struct symbol *a, const struct symbol *b)
 
 /*
  * For the kernel, a symbol ends at the next symbol, and the last one of a module's text at the end
- * of the allocation. kallsyms does not have that address. It is at the end of a page.
+ * of the allocation. kallsyms does not have that address. It is at the end of a page. Of a module
+ * of last_boot_info, only the start is known. No address beyond _end belongs to it.
  */
-static void set_end(struct symbol *s, const struct symbol *next)
+static void set_end(const struct symtab *t, struct symbol *s, const struct symbol *next)
 {
-	u64 page_end = (s->addr | (SYM_PAGE - 1)) + 1;
+	u64 limit = (s->addr | (SYM_PAGE - 1)) + 1;
+	bool adjoins = false;
 
-	if (next && same_module(s, next) && (!s->mod || is_text(s) == is_text(next)))
-		s->end = next->addr;
-	else
-		s->end = next && next->addr < page_end ? next->addr : page_end;
+	if (s->type == MODULE_BASE)
+		limit = s->addr + (16 << 20);
+	else if (next)
+		adjoins = same_module(s, next) && (!s->mod || is_text(s) == is_text(next));
+	s->end = adjoins || (next && next->addr < limit) ? next->addr : limit;
 	if (s->end < s->addr)
 		s->end = UINT64_MAX;
-}
-
-/* Only the start of such a module is known. */
-static void set_base_end(struct symbol *s, const struct symbol *next)
-{
-	u64 reach = s->addr + (16 << 20);
-
-	s->end = next && next->addr < reach ? next->addr : reach;
+	if (!s->mod && s->addr == t->kernel_end)
+		s->end = s->addr;
 }
 
 static bool has_symbols_of(const struct symtab *t, const char *mod)
@@ -106,12 +124,6 @@ void drop_aliases(struct symtab *t)
 	t->nr = n;
 }
 
-/* An address beyond _end does not belong to the last symbol. */
-static u64 end_of(const struct symtab *t, const struct symbol *s)
-{
-	return !s->mod && s->addr == t->kernel_end ? s->addr : s->end;
-}
-
 void symtab_finish(struct symtab *t)
 {
 	const struct symbol *next = NULL;
@@ -120,13 +132,8 @@ void symtab_finish(struct symtab *t)
 	drop_known_bases(t);
 	symtab_sort(t);
 	drop_aliases(t);
-	for (i = t->nr; i--; next = &t->syms[i]) {
-		if (t->syms[i].type == MODULE_BASE)
-			set_base_end(&t->syms[i], next);
-		else
-			set_end(&t->syms[i], next);
-		t->syms[i].end = end_of(t, &t->syms[i]);
-	}
+	for (i = t->nr; i--; next = &t->syms[i])
+		set_end(t, &t->syms[i], next);
 }
 
 static int compare_addr(const void *key, const void *elem)
@@ -159,43 +166,6 @@ void symtab_shift(struct symtab *t, u64 delta)
 	t->nr = n;
 	t->text += delta;
 	t->kernel_end += t->kernel_end ? delta : 0;
-}
-
-/* scripts/kallsyms.c sorts such aliases last. */
-static bool looks_like_bound(const char *name)
-{
-	size_t len = strlen(name);
-
-	if (strncmp(name, "__", 2) || len < 8)
-		return false;
-	return !strncmp(name, "__start_", 8) || !strncmp(name, "__stop_", 7) ||
-	       !strncmp(name, "__end_", 6) || !strcmp(name + len - 6, "_start") ||
-	       !strcmp(name + len - 4, "_end");
-}
-
-/* The order of scripts/kallsyms.c, which reads the output of nm -n. */
-static int compare_elf_symbols(const void *a, const void *b)
-{
-	const struct symbol *sa = a, *sb = b;
-	int ret;
-
-	if (sa->addr != sb->addr)
-		return sa->addr < sb->addr ? -1 : 1;
-	ret = (sa->type == 'W') - (sb->type == 'W');
-	if (!ret)
-		ret = looks_like_bound(sa->name) - looks_like_bound(sb->name);
-	if (!ret)
-		ret = (int)strspn(sa->name, "_") - (int)strspn(sb->name, "_");
-	return ret ? ret : strcmp(sa->name, sb->name);
-}
-
-void sort_elf_symbols(struct symtab *t)
-{
-	size_t i;
-
-	sort_array(t->syms, t->nr, sizeof(*t->syms), compare_elf_symbols);
-	for (i = 0; i < t->nr; i++)
-		t->syms[i].seq = i;
 }
 
 /* Takes @name. */

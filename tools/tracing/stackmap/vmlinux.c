@@ -59,20 +59,15 @@ static bool not_in_kallsyms(const char *name)
 }
 
 /* Only the types that matter: weak symbols lose against aliases, text ends where data begins. */
-static void take_symbol(struct symtab *t, struct symbol *s, const GElf_Sym *sym, u64 flags)
+static char type_of_symbol(const char *name, const GElf_Sym *sym, u64 flags)
 {
-	if (not_in_kallsyms(s->name))
-		return;
+	if (not_in_kallsyms(name))
+		return 0;
 	if (!(flags & SHF_ALLOC))
-		s->type = 'A';
-	else if (GELF_ST_BIND(sym->st_info) == STB_WEAK)
-		s->type = 'W';
-	else
-		s->type = flags & SHF_EXECINSTR ? 'T' : 'D';
-	s->end = 0;
-	symtab_mark(t, s);
-	if (!is_skipped(s))
-		*symtab_add(t) = *s;
+		return 'A';
+	if (GELF_ST_BIND(sym->st_info) == STB_WEAK)
+		return 'W';
+	return flags & SHF_EXECINSTR ? 'T' : 'D';
 }
 
 static int check_vmlinux(Dwfl_Module *mod, const struct map *m, const struct config *cfg)
@@ -102,6 +97,7 @@ static void index_units(struct vmlinux *v)
 			s = symtab_add(&v->units);
 			s->addr = lo;
 			s->end = hi;
+			s->name = "";
 			s->seq = dwarf_dieoffset(&die);
 		}
 	}
@@ -240,7 +236,7 @@ static int load_kernel_symbols(struct vmlinux *v, Dwfl_Module *mod, struct map *
 	struct symtab *t = &m->elfsyms;
 	GElf_Addr bias = 0;
 
-	elf_symbols(t, mod, take_symbol);
+	elf_symbols(t, mod, type_of_symbol);
 	if (!t->nr) {
 		complain("%s: no symbols, is it stripped?", path);
 		return -ENOENT;
