@@ -5,6 +5,8 @@
  * A map repeats few addresses many times, so their texts are cached in slots, chosen by a hash of
  * the address. Two addresses with the same slot evict each other: this costs time, not memory.
  */
+#include <stdarg.h>
+
 #include "frame.h"
 #include "symbols.h"
 #include "user.h"
@@ -55,63 +57,56 @@ static bool is_bpf(const struct symbol *s)
 	return s->mod && !strcmp(s->mod, "bpf");
 }
 
-/* Faster than printf(), which would dominate on maps with many different frames. */
-static void set_text(struct frame *f, const struct symbol *s)
+static void set_text(struct frame *f, const char *fmt, ...)
 {
-	size_t room = strlen(s->name) + (s->mod ? strlen(s->mod) : 0) + sizeof("+0x/0x [] ") + 32;
-	char *p;
+	va_list ap;
 
-	f->text = room > sizeof(f->buf) ? check_mem(malloc(room)) : f->buf;
-	if (s->type == MODULE_BASE)
-		p = stpcpy(stpcpy(stpcpy(f->text, "["), s->mod), "]");
-	else
-		p = stpcpy(f->text, s->name);
-	p = put_hex(stpcpy(p, "+0x"), f->addr - s->addr);
-	if (s->type != MODULE_BASE && !is_bpf(s)) {
-		if (s->end)
-			p = put_hex(stpcpy(p, "/0x"), s->end - s->addr);
-		if (s->mod)
-			p = stpcpy(stpcpy(stpcpy(p, " ["), s->mod), "]");
-	}
-	*p = '\0';
-	f->len = p - f->text;
-}
-
-/* As the kernel prints it, and the function. Another demangler may make a name longer. */
-static void set_object_text(struct frame *f)
-{
-	if (f->sym)
-		f->text = format("%s+0x%llx (%s+0x%llx)", f->object->path, f->offset, f->sym->name,
-				 f->addr - f->sym->addr);
-	else
-		f->text = format("%s+0x%llx", f->object->path, f->offset);
-	f->len = strlen(f->text);
-}
-
-static void set_address_text(struct frame *f)
-{
+	va_start(ap, fmt);
+	f->len = vsnprintf(f->buf, sizeof(f->buf), fmt, ap);
+	va_end(ap);
 	f->text = f->buf;
-	if (!f->user && is_trampoline(f->ip))
-		f->len = sprintf(f->buf, "[FTRACE TRAMPOLINE]");
-	else if (!f->user && f->ip == WORD_NO_STACK)
-		f->len = sprintf(f->buf, "[no stack]");
-	else if (!f->user && f->ip == WORD_UNDEFINED)
-		f->len = sprintf(f->buf, "[stack not defined]");
-	else
-		f->len = sprintf(f->buf, "0x%llx", f->ip);
+	if (f->len < sizeof(f->buf))
+		return;
+	va_start(ap, fmt);
+	f->text = vasprintf(&f->text, fmt, ap) < 0 ? check_mem(NULL) : f->text;
+	va_end(ap);
 }
 
 /* As %pS prints it. */
+static void set_kernel_text(struct frame *f, const struct symbol *s)
+{
+	u64 offset = f->addr - s->addr, size = s->end - s->addr;
+
+	if (s->type == MODULE_BASE)
+		set_text(f, "[%s]+0x%llx", s->mod, offset);
+	else if (is_bpf(s) || !s->end)
+		set_text(f, "%s+0x%llx", s->name, offset);
+	else if (s->mod)
+		set_text(f, "%s+0x%llx/0x%llx [%s]", s->name, offset, size, s->mod);
+	else
+		set_text(f, "%s+0x%llx/0x%llx", s->name, offset, size);
+}
+
+/* As the kernel prints it, and the function. Another demangler may make a name longer. */
 const char *frame_text(struct frame *f)
 {
 	if (f->text)
 		return f->text;
-	if (f->object)
-		set_object_text(f);
+	if (f->object && f->sym)
+		set_text(f, "%s+0x%llx (%s+0x%llx)", f->object->path, f->offset, f->sym->name,
+			 f->addr - f->sym->addr);
+	else if (f->object)
+		set_text(f, "%s+0x%llx", f->object->path, f->offset);
 	else if (f->sym)
-		set_text(f, f->sym);
+		set_kernel_text(f, f->sym);
+	else if (!f->user && is_trampoline(f->ip))
+		set_text(f, "[FTRACE TRAMPOLINE]");
+	else if (!f->user && f->ip == WORD_NO_STACK)
+		set_text(f, "[no stack]");
+	else if (!f->user && f->ip == WORD_UNDEFINED)
+		set_text(f, "[stack not defined]");
 	else
-		set_address_text(f);
+		set_text(f, "0x%llx", f->ip);
 	return f->text;
 }
 

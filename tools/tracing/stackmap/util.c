@@ -72,16 +72,6 @@ void sort_array(void *array, size_t nr, size_t size, int (*cmp)(const void *, co
 		qsort(array, nr, size, cmp);
 }
 
-/* Writes the digits of @n without a NUL. Returns the byte after them. */
-char *put_hex(char *p, u64 n)
-{
-	int shift = n ? (63 - __builtin_clzll(n)) & ~3 : 0;
-
-	for (; shift >= 0; shift -= 4)
-		*p++ = "0123456789abcdef"[n >> shift & 15];
-	return p;
-}
-
 char *copy_string(const char *s)
 {
 	return check_mem(strdup(s));

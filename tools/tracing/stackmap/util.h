@@ -53,7 +53,6 @@ _Noreturn void print_and_exit(const char *text);
 void *check_mem(void *p);
 void *grow(void *array, size_t *room, size_t need, size_t size);
 void sort_array(void *array, size_t nr, size_t size, int (*cmp)(const void *, const void *));
-char *put_hex(char *p, u64 n);
 char *copy_string(const char *s);
 FILE *open_input(const char *path);
 char *slurp(const char *path, size_t *len);
