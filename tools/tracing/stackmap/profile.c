@@ -72,11 +72,6 @@ void count_sample(struct profile *p, struct sample *s)
 	p->stats.samples++;
 }
 
-static void add_word(struct words *w, u64 word)
-{
-	w->w = grow(w->w, &w->room, w->nr + 1, sizeof(*w->w));
-	w->w[w->nr++] = word;
-}
 
 static void drop_frames(struct words *w, u32 n)
 {

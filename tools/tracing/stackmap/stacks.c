@@ -216,13 +216,6 @@ static const u64 *content_of(struct profile *p, u64 ref, u32 *nr)
 	return f->content ? pool_words(&p->contents, f->content) : NULL;
 }
 
-static void append(struct words *w, const u64 *words, u32 nr)
-{
-	w->w = grow(w->w, &w->room, w->nr + nr + 1, sizeof(*w->w));
-	memcpy(w->w + w->nr, words, nr * sizeof(*words));
-	w->nr += nr;
-}
-
 /* False if an id is not defined. */
 bool resolve_kernel(struct profile *p, u32 stack, struct words *w)
 {
@@ -230,18 +223,18 @@ bool resolve_kernel(struct profile *p, u32 stack, struct words *w)
 	u32 i, n, nr = p->stacks.list[stack].nr;
 
 	if (s[0] == STACK_FRAMES) {
-		append(w, s + 2, nr - 2);
+		add_words(w, s + 2, nr - 2);
 		return true;
 	}
 	for (i = 1; i < nr; i += 2) {
 		ips = content_of(p, s[i], &n);
 		if (!ips)
 			return false;
-		append(w, ips, n);
+		add_words(w, ips, n);
 		if (i + 1 >= nr)
 			break;
 		w->hits |= w->nr < 64 ? 1ULL << w->nr : 0;
-		append(w, s + i + 1, 1);
+		add_word(w, s[i + 1]);
 	}
 	return true;
 }
@@ -270,9 +263,9 @@ bool resolve_user(struct profile *p, u32 stack, struct words *w)
 		ips = content_of(p, s[2], &nr);
 		if (!ips)
 			return false;
-		append(w, s + 3, hit);
+		add_words(w, s + 3, hit);
 	}
-	append(w, ips, nr);
+	add_words(w, ips, nr);
 	for (i = first; i < w->nr; i++) {
 		/* What the map has was translated when it was read. */
 		if (ref && ref->from_map && i >= first + hit && word_object(w->w[i]))
