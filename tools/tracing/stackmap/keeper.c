@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "record.h"
+#include "recording.h"
 #include "util.h"
 
 static int try_user_option(const struct recording *r, const char *option)
@@ -217,9 +218,11 @@ static int finish_recorder(const struct recording *r, int ret)
 
 static void tell_result(const struct recording *r, size_t nr_stacks)
 {
-	u64 nr_events = count_events(r->output);
+	char *path = format("%s/trace.dat", r->output);
+	u64 nr_events = count_events(path);
 	struct instance_stat s;
 
+	free(path);
 	read_instance_stat(r->dir, &s);
 	s.lost += s.left;
 	if (nr_events)

@@ -40,17 +40,17 @@ static void print_event(const struct profile *p, struct sample *s)
 	size_t len;
 
 	if (which == VAL_DELAY) {
-		printf("%llu %s:\n", (s->val[which] + 500) / 1000, s->kind->name);
+		printf("%llu %s:\n", (s->val[which] + 500) / 1000, s->kind->event->name);
 		return;
 	}
 	if (which == VAL_FIELD) {
-		printf("%llu %s:\n", s->val[which], s->kind->name);
+		printf("%llu %s:\n", s->val[which], s->kind->event->name);
 		return;
 	}
 	trim(text);
 	hide_times(text);
 	len = strlen(text);
-	printf("%s: %s%s\n", s->kind->name, text, !len ? "-" : text[len - 1] == ':' ? " -" : "");
+	printf("%s: %s%s\n", s->kind->event->name, text, !len ? "-" : text[len - 1] == ':' ? " -" : "");
 }
 
 /* With more than one space behind the name: it may have one letter only. */

@@ -112,7 +112,6 @@ int run_program(const struct args *args, const char *dir, bool silent, const sig
 void add_args(struct args *a, ...);
 void free_args(struct args *a);
 int make_head(const char *dir, const sigset_t *signals);
-u64 count_events(const char *dir);
 int restore(const char *dir, const char *instance, const sigset_t *signals);
 
 #endif

@@ -8,10 +8,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#ifdef HAVE_LIBTRACECMD
-#include <trace-cmd.h>
-#endif
-
 #include "record.h"
 #include "util.h"
 
@@ -149,45 +145,3 @@ int restore(const char *dir, const char *instance, const sigset_t *signals)
 	free_args(&args);
 	return ret;
 }
-
-#ifdef HAVE_LIBTRACECMD
-/* Not those that belong to an event: its stacks, their definitions. */
-static int count_event(struct tracecmd_input *in, struct tep_record *rec, int cpu, void *nr)
-{
-	struct tep_event *event = tep_find_event_by_record(tracecmd_get_tep(in), rec);
-
-	if (event && strcmp(event->system, "ftrace"))
-		++*(u64 *)nr;
-	return 0;
-}
-
-/* Reads trace.dat back. Returns 0 if that is not possible. */
-u64 count_events(const char *dir)
-{
-	char *path = format("%s/trace.dat", dir);
-	struct tracecmd_input *top, *in;
-	u64 nr = 0;
-	int i;
-
-	tracecmd_set_loglevel(TEP_LOG_NONE);
-	top = tracecmd_open(path, TRACECMD_FL_LOAD_NO_PLUGINS);
-	free(path);
-	if (!top)
-		return 0;
-	tracecmd_iterate_events(top, NULL, 0, count_event, &nr);
-	for (i = 0; i < tracecmd_buffer_instances(top); i++) {
-		in = tracecmd_buffer_instance_handle(top, i);
-		if (!in)
-			continue;
-		tracecmd_iterate_events(in, NULL, 0, count_event, &nr);
-		tracecmd_close(in);
-	}
-	tracecmd_close(top);
-	return nr;
-}
-#else
-u64 count_events(const char *dir)
-{
-	return 0;
-}
-#endif
