@@ -166,14 +166,13 @@ static void add_entry(struct profile *p, struct pool *known, u32 entry, struct w
 	find_stack(p, known, w, nr_user, key[KEY_TASK])->val[key[KEY_VALUE]] += value;
 }
 
-static int main_value(const struct config *cfg)
+/* Nanoseconds as microseconds. */
+u64 weight_of(const u64 *values, int which)
 {
-	if (cfg->off_cpu)
-		return VAL_DELAY;
-	return cfg->weight ? VAL_FIELD : VAL_EVENTS;
+	return which == VAL_DELAY ? (values[which] + 500) / 1000 : values[which];
 }
 
-/* From nanoseconds to microseconds. Drops what weighs nothing. */
+/* Drops what weighs nothing. */
 static void set_weights(struct map *m, const struct config *cfg)
 {
 	struct stack *s;
@@ -181,7 +180,7 @@ static void set_weights(struct map *m, const struct config *cfg)
 
 	for (i = 0; i < m->nr_stacks; i++) {
 		s = &m->stacks[i];
-		s->val[VAL_DELAY] = (s->val[VAL_DELAY] + 500) / 1000;
+		s->val[VAL_DELAY] = weight_of(s->val, VAL_DELAY);
 		s->ref = s->val[m->main_value];
 		if (s->ref || cfg->all_values)
 			m->stacks[n++] = *s;
@@ -200,7 +199,7 @@ static void set_value_types(struct map *m, const struct config *cfg)
 		};
 	if (cfg->off_cpu)
 		m->values[VAL_DELAY] = (struct value_type) { "delay", "microseconds" };
-	m->main_value = main_value(cfg);
+	m->main_value = cfg->off_cpu ? VAL_DELAY : cfg->weight ? VAL_FIELD : VAL_EVENTS;
 }
 
 static void make_stacks(struct profile *p)
@@ -228,7 +227,9 @@ void print_sample(struct profile *p, struct sample *s)
 		return;
 	}
 	nr_user = resolve(p, s->kernel, s->user, &w);
-	p->counts[COUNT_SAMPLES] += print_perf_sample(p, s, &w, nr_user);
+	p->counts[COUNT_SAMPLES] += print_perf_sample(p, s, add_stack(p->map, &w, nr_user));
+	p->map->nr_stacks = 0;
+	p->map->nr_ips = 0;
 	free(w.w);
 }
 

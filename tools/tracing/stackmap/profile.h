@@ -194,14 +194,14 @@ void weigh_end(struct profile *p);
 bool is_skipped_task(const struct profile *p, const struct task_state *t);
 
 /* perf.c */
-bool print_perf_sample(struct profile *p, struct sample *sample, const struct words *w,
-		       u32 nr_user);
+bool print_perf_sample(struct profile *p, struct sample *sample, const struct stack *s);
 
 /* profile.c */
 bool is_wanted(const struct record *r, struct task_state *t);
 const char *task_comm(struct profile *p, struct task_state *t);
 void count_sample(struct profile *p, const struct sample *s);
 void print_sample(struct profile *p, struct sample *s);
+u64 weight_of(const u64 *values, int which);
 
 static inline struct task_state *task_at(struct profile *p, u32 nr)
 {
