@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The child of "record" that keeps a recording: see record.c. */
-#include <dirent.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <poll.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -14,50 +14,40 @@
 
 #define RESTORE	"trace-cmd restore -o trace.dat -i head.dat $(ls -v trace.dat.*)"
 
-static int try_user_option(const struct recording *r, const char *option)
-{
-	int ret = write_file(r->dir, option, "1");
-
-	if (!ret)
-		note("stacks of user space: %s", option);
-	return ret;
-}
-
 static int set_user_option(const struct recording *r)
 {
-	static const char now[] = "options/userstacktrace";
-	static const char delay[] = "options/userstacktrace_delay";
-	int ret = -ENOENT;
+	static const char * const options[] = {
+		"options/userstacktrace_delay", "options/userstacktrace",
+	};
+	bool last = r->user != USER_DELAY;
+	int ret = -ENOENT, i;
 
-	if (r->user != USER_NOW)
-		ret = try_user_option(r, delay);
-	if (ret && r->user != USER_DELAY)
-		ret = try_user_option(r, now);
+	for (i = r->user == USER_NOW; ret && i <= last; i++) {
+		ret = write_file(r->dir, options[i], "1");
+		if (!ret)
+			note("stacks of user space: %s", options[i]);
+	}
 	if (ret)
-		complain("this kernel has no %s: %s", r->user == USER_DELAY ? delay : now,
-			 strerror(-ret));
+		complain("this kernel has no %s: %s", options[last], strerror(-ret));
 	return ret;
 }
 
 /* Its children to come are followed, the threads that it has are not. */
 static int follow_threads(const struct recording *r, u32 pid)
 {
-	char *path = format("/proc/%u/task", pid);
-	DIR *dir = opendir(path);
-	struct dirent *e;
+	char *pattern = format("/proc/%u/task/*", pid);
+	glob_t found = {};
 	int ret = 0;
+	size_t i;
 
-	if (!dir) {
+	if (glob(pattern, 0, NULL, &found)) {
 		complain("there is no process %u", pid);
 		ret = -ESRCH;
 	}
-	while (!ret && (e = readdir(dir))) {
-		if (*e->d_name != '.')
-			ret = set(r->dir, "set_event_pid", e->d_name);
-	}
-	if (dir)
-		closedir(dir);
-	free(path);
+	for (i = 0; !ret && i < found.gl_pathc; i++)
+		ret = set(r->dir, "set_event_pid", strrchr(found.gl_pathv[i], '/') + 1);
+	globfree(&found);
+	free(pattern);
 	return ret;
 }
 
@@ -91,13 +81,15 @@ static int set_up(const struct recording *r)
 		{ "options/stackmap-define", "1" },
 		{ "options/stacktrace", "1" },
 	};
+	char kb[24];
 	int ret = 0;
 	size_t i;
 
 	for (i = 0; !ret && i < ARRAY_SIZE(settings); i++)
 		ret = set(r->dir, settings[i][0], settings[i][1]);
+	snprintf(kb, sizeof(kb), "%llu", r->buffer_kb);
 	if (!ret && r->buffer_kb)
-		ret = set(r->dir, "buffer_size_kb", r->buffer_kb);
+		ret = set(r->dir, "buffer_size_kb", kb);
 	if (!ret && r->user)
 		ret = set_user_option(r);
 	if (!ret && !r->all)
@@ -110,14 +102,16 @@ static int set_up(const struct recording *r)
 /* Without -k, trace-cmd would remove the instance. */
 static pid_t start_recorder(const struct recording *r)
 {
+	char prio[24];
 	const char *first[] = {
-		"trace-cmd", "record", "-q", "-k", "-o", "trace.dat", "-r",
-		r->realtime ? r->realtime : "0", "-B", r->instance,
+		"trace-cmd", "record", "-q", "-k", "-o", "trace.dat", "-r", prio, "-B",
+		r->instance,
 	};
 	size_t i, nr = ARRAY_SIZE(first);
 	const char **args;
 	pid_t pid;
 
+	snprintf(prio, sizeof(prio), "%llu", r->realtime);
 	args = check_mem(calloc(nr + 4 * r->nr_events + 1, sizeof(*args)));
 	memcpy(args, first, sizeof(first));
 	for (i = 0; i < r->nr_events; i++) {
@@ -253,7 +247,7 @@ static int keep_recording(struct recording *r)
 	while (!ret && !r->stopped) {
 		take_signal(r, 100);
 		ms = now_ms() - r->start;
-		if (r->duration && ms >= r->duration) {
+		if (r->duration && ms >= 1000 * r->duration) {
 			r->duration = 0;
 			r->stopped |= !r->pid;
 			if (r->pid)

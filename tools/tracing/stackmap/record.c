@@ -9,10 +9,10 @@
  *
  * The keeper ends the recording when the command has ended, or when the tool has been killed.
  */
-#include <getopt.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "options.h"
 #include "record.h"
 #include "util.h"
 
@@ -40,140 +40,92 @@ static const char record_help[] =
 "\n"
 "The exit status is that of COMMAND, 127 if it cannot be started, 1 if recording fails.\n";
 
-/* @list: an event, or several with commas between them. */
-static void add_events(struct recording *r, char *list)
+static struct recording rec;
+static const char *output = "stackmap.data";
+
+/* An event, or several with commas between them. */
+static void add_events(void *to, char *arg)
 {
 	char *event;
 
-	if (strpbrk(list, " \t\n"))
-		usage("not an event", list);
-	r->last = r->nr_events;
-	while ((event = strsep(&list, ","))) {
+	if (strpbrk(arg, " \t\n"))
+		usage("not an event", arg);
+	rec.last = rec.nr_events;
+	while ((event = strsep(&arg, ","))) {
 		if (!*event || *event == '!')
 			usage("not an event", event);
-		r->events = grow(r->events, &r->room_events, r->nr_events + 1, sizeof(*r->events));
-		r->events[r->nr_events++] = (struct wanted) { event, NULL };
+		rec.events = grow(rec.events, &rec.room_events, rec.nr_events + 1,
+				  sizeof(*rec.events));
+		rec.events[rec.nr_events++] = (struct wanted) { event, NULL };
 	}
 }
 
-static void set_filters(struct recording *r, const char *filter)
+static void set_filters(void *to, char *arg)
 {
 	size_t i;
 
-	if (!r->nr_events)
+	if (!rec.nr_events)
 		usage("--filter comes after its --event", NULL);
-	for (i = r->last; i < r->nr_events; i++)
-		r->events[i].filter = filter;
+	for (i = rec.last; i < rec.nr_events; i++)
+		rec.events[i].filter = arg;
 }
 
-static enum user_stacks parse_user(const char *how)
+static void add_pid(void *to, char *arg)
 {
-	if (!how)
-		return USER_ANY;
-	if (!strcmp(how, "delay"))
-		return USER_DELAY;
-	if (!strcmp(how, "now"))
-		return USER_NOW;
-	usage("--user knows delay and now, not", how);
+	u64 pid;
+
+	set_positive(&pid, arg);
+	rec.pids = grow(rec.pids, &rec.room_pids, rec.nr_pids + 1, sizeof(*rec.pids));
+	rec.pids[rec.nr_pids++] = pid;
 }
 
-/* parse_number() takes 0 as well. */
-static u64 positive(u64 max)
+static void set_user(void *to, char *arg)
 {
-	u64 n = parse_number(optarg, max, 10);
-
-	if (!n)
-		usage("not a valid number", optarg);
-	return n;
+	if (!arg)
+		rec.user = USER_ANY;
+	else if (!strcmp(arg, "delay"))
+		rec.user = USER_DELAY;
+	else if (!strcmp(arg, "now"))
+		rec.user = USER_NOW;
+	else
+		usage("--user knows delay and now, not", arg);
 }
 
-enum { OPT_REALTIME = 0x101 };
+static const struct choice choices[] = {
+	{ "event", 'e', ARG, add_events, NULL },
+	{ "filter", 'f', ARG, set_filters, NULL },
+	{ "pid", 'p', ARG, add_pid, NULL },
+	{ "all", 'a', NO_ARG, set_flag, &rec.all },
+	{ "duration", 'd', ARG, set_positive, &rec.duration },
+	{ "output", 'o', ARG, set_text, &output },
+	{ "user", 'u', MAY_ARG, set_user, NULL },
+	{ "buffer-size", 'b', ARG, set_positive, &rec.buffer_kb },
+	{ "realtime", FIRST_LONG, ARG, set_positive, &rec.realtime },
+	{ "instance", 'i', ARG, set_instance, &rec.instance },
+	{ "quiet", 'q', NO_ARG, set_flag, &quiet },
+	{ "help", 'h', NO_ARG, print_help, (char *)record_help },
+};
 
-static const char *output = "stackmap.data";
-
-static void set_record_option(int opt, struct recording *r)
+static void parse_record_options(int argc, char **argv)
 {
-	switch (opt) {
-	case 'e':
-		add_events(r, optarg);
-		break;
-	case 'f':
-		set_filters(r, optarg);
-		break;
-	case 'p':
-		r->pids = grow(r->pids, &r->room_pids, r->nr_pids + 1, sizeof(*r->pids));
-		r->pids[r->nr_pids++] = positive(INT32_MAX);
-		break;
-	case 'a':
-		r->all = true;
-		break;
-	case 'd':
-		r->duration = 1000 * positive(INT32_MAX);
-		break;
-	case 'o':
-		output = optarg;
-		break;
-	case 'u':
-		r->user = parse_user(optarg);
-		break;
-	case 'b':
-		positive(INT32_MAX);
-		r->buffer_kb = optarg;
-		break;
-	case OPT_REALTIME:
-		positive(99);
-		r->realtime = optarg;
-		break;
-	case 'i':
-		r->instance = instance_name(optarg);
-		break;
-	case 'q':
-		quiet = true;
-		break;
-	case 'h':
-		print_and_exit(record_help);
-	default:
-		/* getopt_long() has printed the error. */
-		exit(EXIT_USAGE);
-	}
-}
-
-static void parse_record_options(int argc, char **argv, struct recording *r)
-{
-	static const struct option options[] = {
-		{ "event",	 required_argument, NULL, 'e' },
-		{ "filter",	 required_argument, NULL, 'f' },
-		{ "pid",	 required_argument, NULL, 'p' },
-		{ "all",	 no_argument,	    NULL, 'a' },
-		{ "duration",	 required_argument, NULL, 'd' },
-		{ "output",	 required_argument, NULL, 'o' },
-		{ "user",	 optional_argument, NULL, 'u' },
-		{ "buffer-size", required_argument, NULL, 'b' },
-		{ "realtime",	 required_argument, NULL, OPT_REALTIME },
-		{ "instance",	 required_argument, NULL, 'i' },
-		{ "quiet",	 no_argument,	    NULL, 'q' },
-		{ "help",	 no_argument,	    NULL, 'h' },
-		{}
-	};
 	static char every_switch[] = "sched:sched_switch", name[32];
-	int opt;
 
 	optind = 2;
-	/* "+": the first word that is no option begins the command. */
-	while ((opt = getopt_long(argc, argv, "+e:f:p:ad:o:u::b:i:qh", options, NULL)) != -1)
-		set_record_option(opt, r);
+	parse_choices(argc, argv, choices, ARRAY_SIZE(choices));
 	if (optind < argc)
-		r->command = argv + optind;
-	if (r->all && r->nr_pids)
+		rec.command = argv + optind;
+	if (rec.all && rec.nr_pids)
 		usage("--all records every process, --pid one", NULL);
-	r->all |= !r->command && !r->nr_pids;
-	if (!r->nr_events)
-		add_events(r, every_switch);
+	if (rec.realtime > 99)
+		usage("--realtime is a priority from 1 to 99", NULL);
+	rec.all |= !rec.command && !rec.nr_pids;
+	if (!rec.nr_events)
+		add_events(NULL, every_switch);
 	snprintf(name, sizeof(name), "stackmap_record_%d", getpid());
-	if (!r->instance)
-		r->instance = name;
-	r->output = output_name(output);
-	r->dir = find_instance(r->instance);
+	if (!rec.instance)
+		rec.instance = name;
+	rec.output = output_name(output);
+	rec.dir = find_instance(rec.instance);
 }
 
 /* The signals of the terminal reach the command as well, but not the keeper. */
@@ -230,16 +182,15 @@ static int check_start(const struct recording *r)
 
 int record(int argc, char **argv)
 {
-	struct recording r = {};
 	int ret;
 
-	parse_record_options(argc, argv, &r);
-	ret = check_start(&r);
+	parse_record_options(argc, argv);
+	ret = check_start(&rec);
 	if (!ret)
-		ret = start_keeper(&r);
-	free(r.events);
-	free(r.pids);
-	free(r.output);
-	free(r.dir);
+		ret = start_keeper(&rec);
+	free(rec.events);
+	free(rec.pids);
+	free(rec.output);
+	free(rec.dir);
 	return ret;
 }

@@ -35,11 +35,11 @@ struct recording {
 	u32		*pids;
 	size_t		nr_pids;
 	size_t		room_pids;
-	const char	*buffer_kb;
-	const char	*realtime;
+	u64		buffer_kb;	/* 0: as it is */
+	u64		realtime;	/* 0: no */
 	bool		all;
 	enum user_stacks user;
-	u64		duration;	/* in milliseconds; 0: no limit */
+	u64		duration;	/* in seconds; 0: no limit */
 	char		**command;	/* NULL: none */
 	char		*output;
 	const char	*instance;

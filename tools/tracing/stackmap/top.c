@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* "top": which stacks of the live map are used most now, by the differences of their counts. */
-#include <getopt.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -10,6 +9,7 @@
 
 #include "frame.h"
 #include "map.h"
+#include "options.h"
 #include "record.h"
 #include "symbols.h"
 #include "util.h"
@@ -41,46 +41,29 @@ struct top {
 	int		signals;	/* a signalfd, or -1 */
 };
 
-static u64 milliseconds(const char *arg)
+static void set_delay(void *to, char *arg)
 {
 	char *rest;
 	double s = strtod(arg, &rest);
 
 	if (rest == arg || *rest || !(s >= 0.01 && s <= 1e6))
 		usage("not a number of seconds", arg);
-	return s * 1000;
+	*(u64 *)to = s * 1000;
 }
 
 static void parse_top_options(int argc, char **argv, struct top *t)
 {
-	static const struct option options[] = {
-		{ "instance",	required_argument, NULL, 'i' },
-		{ "delay",	required_argument, NULL, 'd' },
-		{ "number",	required_argument, NULL, 'n' },
-		{ "top",	required_argument, NULL, 't' },
-		{ "batch",	no_argument,	   NULL, 'b' },
-		{ "help",	no_argument,	   NULL, 'h' },
-		{}
+	const struct choice choices[] = {
+		{ "instance", 'i', ARG, set_instance, &t->instance },
+		{ "delay", 'd', ARG, set_delay, &t->delay },
+		{ "number", 'n', ARG, set_count, &t->number },
+		{ "top", 't', ARG, set_count, &t->limit },
+		{ "batch", 'b', NO_ARG, set_flag, &t->batch },
+		{ "help", 'h', NO_ARG, print_help, (char *)top_help },
 	};
-	int opt;
 
 	optind = 2;
-	while ((opt = getopt_long(argc, argv, "i:d:n:t:bh", options, NULL)) != -1) {
-		if (opt == 'i')
-			t->instance = instance_name(optarg);
-		else if (opt == 'd')
-			t->delay = milliseconds(optarg);
-		else if (opt == 'n')
-			t->number = parse_number(optarg, UINT32_MAX, 10);
-		else if (opt == 't')
-			t->limit = parse_number(optarg, UINT32_MAX, 10);
-		else if (opt == 'b')
-			t->batch = true;
-		else if (opt == 'h')
-			print_and_exit(top_help);
-		else
-			exit(EXIT_USAGE);
-	}
+	parse_choices(argc, argv, choices, ARRAY_SIZE(choices));
 	if (optind < argc)
 		usage("top has no arguments", argv[optind]);
 	t->batch |= !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
