@@ -4,49 +4,48 @@
 #include <unistd.h>
 
 #include "profile.h"
+#include "recording.h"
 #include "util.h"
 
-/* False if the record ends before that. */
-static bool read_at(const struct record *r, int offset, int size, u64 *n)
+/* False if the event has no such field, or the record ends before that. */
+static bool read_at(const struct record *r, const struct tep_format_field *f, int size, u32 i,
+		    u64 *n)
 {
+	int offset = f ? f->offset + i * size : 0;
+
+	if (!f)
+		return false;
 	if (offset < 0 || size < 0 || offset > r->rec->size - size) {
-		r->profile->stats.cut++;
+		r->profile->counts[COUNT_CUT]++;
 		return false;
 	}
 	*n = tep_read_number(r->profile->tep, (char *)r->rec->data + offset, size);
 	return true;
 }
 
-bool get_number(const struct record *r, const struct tep_format_field *f, u64 *n)
+bool get_number(const struct record *r, enum field field, u64 *n)
 {
-	return f && read_at(r, f->offset, f->size, n);
+	const struct tep_format_field *f = r->kind->field[field];
+
+	return read_at(r, f, f ? f->size : 0, 0, n);
 }
 
 /* Of an array of longs whose length the format does not tell. */
-bool get_long(const struct record *r, const struct tep_format_field *f, u32 i, u64 *n)
+bool get_long(const struct record *r, enum field field, u32 i, u64 *n)
 {
-	int size = r->profile->long_size;
-
-	return f && read_at(r, f->offset + i * size, size, n);
+	return read_at(r, r->kind->field[field], r->profile->long_size, i, n);
 }
 
-static enum kind_type type_of(const struct tep_event *ev)
+/* An array without a length goes on to the end of the record. */
+bool get_bytes(const struct record *r, enum field field, const char **bytes, u32 *len)
 {
-	static const char * const names[] = {
-		[KIND_ID] = "stack_id", [KIND_SPLIT] = "stack_split", [KIND_FULL] = "kernel_stack",
-		[KIND_DEF] = "stack_def", [KIND_USER_ID] = "user_stack_id",
-		[KIND_USER_FULL] = "user_stack", [KIND_USER_DEF] = "user_stack_def",
-		[KIND_COOKIE] = "user_unwind_cookie", [KIND_UNWIND_ID] = "user_unwind_stack_id",
-		[KIND_UNWIND_SPLIT] = "user_unwind_stack_split",
-		[KIND_UNWIND_FULL] = "user_unwind_stack", [KIND_OBJECT] = "user_object_def",
-	};
-	size_t i;
+	const struct tep_format_field *f = r->kind->field[field];
 
-	for (i = 1; !strcmp(ev->system, "ftrace") && i < ARRAY_SIZE(names); i++) {
-		if (!strcmp(ev->name, names[i]))
-			return i;
-	}
-	return KIND_EVENT;
+	if (!f || f->offset > r->rec->size || f->size > r->rec->size - f->offset)
+		return false;
+	*bytes = (const char *)r->rec->data + f->offset;
+	*len = f->size > 0 ? f->size : r->rec->size - f->offset;
+	return true;
 }
 
 /* Is it in a list with commas? Without one, @all says. Names may have their system in front. */
@@ -74,36 +73,41 @@ static bool in_list(const char *list, const struct tep_event *ev, bool all)
 
 static void set_fields(struct kind *k, const struct config *cfg)
 {
-	struct tep_event *ev = k->event;
+	static const char * const names[NR_FIELDS] = {
+		[FIELD_PID] = "common_pid", [FIELD_FLAGS] = "common_flags",
+		[FIELD_PREEMPT] = "common_preempt_count", [FIELD_ID] = "stack_id",
+		[FIELD_SIZE] = "size", [FIELD_CALLER] = "caller", [FIELD_IP] = "ip",
+		[FIELD_OUTER] = "outer", [FIELD_REST] = "rest", [FIELD_COOKIE] = "cookie",
+		[FIELD_TGID] = "tgid", [FIELD_OBJECT] = "object", [FIELD_BIAS] = "bias",
+		[FIELD_ID_SIZE] = "id_size", [FIELD_BUILD_ID] = "build_id", [FIELD_PATH] = "path",
+		[FIELD_PREV_PID] = "prev_pid", [FIELD_PREV_STATE] = "prev_state",
+		[FIELD_PREV_COMM] = "prev_comm", [FIELD_NEXT_PID] = "next_pid",
+		[FIELD_NEXT_COMM] = "next_comm",
+	};
+	int i;
 
-	k->id = tep_find_field(ev, k->type == KIND_OBJECT ? "object" : "stack_id");
-	k->size = tep_find_field(ev, "size");
-	k->frames = tep_find_field(ev, k->type == KIND_SPLIT ? "rest" : "caller");
-	k->ip = tep_find_field(ev, "ip");
-	k->outer = tep_find_field(ev, "outer");
-	k->cookie = tep_find_field(ev, "cookie");
-	k->tgid = tep_find_field(ev, "tgid");
-	k->weight = cfg->weight ? tep_find_field(ev, cfg->weight) : NULL;
-	k->ptr = cfg->pointer ? tep_find_field(ev, cfg->pointer) : NULL;
-	k->is_switch = !strcmp(ev->name, "sched_switch");
-	k->prev_pid = tep_find_field(ev, "prev_pid");
-	k->prev_state = tep_find_field(ev, "prev_state");
-	k->prev_comm = tep_find_field(ev, "prev_comm");
-	k->next_pid = tep_find_field(ev, "next_pid");
-	k->next_comm = tep_find_field(ev, "next_comm");
-	k->is_alloc = cfg->allocs && k->ptr && in_list(cfg->allocs, ev, false);
-	k->is_free = cfg->frees && k->ptr && in_list(cfg->frees, ev, false);
+	for (i = 0; i < NR_FIELDS; i++)
+		k->field[i] = names[i] ? tep_find_any_field(k->event, names[i]) : NULL;
+	if (cfg->weight)
+		k->field[FIELD_WEIGHT] = tep_find_field(k->event, cfg->weight);
+	if (cfg->pointer)
+		k->field[FIELD_PTR] = tep_find_field(k->event, cfg->pointer);
+}
+
+static bool is_alloc(const struct kind *k, const char *list)
+{
+	return list && k->field[FIELD_PTR] && in_list(list, k->event, false);
 }
 
 /* With a weight, only what has it is counted. */
 static bool kind_is_wanted(const struct kind *k, const struct config *cfg)
 {
-	if (k->type != KIND_EVENT || !in_list(cfg->events, k->event, !cfg->events))
+	if (!k->is_event || !in_list(cfg->events, k->event, !cfg->events))
 		return false;
 	if (cfg->allocs)
 		return k->is_alloc;
 	if (cfg->off_cpu || cfg->weight)
-		return (cfg->off_cpu && k->is_switch) || k->weight;
+		return (cfg->off_cpu && k->is_switch) || k->field[FIELD_WEIGHT];
 	return true;
 }
 
@@ -124,8 +128,12 @@ static struct kind *find_kind(struct profile *p, int id)
 		p->nr_kinds = id + 1;
 	}
 	k = check_mem(calloc(1, sizeof(*k)));
-	*k = (struct kind) { .event = ev, .name = ev->name, .nr = id, .type = type_of(ev) };
+	k->event = ev;
+	set_type(k);
 	set_fields(k, p->cfg);
+	k->is_switch = !strcmp(ev->name, "sched_switch");
+	k->is_alloc = is_alloc(k, p->cfg->allocs);
+	k->is_free = is_alloc(k, p->cfg->frees);
 	k->wanted = kind_is_wanted(k, p->cfg);
 	p->kinds[id] = k;
 	return k;
@@ -133,17 +141,11 @@ static struct kind *find_kind(struct profile *p, int id)
 
 static bool read_common(struct record *r)
 {
-	struct profile *p = r->profile;
 	u64 pid, flags, preempt = 0;
 
-	if (!p->common_pid) {
-		p->common_pid = tep_find_common_field(r->kind->event, "common_pid");
-		p->common_flags = tep_find_common_field(r->kind->event, "common_flags");
-		p->common_preempt = tep_find_common_field(r->kind->event, "common_preempt_count");
-	}
-	if (!get_number(r, p->common_pid, &pid) || !get_number(r, p->common_flags, &flags))
+	if (!get_number(r, FIELD_PID, &pid) || !get_number(r, FIELD_FLAGS, &flags))
 		return false;
-	get_number(r, p->common_preempt, &preempt);
+	get_number(r, FIELD_PREEMPT, &preempt);
 	r->pid = pid;
 	r->flags = flags;
 	r->preempt = preempt;
@@ -156,18 +158,25 @@ static void take_gap(struct record *r)
 	struct profile *p = r->profile;
 	struct cpu_state *c = r->in->cpus[r->cpu];
 
-	p->stats.gaps++;
-	p->stats.lost += r->rec->missed_events > 0 ? r->rec->missed_events : 0;
+	p->counts[COUNT_GAPS]++;
+	p->counts[COUNT_LOST] += r->rec->missed_events > 0 ? r->rec->missed_events : 0;
 	while (c && c->nr)
 		sample_put(p, c->waiting[--c->nr]);
 	if (c)
 		c->has_next = false;
 }
 
-static void show_progress(const struct profile *p)
+/* @end: clears the line. */
+static void show_progress(const struct profile *p, bool end)
 {
-	if (!quiet && p->stats.records % (1 << 20) == 0 && isatty(STDERR_FILENO))
-		fprintf(stderr, "\r%s: %llu million records ", program, p->stats.records >> 20);
+	u64 nr = p->counts[COUNT_RECORDS];
+
+	if (quiet || nr < 1 << 20 || (!end && nr % (1 << 20)) || !isatty(STDERR_FILENO))
+		return;
+	if (end)
+		fputs("\r\033[K", stderr);
+	else
+		fprintf(stderr, "\r%s: %llu million records ", program, nr >> 20);
 }
 
 /* The argument for the CPU counts over all instances. */
@@ -179,8 +188,8 @@ int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unuse
 	r.in = tracecmd_get_private(handle);
 	if (!r.in || rec->cpu < 0 || rec->cpu >= MAX_CPUS)
 		return 0;
-	p->stats.records++;
-	show_progress(p);
+	p->counts[COUNT_RECORDS]++;
+	show_progress(p, false);
 	r.in->nr_records++;
 	p->last_ts = rec->ts > p->last_ts ? rec->ts : p->last_ts;
 	if (!r.in->cpus[r.cpu])
@@ -188,8 +197,11 @@ int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unuse
 	if (rec->missed_events)
 		take_gap(&r);
 	r.kind = find_kind(p, tep_data_type(p->tep, rec));
-	if (r.kind && read_common(&r))
-		take_record(&r);
+	if (!r.kind)
+		return 0;
+	p->counts[COUNT_EVENTS] += r.kind->is_event;
+	if (!p->count_only && (r.kind->defines || !p->define_only) && read_common(&r))
+		r.kind->take(&r);
 	return 0;
 }
 
@@ -293,8 +305,7 @@ int dat_read(struct profile *p, const char *path)
 	for (i = 0; i < p->nr_instances; i++)
 		handles[i] = p->instances[i].handle;
 	ret = tracecmd_iterate_events_multi(handles, p->nr_instances, read_record, p);
-	if (!quiet && p->stats.records >= 1 << 20 && isatty(STDERR_FILENO))
-		fputs("\r\033[K", stderr);
+	show_progress(p, true);
 	if (ret)
 		complain("%s: cannot be read to its end", path);
 	return ret ? -EIO : 0;
@@ -320,7 +331,22 @@ void dat_close(struct profile *p)
 	p->kinds = NULL;
 	p->nr_kinds = 0;
 	p->nr_instances = 0;
-	p->common_pid = NULL;
 	p->top = NULL;
-	p->stats.records = 0;
+	memset(p->counts, 0, sizeof(p->counts));
+}
+
+/* Without the stacks that belong to them, and their definitions. 0 if the file cannot be read. */
+u64 count_events(const char *path)
+{
+	struct profile *p = check_mem(calloc(1, sizeof(*p)));
+	struct config cfg = {};
+	u64 nr = 0;
+
+	p->cfg = &cfg;
+	p->count_only = true;
+	if (!dat_open(p, path) && !dat_read(p, path))
+		nr = p->counts[COUNT_EVENTS];
+	dat_close(p);
+	free(p);
+	return nr;
 }

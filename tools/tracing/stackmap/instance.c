@@ -80,17 +80,24 @@ static int trace_error(const char *dir, const char *file, int err)
 	return err;
 }
 
+FILE *open_in(const char *dir, const char *name, const char *mode)
+{
+	char *path = format("%s/%s", dir, name);
+	FILE *f = fopen(path, mode);
+
+	free(path);
+	return f;
+}
+
 /* Returns 0 or the error of opening the file. */
 static int try_open(const char *dir, const char *file)
 {
-	char *path = format("%s/%s", dir, file);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	int ret = fd < 0 ? -errno : 0;
+	FILE *f = open_in(dir, file, "re");
 
-	if (fd >= 0)
-		close(fd);
-	free(path);
-	return ret;
+	if (!f)
+		return -errno;
+	fclose(f);
+	return 0;
 }
 
 static int check_files(const char *dir, const char *instance)
@@ -148,13 +155,11 @@ int set(const char *dir, const char *file, const char *text)
 
 bool is_set(const char *dir, const char *file)
 {
-	char *path = format("%s/%s", dir, file);
-	FILE *f = fopen(path, "re");
+	FILE *f = open_in(dir, file, "re");
 	bool ret = f && getc(f) == '1';
 
 	if (f)
 		fclose(f);
-	free(path);
 	return ret;
 }
 
@@ -202,8 +207,8 @@ int remove_instance(const char *dir)
 static void complain_filter(const char *dir, const char *filter)
 {
 	static const char key[] = "filter parse error: error: ";
-	char *path = format("%s/error_log", dir), *line = NULL, *found, *why = NULL;
-	FILE *f = fopen(path, "re");
+	char *line = NULL, *found, *why = NULL;
+	FILE *f = open_in(dir, "error_log", "re");
 	size_t room = 0;
 
 	while (f && getline(&line, &room, f) > 0) {
@@ -218,7 +223,6 @@ static void complain_filter(const char *dir, const char *filter)
 	if (f)
 		fclose(f);
 	free(line);
-	free(path);
 	free(why);
 }
 

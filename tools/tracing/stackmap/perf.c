@@ -35,22 +35,18 @@ static void hide_times(char *p)
  */
 static void print_event(const struct profile *p, struct sample *s)
 {
-	int which = p->cfg->off_cpu ? VAL_DELAY : p->cfg->weight ? VAL_FIELD : VAL_EVENTS;
 	char none[] = "", *text = s->text ? s->text : none;
+	int which = p->map->main_value;
 	size_t len;
 
-	if (which == VAL_DELAY) {
-		printf("%llu %s:\n", (s->val[which] + 500) / 1000, s->kind->name);
-		return;
-	}
-	if (which == VAL_FIELD) {
-		printf("%llu %s:\n", s->val[which], s->kind->name);
+	if (which != VAL_EVENTS) {
+		printf("%llu %s:\n", weight_of(s->val, which), s->kind->event->name);
 		return;
 	}
 	trim(text);
 	hide_times(text);
 	len = strlen(text);
-	printf("%s: %s%s\n", s->kind->name, text, !len ? "-" : text[len - 1] == ':' ? " -" : "");
+	printf("%s: %s%s\n", s->kind->event->name, text, !len ? "-" : text[len - 1] == ':' ? " -" : "");
 }
 
 /* With more than one space behind the name: it may have one letter only. */
@@ -80,22 +76,16 @@ static void print_perf_frame(struct map *m, const struct stack *s, u32 i)
 	free(safe);
 }
 
-/* The frames are behind those of the map, for a moment. */
-bool print_perf_sample(struct profile *p, struct sample *sample, const struct words *w, u32 nr_user)
+bool print_perf_sample(struct profile *p, struct sample *sample, const struct stack *s)
 {
-	struct map *m = p->map;
-	struct stack s = { .nr = w->nr, .nr_user = nr_user, .first = m->nr_ips,
-			   .by_file = true, .hits = w->hits };
 	u32 i;
 
-	m->ips = grow(m->ips, &m->room_ips, m->nr_ips + w->nr, sizeof(*m->ips));
-	memcpy(m->ips + s.first, w->w, w->nr * sizeof(*w->w));
-	if (!stack_matches(m, &s, p->cfg))
+	if (!stack_matches(p->map, s, p->cfg))
 		return false;
 	print_context(p, sample);
 	print_event(p, sample);
-	for (i = 0; i < s.nr; i++)
-		print_perf_frame(m, &s, i);
+	for (i = 0; i < s->nr; i++)
+		print_perf_frame(p->map, s, i);
 	putchar('\n');
 	return true;
 }

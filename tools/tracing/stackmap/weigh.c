@@ -8,10 +8,10 @@
 
 static void take_weight(struct record *r, struct sample *s)
 {
-	struct tep_format_field *f = r->kind->weight;
+	const struct tep_format_field *f = r->kind->field[FIELD_WEIGHT];
 	u64 n;
 
-	if (!get_number(r, f, &n))
+	if (!get_number(r, FIELD_WEIGHT, &n))
 		return;
 	if (f->flags & TEP_FIELD_IS_SIGNED && f->size < 8)
 		n = (u64)((long long)(n << (64 - 8 * f->size)) >> (64 - 8 * f->size));
@@ -25,13 +25,13 @@ static void take_leave(struct record *r, struct sample *s)
 	struct task_state *t = s->task;
 	u64 state = 0;
 
-	get_number(r, r->kind->prev_state, &state);
+	get_number(r, FIELD_PREV_STATE, &state);
 	if (!t->pid || state & STATE_DEAD) {
 		s->unwanted = true;
 		return;
 	}
 	if (!(state & STATE_MASK) != p->cfg->preempted) {
-		p->stats.preempted++;
+		p->counts[COUNT_PREEMPTED]++;
 		s->unwanted = true;
 		return;
 	}
@@ -40,7 +40,7 @@ static void take_leave(struct record *r, struct sample *s)
 		sample_put(p, t->away);
 	}
 	t->away = s;
-	sample_hold(s);
+	s->holders++;
 }
 
 static void take_alloc(struct record *r, struct sample *s)
@@ -49,25 +49,25 @@ static void take_alloc(struct record *r, struct sample *s)
 	struct sample *old;
 	u64 ptr, *value;
 
-	if (!get_number(r, r->kind->ptr, &ptr) || !ptr) {
+	if (!get_number(r, FIELD_PTR, &ptr) || !ptr) {
 		s->unwanted = true;
 		return;
 	}
 	value = pool_find(&p->addresses, r->in->nr, ptr);
 	old = (struct sample *)(uintptr_t)*value;
 	if (old) {
-		p->stats.reused++;
+		p->counts[COUNT_REUSED]++;
 		old->unwanted = true;
 		sample_put(p, old);
 	}
 	*value = (uintptr_t)s;
-	sample_hold(s);
+	s->holders++;
 }
 
 void weigh_event(struct record *r, struct sample *s)
 {
 	s->val[VAL_EVENTS] = 1;
-	if (r->kind->weight)
+	if (r->kind->field[FIELD_WEIGHT])
 		take_weight(r, s);
 	if (r->kind->is_alloc)
 		take_alloc(r, s);
@@ -81,12 +81,12 @@ void weigh_free(struct record *r)
 	struct sample *s;
 	u64 ptr, *value;
 
-	if (!get_number(r, r->kind->ptr, &ptr) || !ptr)
+	if (!get_number(r, FIELD_PTR, &ptr) || !ptr)
 		return;
 	value = pool_find(&p->addresses, r->in->nr, ptr);
 	s = (struct sample *)(uintptr_t)*value;
 	if (!s) {
-		p->stats.free_unknown++;
+		p->counts[COUNT_FREE_UNKNOWN]++;
 		return;
 	}
 	*value = 0;
@@ -101,7 +101,7 @@ static void come_back(struct profile *p, struct task_state *t, u64 now, u32 cpu)
 	t->away = NULL;
 	s->val[VAL_DELAY] = now - s->ts;
 	/* Samples are printed in the order of time. */
-	if (p->queue.print) {
+	if (p->script) {
 		s->ts = now;
 		s->cpu = cpu;
 		queue_sample(p, s);
@@ -144,7 +144,7 @@ void weigh_switch(struct record *r, u32 prev, u32 next)
 	if (to->away)
 		come_back(r->profile, to, r->rec->ts, r->cpu);
 	else if (next && !to->left)
-		r->profile->stats.first_in++;
+		r->profile->counts[COUNT_FIRST_IN]++;
 	from->left = true;
 }
 
@@ -167,7 +167,7 @@ static void end_addresses(struct profile *p)
 	}
 	sort_array(list, nr, sizeof(*list), compare_samples);
 	for (i = 0; i < nr; i++) {
-		if (p->queue.print)
+		if (p->script)
 			queue_sample(p, list[i]);
 		sample_put(p, list[i]);
 	}
@@ -181,11 +181,11 @@ void weigh_end(struct profile *p)
 	size_t i;
 
 	for (i = 1; i <= p->tasks.nr; i++) {
-		t = p->task_list[i];
-		p->stats.skipped += t->left && t->pid && is_skipped_task(p, t);
+		t = task_at(p, i);
+		p->counts[COUNT_SKIPPED] += t->left && t->pid && is_skipped_task(p, t);
 		if (!t->away)
 			continue;
-		p->stats.asleep += !is_skipped_task(p, t);
+		p->counts[COUNT_ASLEEP] += !is_skipped_task(p, t);
 		come_back(p, t, p->last_ts, t->away->cpu);
 	}
 	end_addresses(p);
