@@ -444,6 +444,15 @@ static bool is_kind(const char *path, mode_t kind)
 	return path && !stat(path, &st) && (st.st_mode & S_IFMT) == kind;
 }
 
+static bool is_beside(const char *dir, const char *name)
+{
+	char *path = format("%s/%s", dir, name);
+	bool ret = !access(path, F_OK);
+
+	free(path);
+	return ret;
+}
+
 /*
  * Returns 1 if the map is damaged or missing. With --partial, a damaged map is usable. Beside a
  * recording, there may be no map. @path: NULL if none is needed.
@@ -453,7 +462,7 @@ static int load(struct map *m, const char *path, bool beside, const struct map *
 {
 	int ret = 0, damage = is_kind(path, S_IFDIR) ? check_directory(path) : 0;
 
-	if (path && beside && !has_file(path, "stack_map_bin"))
+	if (path && beside && !is_beside(path, "stack_map_bin"))
 		m->dir = copy_string(path);
 	else if (path)
 		ret = load_map(m, path);
@@ -510,21 +519,23 @@ static bool is_recording(const char *path)
 /* Of a directory, the map has what its instance has counted, the recording has whole stacks. */
 static int dump_input(const char *path)
 {
-	char *recording = path ? format("%s/trace.dat", path) : NULL;
+	bool profile = BIT(mode) & PROFILES && !cfg.map_only;
+	char *recording;
 	int ret;
 
 	if (is_recording(path) && !cfg.map_only) {
-		if (!(BIT(mode) & (PROFILES | BIT(MODE_TEXT))))
+		if (!profile && mode != MODE_TEXT)
 			usage("this form of output is for maps, not for recordings", path);
 		mode = mode == MODE_TEXT ? MODE_REPORT : mode;
-		ret = dump(NULL, path);
-	} else if (BIT(mode) & PROFILES && !cfg.map_only && path && has_file(path, "trace.dat")) {
-		note("the stacks are those of %s (--map-only: of the map)", recording);
-		ret = dump(path, recording);
-	} else {
-		check_samples();
-		ret = dump(path, NULL);
+		return dump(NULL, path);
 	}
+	if (!profile || !path || !is_beside(path, "trace.dat")) {
+		check_samples();
+		return dump(path, NULL);
+	}
+	recording = format("%s/trace.dat", path);
+	note("the stacks are those of %s (--map-only: of the map)", recording);
+	ret = dump(path, recording);
 	free(recording);
 	return ret;
 }

@@ -172,7 +172,7 @@ static void print_speedscope_samples(const struct map *m, const struct paths *p)
 		s = &m->stacks[i];
 		fputs(i ? ",\n  [" : "\n  [", stdout);
 		for (frame = s->nr; frame--; ) {
-			printf("%u%c", p->uids[s->first + frame], frame ? ',' : ']');
+			printf("%llu%c", (u64)p->uids[s->first + frame], frame ? ',' : ']');
 		}
 	}
 }
