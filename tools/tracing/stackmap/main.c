@@ -14,13 +14,13 @@
  *   profile.h		tells how a recording (trace.dat) becomes stacks with weights
  *   record.h		names the files of what works on the running kernel
  */
-#include <getopt.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "checksum.h"
 #include "frame.h"
 #include "map.h"
+#include "options.h"
 #include "record.h"
 #include "recording.h"
 #include "symbols.h"
@@ -112,9 +112,9 @@ static const char version[] = "stackmap_dump 2.0\n";
 
 /* Options without a letter. */
 enum {
-	OPT_FIRST = 0x101, OPT_PERF_SCRIPT = OPT_FIRST, OPT_PPROF, OPT_SYMFS, OPT_OFF_CPU,
+	OPT_PERF_SCRIPT = FIRST_LONG, OPT_PPROF, OPT_SYMFS, OPT_OFF_CPU,
 	OPT_OUTSTANDING, OPT_LEAKS, OPT_PID, OPT_CPU, OPT_COMM, OPT_FROM, OPT_TO, OPT_BY,
-	OPT_TRACER, OPT_NO_TRACER, NR_OPTIONS,
+	OPT_TRACER, OPT_NO_TRACER,
 };
 
 #define BIT(n)		(1U << (n))
@@ -130,34 +130,19 @@ enum {
 static struct config cfg;
 static enum mode mode;
 
-static void set_flag(void *to, const char *arg)
-{
-	*(bool *)to = true;
-}
-
-static void set_text(void *to, const char *arg)
-{
-	*(const char **)to = arg;
-}
-
-static void set_count(void *to, const char *arg)
-{
-	*(u64 *)to = parse_number(arg, UINT64_MAX, 10);
-}
-
-static void set_address(void *to, const char *arg)
+static void set_address(void *to, char *arg)
 {
 	*(u64 *)to = parse_number(arg, UINT64_MAX, 16);
 }
 
 /* In nanoseconds. */
-static void set_time(void *to, const char *arg)
+static void set_time(void *to, char *arg)
 {
 	*(u64 *)to = parse_seconds(arg, 0, 1e10) * 1e9;
 }
 
 /* Options that may be given several times. */
-static void add_list(void *to, const char *arg)
+static void add_list(void *to, char *arg)
 {
 	char **list = to, *old = *list;
 
@@ -167,26 +152,21 @@ static void add_list(void *to, const char *arg)
 	free(old);
 }
 
-static void add_numbers(void *to, const char *arg)
+static void add_numbers(void *to, char *arg)
 {
 	if (arg[strspn(arg, "0123456789,-")] || *arg == '-')
 		usage("not a list of numbers", arg);
 	add_list(to, arg);
 }
 
-static void set_instance(void *to, const char *arg)
-{
-	cfg.instance = instance_name(arg);
-}
-
-static void add_kallsyms(void *to, const char *arg)
+static void add_kallsyms(void *to, char *arg)
 {
 	cfg.kallsyms = grow(cfg.kallsyms, &cfg.room_kallsyms, cfg.nr_kallsyms + 1,
 			    sizeof(*cfg.kallsyms));
 	cfg.kallsyms[cfg.nr_kallsyms++] = arg;
 }
 
-static void set_sort(void *to, const char *arg)
+static void set_sort(void *to, char *arg)
 {
 	static const char * const names[] = {
 		[SORT_REF] = "ref", [SORT_DEPTH] = "depth", [SORT_ID] = "id",
@@ -198,7 +178,7 @@ static void set_sort(void *to, const char *arg)
 	}
 }
 
-static void set_grep(void *to, const char *arg)
+static void set_grep(void *to, char *arg)
 {
 	int ret = regcomp(&cfg.grep, arg, REG_EXTENDED | REG_NOSUB);
 	char why[128];
@@ -210,14 +190,14 @@ static void set_grep(void *to, const char *arg)
 	cfg.has_grep = true;
 }
 
-static void set_by(void *to, const char *arg)
+static void set_by(void *to, char *arg)
 {
 	if (strcmp(arg, "task"))
 		usage("--by knows task, not", arg);
 	cfg.by_task = true;
 }
 
-static void set_off_cpu(void *to, const char *arg)
+static void set_off_cpu(void *to, char *arg)
 {
 	if (arg && strcmp(arg, "preempted"))
 		usage("--off-cpu knows preempted, not", arg);
@@ -225,7 +205,7 @@ static void set_off_cpu(void *to, const char *arg)
 	cfg.preempted = arg;
 }
 
-static void set_outstanding(void *to, const char *arg)
+static void set_outstanding(void *to, char *arg)
 {
 	char *how = optarg;
 
@@ -236,7 +216,7 @@ static void set_outstanding(void *to, const char *arg)
 		usage("--outstanding is ALLOC:FREE:FIELD, not", optarg);
 }
 
-static void set_leaks(void *to, const char *arg)
+static void set_leaks(void *to, char *arg)
 {
 	cfg.allocs = "kmalloc,kmalloc_node,kmem_cache_alloc,kmem_cache_alloc_node";
 	cfg.frees = "kfree,kmem_cache_free";
@@ -244,100 +224,47 @@ static void set_leaks(void *to, const char *arg)
 	cfg.weight = "bytes_alloc";
 }
 
-static void print_text_of(void *to, const char *arg)
-{
-	print_and_exit(to);
-}
-
-enum { NO, ARG, MAY };	/* is there an argument? */
-
-static const struct choice {
-	const char	*name;
-	int		val;		/* the letter */
-	int		arg;
-	unsigned int	modes;		/* those that use it */
-	void		(*set)(void *to, const char *arg);
-	void		*to;
-	enum mode	form;		/* that it chooses */
-} choices[] = {
-	{ "instance", 'i', ARG, ALL, .set = set_instance },
-	{ "partial", 'p', NO, ALL, .set = set_flag, .to = &cfg.partial },
-	{ "map-only", 'M', NO, MAPS & PROFILES, .set = set_flag, .to = &cfg.map_only },
-	{ "kallsyms", 'k', ARG, ALL, .set = add_kallsyms },
-	{ "vmlinux", 'v', ARG, ALL, .set = set_text, .to = &cfg.vmlinux },
-	{ "lines", 'l', NO, TEXTS, .set = set_flag, .to = &cfg.lines },
-	{ "text-base", 'b', ARG, ALL, .set = set_address, .to = &cfg.text_base },
-	{ "force", 'f', NO, ALL, .set = set_flag, .to = &cfg.force },
-	{ "symfs", OPT_SYMFS, ARG, ALL, .set = set_text, .to = &cfg.symfs },
-	{ "folded", 'F', NO, ALL, .form = MODE_FOLDED },
-	{ "json", 'j', NO, ALL, .form = MODE_JSON },
-	{ "speedscope", 'S', NO, ALL, .form = MODE_SPEEDSCOPE },
-	{ "pprof", OPT_PPROF, NO, ALL, .form = MODE_PPROF },
-	{ "perf-script", OPT_PERF_SCRIPT, NO, ALL | SAMPLES, .form = MODE_PERF_SCRIPT },
-	{ "annotate", 'a', ARG, ALL, .set = set_text, .to = &cfg.trace, .form = MODE_ANNOTATE },
-	{ "diff", 'd', ARG, ALL, .set = set_text, .to = &cfg.old, .form = MODE_DIFF },
-	{ "summary", 's', NO, ALL, .form = MODE_SUMMARY },
-	{ "weight", 'w', ARG, RECORDED, .set = set_text, .to = &cfg.weight },
-	{ "off-cpu", OPT_OFF_CPU, MAY, RECORDED, .set = set_off_cpu },
-	{ "outstanding", OPT_OUTSTANDING, ARG, RECORDED, .set = set_outstanding },
-	{ "leaks", OPT_LEAKS, NO, RECORDED, .set = set_leaks },
-	{ "event", 'e', ARG, RECORDED, .set = add_list, .to = &cfg.events },
-	{ "pid", OPT_PID, ARG, RECORDED, .set = add_numbers, .to = &cfg.pids },
-	{ "cpu", OPT_CPU, ARG, RECORDED, .set = add_numbers, .to = &cfg.cpus },
-	{ "comm", OPT_COMM, ARG, RECORDED, .set = set_text, .to = &cfg.comm },
-	{ "from", OPT_FROM, ARG, RECORDED, .set = set_time, .to = &cfg.from },
-	{ "to", OPT_TO, ARG, RECORDED, .set = set_time, .to = &cfg.to },
-	{ "tracer", OPT_TRACER, NO, RECORDED, .set = set_flag, .to = &cfg.keep_tracer },
-	{ "no-tracer", OPT_NO_TRACER, NO, PROFILES | LISTS, .set = set_flag, .to = &cfg.drop_tracer },
-	{ "sort", 'o', ARG, MAPS & ~BIT(MODE_REPORT), .set = set_sort },
-	{ "top", 't', ARG, MAPS | BIT(MODE_DIFF), .set = set_count, .to = &cfg.top },
-	{ "min-ref", 'm', ARG, MAPS | BIT(MODE_DIFF), .set = set_count, .to = &cfg.min_ref },
-	{ "grep", 'g', ARG, MAPS | BIT(MODE_DIFF) | BIT(MODE_PERF_SCRIPT), .set = set_grep },
-	{ "by", OPT_BY, ARG, BIT(MODE_REPORT) | SAMPLES, .set = set_by },
-	{ "quiet", 'q', NO, ALL, .set = set_flag, .to = &quiet },
-	{ "version", 'V', NO, ALL, .set = print_text_of, .to = (char *)version },
-	{ "help", 'h', NO, ALL, .set = print_text_of, .to = (char *)help_text },
+static const struct choice choices[] = {
+	{ "instance", 'i', ARG, set_instance, &cfg.instance, ALL },
+	{ "partial", 'p', NO_ARG, set_flag, &cfg.partial, ALL },
+	{ "map-only", 'M', NO_ARG, set_flag, &cfg.map_only, MAPS & PROFILES },
+	{ "kallsyms", 'k', ARG, add_kallsyms, NULL, ALL },
+	{ "vmlinux", 'v', ARG, set_text, &cfg.vmlinux, ALL },
+	{ "lines", 'l', NO_ARG, set_flag, &cfg.lines, TEXTS },
+	{ "text-base", 'b', ARG, set_address, &cfg.text_base, ALL },
+	{ "force", 'f', NO_ARG, set_flag, &cfg.force, ALL },
+	{ "symfs", OPT_SYMFS, ARG, set_text, &cfg.symfs, ALL },
+	{ "folded", 'F', NO_ARG, NULL, NULL, ALL, MODE_FOLDED },
+	{ "json", 'j', NO_ARG, NULL, NULL, ALL, MODE_JSON },
+	{ "speedscope", 'S', NO_ARG, NULL, NULL, ALL, MODE_SPEEDSCOPE },
+	{ "pprof", OPT_PPROF, NO_ARG, NULL, NULL, ALL, MODE_PPROF },
+	{ "perf-script", OPT_PERF_SCRIPT, NO_ARG, NULL, NULL, ALL | SAMPLES, MODE_PERF_SCRIPT },
+	{ "annotate", 'a', ARG, set_text, &cfg.trace, ALL, MODE_ANNOTATE },
+	{ "diff", 'd', ARG, set_text, &cfg.old, ALL, MODE_DIFF },
+	{ "summary", 's', NO_ARG, NULL, NULL, ALL, MODE_SUMMARY },
+	{ "weight", 'w', ARG, set_text, &cfg.weight, RECORDED },
+	{ "off-cpu", OPT_OFF_CPU, MAY_ARG, set_off_cpu, NULL, RECORDED },
+	{ "outstanding", OPT_OUTSTANDING, ARG, set_outstanding, NULL, RECORDED },
+	{ "leaks", OPT_LEAKS, NO_ARG, set_leaks, NULL, RECORDED },
+	{ "event", 'e', ARG, add_list, &cfg.events, RECORDED },
+	{ "pid", OPT_PID, ARG, add_numbers, &cfg.pids, RECORDED },
+	{ "cpu", OPT_CPU, ARG, add_numbers, &cfg.cpus, RECORDED },
+	{ "comm", OPT_COMM, ARG, set_text, &cfg.comm, RECORDED },
+	{ "from", OPT_FROM, ARG, set_time, &cfg.from, RECORDED },
+	{ "to", OPT_TO, ARG, set_time, &cfg.to, RECORDED },
+	{ "tracer", OPT_TRACER, NO_ARG, set_flag, &cfg.keep_tracer, RECORDED },
+	{ "no-tracer", OPT_NO_TRACER, NO_ARG, set_flag, &cfg.drop_tracer, PROFILES | LISTS },
+	{ "sort", 'o', ARG, set_sort, NULL, MAPS & ~BIT(MODE_REPORT) },
+	{ "top", 't', ARG, set_positive, &cfg.top, MAPS | BIT(MODE_DIFF) },
+	{ "min-ref", 'm', ARG, set_count, &cfg.min_ref, MAPS | BIT(MODE_DIFF) },
+	{ "grep", 'g', ARG, set_grep, NULL, MAPS | BIT(MODE_DIFF) | BIT(MODE_PERF_SCRIPT) },
+	{ "by", OPT_BY, ARG, set_by, NULL, BIT(MODE_REPORT) | SAMPLES },
+	{ "quiet", 'q', NO_ARG, set_flag, &quiet, ALL },
+	{ "version", 'V', NO_ARG, print_help, (char *)version, ALL },
+	{ "help", 'h', NO_ARG, print_help, (char *)help_text, ALL },
 };
 
 #define NR_CHOICES	ARRAY_SIZE(choices)
-
-/* Times that each option was given. */
-static unsigned int given[NR_OPTIONS];
-
-static void set_option(const struct choice *c)
-{
-	if (c->form && mode && mode != c->form)
-		usage("one form of output at a time", NULL);
-	if (c->form)
-		mode = c->form;
-	if (c->set)
-		c->set(c->to, optarg);
-	given[c->val]++;
-}
-
-static void parse_options(int argc, char **argv)
-{
-	struct option options[NR_CHOICES + 1] = {};
-	char letters[3 * NR_CHOICES + 1], *p = letters;
-	const struct choice *c;
-	size_t i;
-	int opt;
-
-	for (i = 0; i < NR_CHOICES; i++) {
-		c = &choices[i];
-		options[i] = (struct option) { c->name, c->arg, NULL, c->val };
-		if (c->val < OPT_FIRST)
-			p += sprintf(p, "%c%s", c->val, c->arg ? ":" : "");
-	}
-	while ((opt = getopt_long(argc, argv, letters, options, NULL)) != -1) {
-		for (c = choices; c < choices + NR_CHOICES && c->val != opt; c++)
-			;
-		/* getopt_long() has printed the error. */
-		if (c == choices + NR_CHOICES)
-			exit(EXIT_USAGE);
-		set_option(c);
-	}
-}
 
 static void refuse(bool bad, const struct choice *c, const char *why)
 {
@@ -345,6 +272,19 @@ static void refuse(bool bad, const struct choice *c, const char *why)
 		return;
 	complain("--%s: %s (see --help)", c->name, why);
 	exit(EXIT_USAGE);
+}
+
+static void choose_form(void)
+{
+	const struct choice *c;
+
+	for (c = choices; c < choices + NR_CHOICES; c++) {
+		if (!given[c->val] || !c->form)
+			continue;
+		if (mode && mode != (enum mode)c->form)
+			usage("one form of output at a time", NULL);
+		mode = c->form;
+	}
 }
 
 /* Refuses options that would be ignored. */
@@ -359,7 +299,6 @@ static void check_options(bool saves)
 		refuse(!(c->modes & BIT(mode)), c, "this form of output does not use it");
 		refuse(strchr("lb", c->val) && !given['v'], c, "needs --vmlinux");
 		refuse(given[c->val] > 1 && strchr("iavdwg", c->val), c, "given twice");
-		refuse(c->val == 't' && !cfg.top, c, "not a number of stacks");
 	}
 	if (given[OPT_OFF_CPU] && (given[OPT_OUTSTANDING] || given[OPT_LEAKS]))
 		usage("--off-cpu is no weight of what is outstanding", NULL);
@@ -592,7 +531,8 @@ int main(int argc, char **argv)
 		mode = MODE_REPORT;
 		optind = 2;
 	}
-	parse_options(argc, argv);
+	parse_choices(argc, argv, choices, NR_CHOICES, false);
+	choose_form();
 	check_options(optind < argc && !strcmp(argv[optind], "save"));
 	cfg.by_task |= mode == MODE_PPROF;
 	cfg.all_values = mode == MODE_PPROF;

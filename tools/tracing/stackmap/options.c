@@ -5,6 +5,8 @@
 #include "record.h"
 #include "util.h"
 
+unsigned int given[FIRST_LONG + 32];
+
 void set_flag(void *to, char *arg)
 {
 	*(bool *)to = true;
@@ -17,7 +19,7 @@ void set_text(void *to, char *arg)
 
 void set_count(void *to, char *arg)
 {
-	*(u64 *)to = parse_number(arg, UINT32_MAX, 10);
+	*(u64 *)to = parse_number(arg, UINT64_MAX, 10);
 }
 
 void set_positive(void *to, char *arg)
@@ -37,15 +39,16 @@ void print_help(void *to, char *arg)
 	print_and_exit(to);
 }
 
-/* The first word that is no option ends them. */
-void parse_choices(int argc, char **argv, const struct choice *choices, size_t nr)
+/* @first_ends: the first word that is no option ends them */
+void parse_choices(int argc, char **argv, const struct choice *choices, size_t nr, bool first_ends)
 {
 	struct option *options = check_mem(calloc(nr + 1, sizeof(*options)));
 	char *letters = check_mem(calloc(nr + 1, 3)), *p = letters;
 	size_t i;
 	int opt;
 
-	*p++ = '+';
+	if (first_ends)
+		*p++ = '+';
 	for (i = 0; i < nr; i++) {
 		options[i] = (struct option) { choices[i].name, choices[i].arg, NULL,
 					       choices[i].val };
@@ -58,7 +61,9 @@ void parse_choices(int argc, char **argv, const struct choice *choices, size_t n
 		/* getopt_long() has printed the error. */
 		if (i == nr)
 			exit(EXIT_USAGE);
-		choices[i].set(choices[i].to, optarg);
+		if (choices[i].set)
+			choices[i].set(choices[i].to, optarg);
+		given[opt]++;
 	}
 	free(options);
 	free(letters);

@@ -15,7 +15,11 @@ struct choice {
 	int		arg;
 	void		(*set)(void *to, char *arg);
 	void		*to;
+	unsigned int	modes;		/* of main.c: those that use it */
+	int		form;		/* that it chooses */
 };
+
+extern unsigned int given[FIRST_LONG + 32];	/* times that each option was given */
 
 void set_flag(void *to, char *arg);
 void set_text(void *to, char *arg);
@@ -23,6 +27,7 @@ void set_count(void *to, char *arg);
 void set_positive(void *to, char *arg);
 void set_instance(void *to, char *arg);
 void print_help(void *to, char *arg);
-void parse_choices(int argc, char **argv, const struct choice *choices, size_t nr);
+void parse_choices(int argc, char **argv, const struct choice *choices, size_t nr,
+		   bool first_ends);
 
 #endif

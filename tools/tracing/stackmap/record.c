@@ -111,7 +111,7 @@ static void parse_record_options(int argc, char **argv)
 	static char every_switch[] = "sched:sched_switch", name[32];
 
 	optind = 2;
-	parse_choices(argc, argv, choices, ARRAY_SIZE(choices));
+	parse_choices(argc, argv, choices, ARRAY_SIZE(choices), true);
 	if (optind < argc)
 		rec.command = argv + optind;
 	if (rec.all && rec.nr_pids)

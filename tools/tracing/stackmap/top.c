@@ -43,12 +43,7 @@ struct top {
 
 static void set_delay(void *to, char *arg)
 {
-	char *rest;
-	double s = strtod(arg, &rest);
-
-	if (rest == arg || *rest || !(s >= 0.01 && s <= 1e6))
-		usage("not a number of seconds", arg);
-	*(u64 *)to = s * 1000;
+	*(u64 *)to = parse_seconds(arg, 0.01, 1e6) * 1000;
 }
 
 static void parse_top_options(int argc, char **argv, struct top *t)
@@ -63,7 +58,7 @@ static void parse_top_options(int argc, char **argv, struct top *t)
 	};
 
 	optind = 2;
-	parse_choices(argc, argv, choices, ARRAY_SIZE(choices));
+	parse_choices(argc, argv, choices, ARRAY_SIZE(choices), true);
 	if (optind < argc)
 		usage("top has no arguments", argv[optind]);
 	t->batch |= !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
