@@ -54,7 +54,6 @@ void merge_stacks(struct map *m, struct paths *p, const struct config *cfg)
 		s = &m->stacks[i];
 		if (!s->nr || !stack_matches(m, s, cfg))
 			continue;
-		frames_prefetch(m, s);
 		for (frame = 0; frame < s->nr; frame++)
 			p->uids[s->first + frame] = name_frame(m, s, frame, p);
 		nr = pool_add(&known, p->uids + s->first, s->nr);

@@ -241,7 +241,6 @@ static void put_sample(struct pprof *p, const struct stack *s)
 	struct bytes ids = {};
 	u32 i;
 
-	frames_prefetch(p->map, s);
 	for (i = 0; i < s->nr; i++)
 		put_varint(&ids, location_id(p, frame_get(p->map, s, i)));
 	put_bytes(&p->message, SAMPLE_LOCATION, ids.data, ids.len);

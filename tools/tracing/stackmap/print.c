@@ -41,7 +41,6 @@ void print_stack(struct map *m, const struct stack *s, const struct config *cfg)
 {
 	u32 i;
 
-	frames_prefetch(m, s);
 	printf("%sstack_id %u [ref %llu, depth %u]\n", is_user_stack(s) ? "user_" : "",
 	       s->id, s->ref, s->nr);
 	for (i = 0; i < s->nr; i++)
@@ -128,7 +127,6 @@ static void print_json_stack(struct map *m, const struct stack *s, const struct 
 	struct frame *f;
 	u32 i;
 
-	frames_prefetch(m, s);
 	printf("{\"id\": %u,%s \"ref_count\": %llu, \"depth\": %u,\n  \"ips\": [", s->id,
 	       is_user_stack(s) ? " \"user\": true," : "", s->ref, s->nr);
 	for (i = 0; i < s->nr; i++)

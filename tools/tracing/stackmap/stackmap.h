@@ -3,8 +3,8 @@
  * Types and limits of stackmap_dump.
  *
  * A map is read whole, into an array of stacks and an array of addresses. An address is looked up
- * in up to two tables of symbols, first kallsyms, then vmlinux. The texts of addresses are cached
- * in a fixed number of slots (frame.c), so memory is proportional to the size of the input.
+ * in up to two tables of symbols, first kallsyms, then vmlinux. The texts of a limited
+ * number of addresses are kept (frame.c), so memory is proportional to the size of the input.
  */
 #ifndef STACKMAP_H
 #define STACKMAP_H
@@ -136,7 +136,6 @@ struct words {
 };
 
 struct vmlinux;
-struct frame;
 struct profile;
 
 struct map {
@@ -157,7 +156,7 @@ struct map {
 	struct symtab	kallsyms;
 	struct symtab	elfsyms;
 	struct vmlinux	*vmlinux;
-	struct frame	*frames;	/* FRAME_SLOTS of them */
+	struct pool	*frames;	/* of {address, kind} to a frame, see frame.c */
 	struct users	users;
 	struct task	*tasks;		/* of a profile's stacks, at their ids, or NULL */
 	size_t		room_tasks;
