@@ -14,6 +14,7 @@
  *   profile.h		tells how a recording (trace.dat) becomes stacks with weights
  *   record.h		names the files of what works on the running kernel
  */
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -444,15 +445,12 @@ static bool is_recording(const char *path)
 {
 	static const char magic[] = "\x17\x08\x44tracing";
 	char buf[sizeof(magic)] = "";
-	FILE *f;
+	int fd = is_kind(path, S_IFREG) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	ssize_t len = read(fd, buf, sizeof(buf) - 1);
 
-	f = is_kind(path, S_IFREG) ? fopen(path, "re") : NULL;
-	if (!f)
-		return false;
-	if (!fgets(buf, sizeof(buf), f))
-		*buf = '\0';
-	fclose(f);
-	return !strcmp(buf, magic);
+	if (fd >= 0)
+		close(fd);
+	return len > 0 && !strcmp(buf, magic);
 }
 
 /* Of a directory, the map has what its instance has counted, the recording has whole stacks. */
