@@ -165,16 +165,13 @@ void frames_free(struct map *m)
 	struct frame *f;
 	u32 i;
 
-	for (i = 1; m->frames && i <= m->frames->nr; i++) {
-		f = (struct frame *)(uintptr_t)*pool_value(m->frames, i);
+	for (i = 1; i <= m->frames.nr; i++) {
+		f = (struct frame *)(uintptr_t)*pool_value(&m->frames, i);
 		free(f->text);
 		free(f->lines);
 		free(f);
 	}
-	if (m->frames)
-		pool_free(m->frames);
-	free(m->frames);
-	m->frames = NULL;
+	pool_free(&m->frames);
 }
 
 static struct frame *find_frame(struct map *m, enum frame_kind kind, u64 ip, bool exact)
@@ -182,11 +179,9 @@ static struct frame *find_frame(struct map *m, enum frame_kind kind, u64 ip, boo
 	struct frame *f;
 	u64 *known;
 
-	if (m->frames && m->frames->nr >= MAX_FRAMES)
+	if (m->frames.nr >= MAX_FRAMES)
 		frames_free(m);
-	if (!m->frames)
-		m->frames = check_mem(calloc(1, sizeof(*m->frames)));
-	known = pool_find(m->frames, ip, kind << 1 | exact);
+	known = pool_find(&m->frames, ip, kind << 1 | exact);
 	if (*known)
 		return (struct frame *)(uintptr_t)*known;
 	f = check_mem(calloc(1, sizeof(*f)));

@@ -11,6 +11,7 @@
 #include <sys/vfs.h>
 
 #include "map.h"
+#include "pool.h"
 #include "user.h"
 #include "util.h"
 
@@ -149,17 +150,6 @@ static void read_stack(struct reader *r)
 	r->map->nr_stacks -= r->bad;
 }
 
-/* A table of objects by the kernel's numbers. */
-void set_number(u32 **numbers, size_t *nr, size_t *room, u32 number, u32 object)
-{
-	*numbers = grow(*numbers, room, number + 1, sizeof(**numbers));
-	if (number >= *nr) {
-		memset(*numbers + *nr, 0, (number + 1 - *nr) * sizeof(**numbers));
-		*nr = number + 1;
-	}
-	(*numbers)[number] = object;
-}
-
 static void read_object(struct reader *r, const char *what)
 {
 	struct map *m = r->map;
@@ -183,8 +173,7 @@ static void read_object(struct reader *r, const char *what)
 	get_padded(r, path, len, what);
 	path[len] = '\0';
 	if (!r->bad)
-		set_number(&m->numbers, &m->nr_numbers, &m->room_numbers, number,
-			   user_object(&m->users, path, &id, bias));
+		*pool_find(&m->numbers, number, 0) = user_object(&m->users, path, &id, bias);
 }
 
 static void read_objects(struct reader *r, u64 start, u32 len)
@@ -198,26 +187,19 @@ static void read_objects(struct reader *r, u64 start, u32 len)
 }
 
 /* From the kernel's numbers to ours. What has no object stays an address. */
-static void translate_stack(struct map *m, const struct stack *s)
-{
-	u64 *word = m->ips + s->first;
-	u32 i, nr;
-
-	for (i = 0; i < s->nr; i++, word++) {
-		nr = word_object(*word);
-		if (nr)
-			*word = make_word(nr < m->nr_numbers ? m->numbers[nr] : 0,
-					  *word & OFFSET_MASK);
-	}
-}
-
 static void translate_stacks(struct map *m, size_t first)
 {
-	size_t i;
+	const struct stack *s;
+	u64 *word;
 
-	for (i = first; i < m->nr_stacks; i++) {
-		if (m->stacks[i].by_file)
-			translate_stack(m, &m->stacks[i]);
+	for (s = m->stacks + first; s < m->stacks + m->nr_stacks; s++) {
+		if (!s->by_file)
+			continue;
+		for (word = m->ips + s->first; word < m->ips + s->first + s->nr; word++) {
+			if (word_object(*word))
+				*word = make_word(*pool_find(&m->numbers, word_object(*word), 0),
+						  *word & OFFSET_MASK);
+		}
 	}
 }
 
@@ -279,7 +261,7 @@ void map_free_stacks(struct map *m)
 	users_free(&m->users);
 	free(m->stacks);
 	free(m->ips);
-	free(m->numbers);
+	pool_free(&m->numbers);
 	free(m->name);
 	free(m->dir);
 }

@@ -20,7 +20,6 @@ int read_map(struct map *m, const char *buf, size_t len);
 int load_more(struct map *m);
 int load_map(struct map *m, const char *path);
 int reload_map(struct map *m);
-void set_number(u32 **numbers, size_t *nr, size_t *room, u32 number, u32 object);
 void map_free_stacks(struct map *m);
 
 #endif

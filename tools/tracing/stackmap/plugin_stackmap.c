@@ -314,12 +314,12 @@ static void print_ip(struct trace_seq *s, struct tep_handle *tep, u64 ip)
 		trace_seq_printf(s, "=> %s (%llx)\n", name, ip);
 }
 
-static struct object *find_object(const struct session *ses, const struct map *m, u64 word)
+static struct object *find_object(struct session *ses, const struct map *m, u64 word)
 {
 	u32 i = word_object(word);
 
-	if (m == &ses->defs)
-		i = i < m->nr_numbers ? m->numbers[i] : 0;
+	if (i && m == &ses->defs)
+		i = *pool_find(&ses->defs.numbers, i, 0);
 	return i && i <= m->users.names.nr ? m->users.objects[i - 1] : NULL;
 }
 
@@ -441,7 +441,7 @@ static int define_object(struct trace_seq *s, struct tep_record *rec, struct tep
 	id.len = id_len;
 	memcpy(id.bytes, bytes, id_len);
 	i = user_object(&m->users, path, &id, bias);
-	set_number(&m->numbers, &m->nr_numbers, &m->room_numbers, number, i);
+	*pool_find(&m->numbers, number, 0) = i;
 	trace_seq_printf(s, "<%s %llu %s>", ev->name, number,
 			 i ? m->users.objects[i - 1]->path : "");
 	return 0;
@@ -466,17 +466,19 @@ static void write_object(FILE *f, u32 number, const struct object *o)
 	write_padded(f, o->file, tail[0]);
 }
 
-static void write_objects(const struct map *m, FILE *f)
+static void write_objects(struct map *m, FILE *f)
 {
-	u32 head[] = { SECTION_OBJECTS, 0 };
+	u32 head[] = { SECTION_OBJECTS, 0 }, object;
 	size_t i, len;
 	char *text;
 	FILE *mem;
 
 	mem = check_mem(open_memstream(&text, &len));
-	for (i = 1; i < m->nr_numbers; i++) {
-		if (m->numbers[i])
-			write_object(mem, i, m->users.objects[m->numbers[i] - 1]);
+	for (i = 1; i <= m->numbers.nr; i++) {
+		object = *pool_value(&m->numbers, i);
+		if (object)
+			write_object(mem, *pool_words(&m->numbers, i),
+				     m->users.objects[object - 1]);
 	}
 	fclose(mem);
 	head[1] = len;
@@ -509,8 +511,8 @@ static void drop_ambiguous(struct session *ses)
 static void save_session(struct session *ses)
 {
 	const char *path = option_save->value;
-	const struct map *m = &ses->defs;
-	u32 head[] = { MAP_MAGIC, MAP_VERSION, 0, !!m->nr_numbers };
+	struct map *m = &ses->defs;
+	u32 head[] = { MAP_MAGIC, MAP_VERSION, 0, !!m->numbers.nr };
 	bool bad = true;
 	size_t i;
 	FILE *f;
@@ -524,7 +526,7 @@ static void save_session(struct session *ses)
 		fwrite(head, sizeof(head), 1, f);
 		for (i = 0; i < m->nr_stacks; i++)
 			write_stack(m, &m->stacks[i], f);
-		if (m->nr_numbers)
+		if (m->numbers.nr)
 			write_objects(m, f);
 		bad = ferror(f);
 		bad |= !!fclose(f);

@@ -8,22 +8,6 @@
 
 #include "stackmap.h"
 
-struct pooled {
-	u64	hash;
-	u64	value;
-	size_t	first;		/* index of the first word */
-	u32	nr;
-};
-
-struct pool {
-	struct pooled	*list;		/* list[0] is not used */
-	size_t		nr;		/* the highest number */
-	size_t		room;
-	struct words	words;
-	u32		*slots;		/* numbers, by hash; 0: free */
-	size_t		mask;
-};
-
 u32 pool_add(struct pool *p, const u64 *words, u32 nr);
 void add_words(struct words *w, const u64 *words, size_t nr);
 void add_word(struct words *w, u64 word);

@@ -305,15 +305,17 @@ static struct instance *recorded_instance(struct profile *p)
 static void use_saved_map(struct profile *p, const struct map *saved)
 {
 	struct instance *in = NULL;
+	u64 object;
 	size_t i;
 
-	if (saved->nr_stacks || p->map->nr_numbers)
+	if (saved->nr_stacks || p->map->numbers.nr)
 		in = recorded_instance(p);
 	if (!in)
 		return;
-	for (i = 1; i < p->map->nr_numbers; i++) {
-		if (p->map->numbers[i])
-			*pool_find(&p->objects, in->nr, i) = p->map->numbers[i];
+	for (i = 1; i <= p->map->numbers.nr; i++) {
+		object = *pool_value(&p->map->numbers, i);
+		if (object)
+			*pool_find(&p->objects, in->nr, *pool_words(&p->map->numbers, i)) = object;
 	}
 	use_map(p, saved, in);
 }

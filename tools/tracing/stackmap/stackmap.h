@@ -88,12 +88,35 @@ struct intern {
 	size_t		room;
 };
 
+struct words {
+	u64	*w;
+	size_t	nr;
+	size_t	room;
+	u64	hits;		/* as in struct stack */
+};
+
+/* See pool.h. */
+struct pooled {
+	u64	hash;
+	u64	value;
+	size_t	first;		/* index of the first word */
+	u32	nr;
+};
+
+struct pool {
+	struct pooled	*list;		/* list[0] is not used */
+	size_t		nr;		/* the highest number */
+	size_t		room;
+	struct words	words;
+	u32		*slots;		/* numbers, by hash; 0: free */
+	size_t		mask;
+};
+
 struct task {
 	char	comm[COMM_LEN + 1];
 	u32	pid;
 };
 
-struct pool;
 struct process;
 
 enum object_state {
@@ -118,7 +141,7 @@ struct object {
 
 /* What user space has mapped (user.c). */
 struct users {
-	struct pool	*by_tgid;	/* indices of processes, plus 1 */
+	struct pool	by_tgid;	/* indices of processes, plus 1 */
 	struct process	**processes;
 	size_t		nr_processes;
 	size_t		room_processes;
@@ -126,13 +149,6 @@ struct users {
 	struct object	**objects;
 	size_t		room_objects;
 	const char	*symfs;
-};
-
-struct words {
-	u64	*w;
-	size_t	nr;
-	size_t	room;
-	u64	hits;		/* as in struct stack */
 };
 
 struct vmlinux;
@@ -156,7 +172,7 @@ struct map {
 	struct symtab	kallsyms;
 	struct symtab	elfsyms;
 	struct vmlinux	*vmlinux;
-	struct pool	*frames;	/* of {address, kind} to a frame, see frame.c */
+	struct pool	frames;		/* of {address, kind} to a frame, see frame.c */
 	struct users	users;
 	struct task	*tasks;		/* of a profile's stacks, at their ids, or NULL */
 	size_t		room_tasks;
@@ -164,9 +180,7 @@ struct map {
 	int		main_value;	/* which of them ref is */
 	struct profile	*profile;	/* the recording, if the stacks are from one */
 	const struct symbol *(*find_symbol)(struct profile *p, u64 addr);
-	u32		*numbers;	/* section 5: objects plus 1, by the kernel's number */
-	size_t		nr_numbers;
-	size_t		room_numbers;
+	struct pool	numbers;	/* section 5: of {the kernel's number} to an object, plus 1 */
 	char		*source;	/* description of where the symbols came from */
 };
 

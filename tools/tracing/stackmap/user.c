@@ -15,11 +15,8 @@ struct process {
 
 static struct process *get_process(struct users *u, u32 tgid)
 {
-	u64 *i;
+	u64 *i = pool_find(&u->by_tgid, tgid, 0);
 
-	if (!u->by_tgid)
-		u->by_tgid = check_mem(calloc(1, sizeof(*u->by_tgid)));
-	i = pool_find(u->by_tgid, tgid, 0);
 	if (!*i) {
 		u->processes = grow(u->processes, &u->room_processes, u->nr_processes + 1,
 				    sizeof(*u->processes));
@@ -105,9 +102,9 @@ u32 user_object(struct users *u, const char *path, const struct build_id *id, u6
 }
 
 /* How many lines of the process are not later than that, and which process it is. */
-u64 users_epoch(const struct users *u, u32 tgid, u64 time)
+u64 users_epoch(struct users *u, u32 tgid, u64 time)
 {
-	u64 i = u->by_tgid ? *pool_find(u->by_tgid, tgid, 0) : 0;
+	u64 i = *pool_find(&u->by_tgid, tgid, 0);
 	size_t lo = 0, hi, mid;
 
 	if (!i)
@@ -263,9 +260,7 @@ void users_free(struct users *u)
 		free(u->processes[i]);
 	}
 	free(u->processes);
-	if (u->by_tgid)
-		pool_free(u->by_tgid);
-	free(u->by_tgid);
+	pool_free(&u->by_tgid);
 	for (i = 0; i < u->names.nr; i++) {
 		object_free_symbols(u->objects[i]);
 		free(u->objects[i]->file);
