@@ -77,7 +77,9 @@ static bool take(const char **p, const char *before, int base, u64 *n)
 	const char *digits = *p + len;
 	char *end;
 
-	if (strncmp(*p, before, len) || !isxdigit((unsigned char)digits[base == 10 && *digits == '-']))
+	if (strncmp(*p, before, len))
+		return false;
+	if (!isxdigit((unsigned char)digits[base == 10 && *digits == '-']))
 		return false;
 	errno = 0;
 	*n = strtoull(digits, &end, base);
@@ -104,9 +106,7 @@ static bool add_part(struct stack_ids *ids, u64 ip, u64 id)
 	return true;
 }
 
-/*
- * " 42>" or " 42 @ffffffff81000000 43>". trace-cmd always prints four parts, unused ones as "@0 -1".
- */
+/* " 42>", " 42 @ffffffff81000000 43>". trace-cmd prints at least four parts, unused as "@0 -1". */
 static bool take_ids(const char **p, struct stack_ids *ids)
 {
 	bool ended = false;

@@ -125,11 +125,9 @@ const char *frame_name(struct frame *f, const char **mod)
 
 const char *frame_lines(const struct map *m, struct frame *f)
 {
-	if (!f->lines)
-		f->lines = m->vmlinux && !f->user && !is_trampoline(f->ip) ?
-			   vmlinux_lines(m->vmlinux, lookup_addr(f->ip, f->exact)) :
-			   copy_string("");
-	return f->lines;
+	if (!f->lines && m->vmlinux && !f->user && !is_trampoline(f->ip))
+		f->lines = vmlinux_lines(m->vmlinux, lookup_addr(f->ip, f->exact));
+	return f->lines ? f->lines : "";
 }
 
 /* No return addresses: the innermost frame, of the kernel and of user space, and what was hit. */

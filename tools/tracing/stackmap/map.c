@@ -134,8 +134,8 @@ static void read_stack(struct reader *r)
 	if (!nr && !flags)
 		damaged(r, start + 4, "stack_id %u has no frames", id);
 	if (nr > MAX_DEPTH)
-		damaged(r, start + 4, "stack_id %u has %u frames, ftrace records at most %u", id, nr,
-			MAX_DEPTH);
+		damaged(r, start + 4, "stack_id %u has %u frames, ftrace records at most %u", id,
+			nr, MAX_DEPTH);
 	if (flags & ~(RECORD_USER | RECORD_BY_FILE))
 		damaged(r, start + 12, "stack_id %u: %#x where 0 belongs", id, flags);
 	if (r->bad)
@@ -187,19 +187,15 @@ static void read_objects(struct reader *r, u64 start, u32 len)
 }
 
 /* From the kernel's numbers to ours. What has no object stays an address. */
-static void translate_stacks(struct map *m, size_t first)
+static void translate_stack(struct map *m, const struct stack *s)
 {
-	const struct stack *s;
-	u64 *word;
+	u64 *word = m->ips + s->first;
+	u32 i;
 
-	for (s = m->stacks + first; s < m->stacks + m->nr_stacks; s++) {
-		if (!s->by_file)
-			continue;
-		for (word = m->ips + s->first; word < m->ips + s->first + s->nr; word++) {
-			if (word_object(*word))
-				*word = make_word(*pool_find(&m->numbers, word_object(*word), 0),
-						  *word & OFFSET_MASK);
-		}
+	for (i = 0; s->by_file && i < s->nr; i++, word++) {
+		if (word_object(*word))
+			*word = make_word(*pool_find(&m->numbers, word_object(*word), 0),
+					  *word & OFFSET_MASK);
 	}
 }
 
@@ -252,7 +248,8 @@ int read_map(struct map *m, const char *buf, size_t len)
 		read_section(&r);
 	if (r.off < r.len)
 		damaged(&r, r.off, "more bytes after the last section");
-	translate_stacks(m, first);
+	for (; first < m->nr_stacks; first++)
+		translate_stack(m, &m->stacks[first]);
 	return r.bad ? -EINVAL : 0;
 }
 

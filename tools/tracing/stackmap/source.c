@@ -86,7 +86,7 @@ static int check_kallsyms(const struct map *m, const char *path, const struct co
 	return check_build_id(m, &id, path, cfg);
 }
 
-/* The files that "save" puts beside a map. If the map has no section with the build id, it is there. */
+/* What "save" puts beside a map: the build id, which the map may lack, and user_maps. */
 static int load_beside(struct map *m, const struct config *cfg)
 {
 	char *path = format("%s/build_id", m->dir), *users = format("%s/user_maps", m->dir);

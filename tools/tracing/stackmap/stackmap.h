@@ -180,7 +180,7 @@ struct map {
 	int		main_value;	/* which of them ref is */
 	struct profile	*profile;	/* the recording, if the stacks are from one */
 	const struct symbol *(*find_symbol)(struct profile *p, u64 addr);
-	struct pool	numbers;	/* section 5: of {the kernel's number} to an object, plus 1 */
+	struct pool	numbers;	/* of {the kernel's number} to an object, plus 1 */
 	char		*source;	/* description of where the symbols came from */
 };
 
