@@ -117,16 +117,13 @@ static struct kind *find_kind(struct profile *p, int id)
 	struct tep_event *ev;
 	struct kind *k;
 
-	if ((size_t)id < p->nr_kinds && p->kinds[id])
+	if (id < 0 || id >= MAX_KINDS)
+		return NULL;
+	if (p->kinds[id])
 		return p->kinds[id];
-	ev = id < 0 || id > UINT16_MAX ? NULL : tep_find_event(p->tep, id);
+	ev = tep_find_event(p->tep, id);
 	if (!ev)
 		return NULL;
-	if ((size_t)id >= p->nr_kinds) {
-		p->kinds = check_mem(realloc(p->kinds, (id + 1) * sizeof(*p->kinds)));
-		memset(p->kinds + p->nr_kinds, 0, (id + 1 - p->nr_kinds) * sizeof(*p->kinds));
-		p->nr_kinds = id + 1;
-	}
 	k = check_mem(calloc(1, sizeof(*k)));
 	k->event = ev;
 	set_type(k);
@@ -137,19 +134,6 @@ static struct kind *find_kind(struct profile *p, int id)
 	k->wanted = kind_is_wanted(k, p->cfg);
 	p->kinds[id] = k;
 	return k;
-}
-
-static bool read_common(struct record *r)
-{
-	u64 pid, flags, preempt = 0;
-
-	if (!get_number(r, FIELD_PID, &pid) || !get_number(r, FIELD_FLAGS, &flags))
-		return false;
-	get_number(r, FIELD_PREEMPT, &preempt);
-	r->pid = pid;
-	r->flags = flags;
-	r->preempt = preempt;
-	return true;
 }
 
 /* Behind a gap, the stacks of the events before it do not come. */
@@ -200,8 +184,11 @@ int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unuse
 	if (!r.kind)
 		return 0;
 	p->counts[COUNT_EVENTS] += r.kind->is_event;
-	if (!p->count_only && (r.kind->defines || !p->define_only) && read_common(&r))
-		r.kind->take(&r);
+	if (p->count_only || (p->define_only && !r.kind->defines) ||
+	    !get_number(&r, FIELD_PID, &r.pid) || !get_number(&r, FIELD_FLAGS, &r.flags))
+		return 0;
+	get_number(&r, FIELD_PREEMPT, &r.preempt);
+	r.kind->take(&r);
 	return 0;
 }
 
@@ -323,13 +310,12 @@ void dat_close(struct profile *p)
 		if (p->instances[i].handle != p->top)
 			tracecmd_close(p->instances[i].handle);
 	}
-	for (i = 0; i < p->nr_kinds; i++)
+	for (i = 0; i < MAX_KINDS; i++) {
 		free(p->kinds[i]);
-	free(p->kinds);
+		p->kinds[i] = NULL;
+	}
 	if (p->top)
 		tracecmd_close(p->top);
-	p->kinds = NULL;
-	p->nr_kinds = 0;
 	p->nr_instances = 0;
 	p->top = NULL;
 	memset(p->counts, 0, sizeof(p->counts));

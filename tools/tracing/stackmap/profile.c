@@ -48,19 +48,26 @@ bool is_wanted(const struct record *r, struct task_state *t)
 	       (!cfg->comm || !fnmatch(cfg->comm, task_comm(r->profile, t), 0));
 }
 
-/* What the samples are added up by. */
-enum { KEY_KIND, KEY_KERNEL, KEY_USER, KEY_TASK, KEY_VALUE, NR_KEYS };
+/* Samples are added up by {kind and value, stacks, task}: few words, as this is done for each. */
+static u64 *find_sum(struct profile *p, const struct sample *s, u32 value)
+{
+	bool by_task = p->cfg->by_task || p->cfg->off_cpu;
+	const u64 key[] = {
+		(u64)s->kind->event->id * NR_VALUES + value, (u64)s->kernel << 32 | s->user,
+		by_task ? s->task->nr : 0,
+	};
+
+	return pool_value(&p->entries, pool_add(&p->entries, key, ARRAY_SIZE(key)));
+}
 
 void count_sample(struct profile *p, const struct sample *s)
 {
-	bool by_task = p->cfg->by_task || p->cfg->off_cpu;
-	u64 key[] = { s->kind->event->id, s->kernel, s->user, by_task ? s->task->nr : 0, 0 };
+	u32 i;
 
 	p->counts[COUNT_SAMPLES]++;
-	for (; key[KEY_VALUE] < NR_VALUES; key[KEY_VALUE]++) {
-		if (s->val[key[KEY_VALUE]])
-			*pool_value(&p->entries, pool_add(&p->entries, key, NR_KEYS)) +=
-				s->val[key[KEY_VALUE]];
+	for (i = 0; i < NR_VALUES; i++) {
+		if (s->val[i])
+			*find_sum(p, s, i) += s->val[i];
 	}
 }
 
@@ -153,17 +160,17 @@ static struct stack *find_stack(struct profile *p, struct pool *known, struct wo
 static void add_entry(struct profile *p, struct pool *known, u32 entry, struct words *w)
 {
 	const u64 *key = pool_words(&p->entries, entry);
+	u32 which = key[0] % NR_VALUES, task = key[2], nr_user;
 	u64 value = *pool_value(&p->entries, entry);
-	u32 nr_user;
 
-	if (p->cfg->off_cpu && is_skipped_task(p, task_at(p, key[KEY_TASK])))
+	if (p->cfg->off_cpu && is_skipped_task(p, task_at(p, task)))
 		return;
-	if (!p->kinds[key[KEY_KIND]]->has_stacks) {
-		p->counts[COUNT_NEVER] += key[KEY_VALUE] == VAL_EVENTS ? value : 0;
+	if (!p->kinds[key[0] / NR_VALUES]->has_stacks) {
+		p->counts[COUNT_NEVER] += which == VAL_EVENTS ? value : 0;
 		return;
 	}
-	nr_user = resolve(p, key[KEY_KERNEL], key[KEY_USER], w);
-	find_stack(p, known, w, nr_user, key[KEY_TASK])->val[key[KEY_VALUE]] += value;
+	nr_user = resolve(p, key[1] >> 32, key[1], w);
+	find_stack(p, known, w, nr_user, task)->val[which] += value;
 }
 
 /* Nanoseconds as microseconds. */
