@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* "report": the functions of all stacks, by what they weigh themselves and with what they call. */
+#include "cleanup.h"
 #include "frame.h"
 #include "util.h"
 #include "view.h"
@@ -39,10 +40,9 @@ static struct function *get_function(struct functions *fs, u32 task, u32 name)
 static u32 task_of(struct functions *fs, const struct map *m, const struct stack *s)
 {
 	const struct task *t = m->tasks ? &m->tasks[s->id] : NULL;
-	char *name = t ? format("%s-%u", t->comm, t->pid) : copy_string("");
+	char *name __free = t ? format("%s-%u", t->comm, t->pid) : copy_string("");
 	u32 task = intern(&fs->task_names, name);
 
-	free(name);
 	*pool_find(&fs->sums, task, 0) += s->ref;
 	return task;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "checksum.h"
+#include "cleanup.h"
 #include "frame.h"
 #include "symbols.h"
 #include "util.h"
@@ -259,7 +260,7 @@ static void put_sample(struct pprof *p, const struct stack *s)
 static void put_mapping(struct pprof *p, u32 id, u64 start, u64 limit, const char *file,
 			const struct build_id *build_id, bool has_functions)
 {
-	char *text = build_id ? build_id_text(build_id) : copy_string("");
+	char *text __free = build_id ? build_id_text(build_id) : copy_string("");
 
 	put_number(&p->message, MAPPING_ID, id);
 	put_number(&p->message, MAPPING_START, start);
@@ -268,14 +269,13 @@ static void put_mapping(struct pprof *p, u32 id, u64 start, u64 limit, const cha
 	put_number(&p->message, MAPPING_BUILD_ID, string_index(p, text));
 	put_number(&p->message, MAPPING_HAS_FUNCTIONS, has_functions);
 	put_message(&p->out, PROFILE_MAPPING, &p->message);
-	free(text);
 }
 
 /* From the first function to the end of the last one. */
 static void put_module(struct pprof *p, const char *mod, u32 id)
 {
 	const struct symtab *t = &p->map->kallsyms;
-	char *file = format("[%s]", mod);
+	char *file __free = format("[%s]", mod);
 	u64 start = 0, limit = 0;
 	const struct symbol *s;
 
@@ -286,7 +286,6 @@ static void put_module(struct pprof *p, const char *mod, u32 id)
 		limit = s->end;
 	}
 	put_mapping(p, id, start, limit, file, NULL, true);
-	free(file);
 }
 
 /*
