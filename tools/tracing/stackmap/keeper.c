@@ -78,7 +78,6 @@ static int set_up(const struct recording *r)
 		{ "tracing_on", "0" },
 		{ "trace_clock", "mono" },
 		{ "options/stackmap", "1" },
-		{ "options/stackmap-define", "1" },
 		{ "options/stacktrace", "1" },
 	};
 	char kb[24];
@@ -87,6 +86,8 @@ static int set_up(const struct recording *r)
 
 	for (i = 0; !ret && i < ARRAY_SIZE(settings); i++)
 		ret = set(r->dir, settings[i][0], settings[i][1]);
+	/* Linux 6.12 has no definitions. The map has the stacks as well. */
+	write_file(r->dir, "options/stackmap-define", "1");
 	snprintf(kb, sizeof(kb), "%llu", r->buffer_kb);
 	if (!ret && r->buffer_kb)
 		ret = set(r->dir, "buffer_size_kb", kb);

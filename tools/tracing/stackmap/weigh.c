@@ -18,50 +18,54 @@ static void take_weight(struct record *r, struct sample *s)
 	s->val[VAL_FIELD] = (long long)n < 0 && f->flags & TEP_FIELD_IS_SIGNED ? 0 : n;
 }
 
+static void drop_sample(struct profile *p, struct sample *s)
+{
+	s->unwanted = true;
+	sample_put(p, s);
+}
+
 /* A task leaves the CPU: the time counts from here. */
 static void take_leave(struct record *r, struct sample *s)
 {
 	struct profile *p = r->profile;
 	struct task_state *t = s->task;
+	bool sleeps;
 	u64 state = 0;
 
 	get_number(r, FIELD_PREV_STATE, &state);
-	if (!t->pid || state & STATE_DEAD) {
-		s->unwanted = true;
+	sleeps = state & STATE_MASK;
+	s->unwanted = !t->pid || state & STATE_DEAD || sleeps == p->cfg->preempted;
+	if (s->unwanted) {
+		p->counts[COUNT_PREEMPTED] += t->pid && !(state & STATE_DEAD);
 		return;
 	}
-	if (!(state & STATE_MASK) != p->cfg->preempted) {
-		p->counts[COUNT_PREEMPTED]++;
-		s->unwanted = true;
-		return;
-	}
-	if (t->away) {
-		t->away->unwanted = true;
-		sample_put(p, t->away);
-	}
+	if (t->away)
+		drop_sample(p, t->away);
 	t->away = s;
 	s->holders++;
 }
 
-static void take_alloc(struct record *r, struct sample *s)
+/*
+ * Memory at an address is allocated again, with this sample, or freed, without one. @other: counts
+ * what is not as it should be. Returns false if there is no address.
+ */
+static bool set_owner(struct record *r, struct sample *s, enum count other)
 {
 	struct profile *p = r->profile;
 	struct sample *old;
 	u64 ptr, *value;
 
-	if (!get_number(r, FIELD_PTR, &ptr) || !ptr) {
-		s->unwanted = true;
-		return;
-	}
+	if (!get_number(r, FIELD_PTR, &ptr) || !ptr)
+		return false;
 	value = pool_find(&p->addresses, r->in->nr, ptr);
 	old = (struct sample *)(uintptr_t)*value;
-	if (old) {
-		p->counts[COUNT_REUSED]++;
-		old->unwanted = true;
-		sample_put(p, old);
-	}
+	p->counts[other] += s ? !!old : !old;
 	*value = (uintptr_t)s;
-	s->holders++;
+	if (s)
+		s->holders++;
+	if (old)
+		drop_sample(p, old);
+	return true;
 }
 
 void weigh_event(struct record *r, struct sample *s)
@@ -70,28 +74,14 @@ void weigh_event(struct record *r, struct sample *s)
 	if (r->kind->field[FIELD_WEIGHT])
 		take_weight(r, s);
 	if (r->kind->is_alloc)
-		take_alloc(r, s);
+		s->unwanted = !set_owner(r, s, COUNT_REUSED);
 	else if (r->kind->is_switch && r->profile->cfg->off_cpu)
 		take_leave(r, s);
 }
 
 void weigh_free(struct record *r)
 {
-	struct profile *p = r->profile;
-	struct sample *s;
-	u64 ptr, *value;
-
-	if (!get_number(r, FIELD_PTR, &ptr) || !ptr)
-		return;
-	value = pool_find(&p->addresses, r->in->nr, ptr);
-	s = (struct sample *)(uintptr_t)*value;
-	if (!s) {
-		p->counts[COUNT_FREE_UNKNOWN]++;
-		return;
-	}
-	*value = 0;
-	s->unwanted = true;
-	sample_put(p, s);
+	set_owner(r, NULL, COUNT_FREE_UNKNOWN);
 }
 
 static void come_back(struct profile *p, struct task_state *t, u64 now, u32 cpu)
