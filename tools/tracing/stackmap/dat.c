@@ -192,29 +192,31 @@ int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unuse
 	return 0;
 }
 
-static void add_instance(struct profile *p, struct tracecmd_input *handle, const char *name)
-{
-	struct instance *in = &p->instances[p->nr_instances];
-
-	if (p->nr_instances == MAX_INSTANCES)
-		return;
-	if (!handle || (p->cfg->instance && strcmp(p->cfg->instance, name))) {
-		if (handle && handle != p->top)
-			tracecmd_close(handle);
-		return;
-	}
-	*in = (struct instance) { .handle = handle, .name = name, .nr = p->nr_instances++ };
-	tracecmd_set_private(handle, in);
-}
-
-static const char *clock_of(const struct instance *in)
+static const char *clock_of(struct tracecmd_input *handle)
 {
 	/* Exported by the library, but not declared. */
 	const char *(*get)(struct tracecmd_input *handle) =
 		dlsym(RTLD_DEFAULT, "tracecmd_get_trace_clock");
-	const char *clock = get ? get(in->handle) : NULL;
+	const char *clock = get ? get(handle) : NULL;
 
 	return clock && *clock ? clock : "local";
+}
+
+/* The top level, or the instance with that number. */
+static void add_instance(struct profile *p, int i)
+{
+	const char *name = i < 0 ? "" : tracecmd_buffer_instance_name(p->top, i);
+	struct instance *in = &p->instances[p->nr_instances];
+
+	if (p->nr_instances == MAX_INSTANCES || !name || (i >= 0 && !*name) ||
+	    (p->cfg->instance && strcmp(p->cfg->instance, name)))
+		return;
+	in->handle = i < 0 ? p->top : tracecmd_buffer_instance_handle(p->top, i);
+	if (!in->handle)
+		return;
+	in->nr = p->nr_instances++;
+	in->clock = clock_of(in->handle);
+	tracecmd_set_private(in->handle, in);
 }
 
 static bool counts_time(const char *clock)
@@ -226,16 +228,16 @@ static bool counts_time(const char *clock)
 /* Times of two clocks cannot be compared. */
 static int check_clocks(struct profile *p, const char *path)
 {
-	const char *clock = NULL;
+	const char *clock = p->instances[0].clock, *other;
 	u32 i;
 
-	for (i = 0; i < p->nr_instances; i++) {
-		if (clock && strcmp(clock, clock_of(&p->instances[i]))) {
-			complain("%s: instances have the clocks %s and %s (choose one: --instance)",
-				 path, clock, clock_of(&p->instances[i]));
-			return -EINVAL;
-		}
-		clock = clock_of(&p->instances[i]);
+	for (i = 1; i < p->nr_instances; i++) {
+		other = p->instances[i].clock;
+		if (!strcmp(clock, other))
+			continue;
+		complain("%s: instances have the clocks %s and %s (choose one: --instance)", path,
+			 clock, other);
+		return -EINVAL;
 	}
 	if (p->cfg->off_cpu && !counts_time(clock)) {
 		complain("%s: the clock %s does not count time, needed by --off-cpu", path, clock);
@@ -259,23 +261,16 @@ static struct tracecmd_input *open_file(const char *path)
 
 int dat_open(struct profile *p, const char *path)
 {
-	struct tracecmd_input *top;
 	int i;
 
 	tracecmd_set_loglevel(TEP_LOG_NONE);
-	top = open_file(path);
-	if (!top)
+	p->top = open_file(path);
+	if (!p->top)
 		return -EINVAL;
-	p->top = top;
-	p->tep = tracecmd_get_tep(top);
+	p->tep = tracecmd_get_tep(p->top);
 	p->long_size = tep_get_long_size(p->tep) == 4 ? 4 : 8;
-	add_instance(p, top, "");
-	for (i = 0; i < tracecmd_buffer_instances(top); i++) {
-		const char *name = tracecmd_buffer_instance_name(top, i);
-
-		if (name && *name)
-			add_instance(p, tracecmd_buffer_instance_handle(top, i), name);
-	}
+	for (i = -1; i < tracecmd_buffer_instances(p->top); i++)
+		add_instance(p, i);
 	if (!p->nr_instances) {
 		complain("%s: has no instance %s", path, p->cfg->instance);
 		return -ENOENT;
@@ -310,6 +305,7 @@ void dat_close(struct profile *p)
 		if (p->instances[i].handle != p->top)
 			tracecmd_close(p->instances[i].handle);
 	}
+	memset(p->instances, 0, sizeof(p->instances));
 	for (i = 0; i < MAX_KINDS; i++) {
 		free(p->kinds[i]);
 		p->kinds[i] = NULL;

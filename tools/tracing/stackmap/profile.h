@@ -80,7 +80,7 @@ struct cpu_state {
 
 struct instance {
 	struct tracecmd_input	*handle;
-	const char		*name;
+	const char		*clock;
 	u32			nr;
 	u64			nr_records;
 	struct cpu_state	*cpus[MAX_CPUS];
