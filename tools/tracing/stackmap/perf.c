@@ -56,7 +56,7 @@ static void print_context(struct profile *p, const struct sample *s)
 	char *comm __free = folded_name(copy_string(task_comm(p, s->task)));
 
 	printf("%s", strcmp(comm, "<idle>") ? comm : "swapper");
-	printf(" %8u [%03u] %5llu.%06llu: ", s->task->pid, s->cpu, s->ts / 1000000000,
+	printf(" %8u [%03u] %5llu.%06llu: ", s->task->id.pid, s->cpu, s->ts / 1000000000,
 	       s->ts / 1000 % 1000000);
 }
 

@@ -238,7 +238,6 @@ static void put_label(struct pprof *p, const char *key, const char *str, u64 num
 /* Locations may get into the profile meanwhile, so the sample is made in a buffer of its own. */
 static void put_sample(struct pprof *p, const struct stack *s)
 {
-	const struct task *task = p->map->tasks ? &p->map->tasks[s->id] : NULL;
 	struct bytes ids = {};
 	u32 i;
 
@@ -250,9 +249,9 @@ static void put_sample(struct pprof *p, const struct stack *s)
 	put_values(p, s, &ids);
 	put_bytes(&p->message, SAMPLE_VALUE, ids.data, ids.len);
 	free(ids.data);
-	if (task && *task->comm) {
-		put_label(p, "comm", task->comm, 0);
-		put_label(p, "pid", NULL, task->pid);
+	if (s->task) {
+		put_label(p, "comm", s->task->comm, 0);
+		put_label(p, "pid", NULL, s->task->pid);
 	}
 	put_message(&p->out, PROFILE_SAMPLE, &p->message);
 }

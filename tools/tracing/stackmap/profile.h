@@ -59,9 +59,8 @@ struct kind {
 };
 
 struct task_state {
-	u32		pid;
+	struct task	id;
 	u32		nr;		/* in profile->tasks */
-	char		comm[COMM_LEN + 1];
 	u64		cookie;		/* the last one */
 	u32		unwound;	/* the stack of that, if it has come */
 	struct sample	*waiting;	/* for that stack */

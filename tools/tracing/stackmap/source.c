@@ -182,5 +182,4 @@ void map_free(struct map *m)
 	free(m->name);
 	free(m->dir);
 	free(m->source);
-	free(m->tasks);
 }

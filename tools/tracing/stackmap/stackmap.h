@@ -40,6 +40,11 @@ struct value_type {
 	const char	*unit;
 };
 
+struct task {
+	char		comm[COMM_LEN + 1];
+	u32		pid;
+};
+
 struct stack {
 	u32		id;
 	u32		nr;
@@ -50,6 +55,7 @@ struct stack {
 	u64		hits;		/* bit i: frame i was hit by an interrupt, it is no call */
 	u64		ref;		/* what it weighs */
 	u64		val[NR_VALUES];	/* in a profile */
+	const struct task *task;	/* in one by task */
 };
 
 struct symbol {
@@ -86,11 +92,6 @@ struct intern {
 	struct interned	**list;
 	size_t		nr;
 	size_t		room;
-};
-
-struct task {
-	char	comm[COMM_LEN + 1];
-	u32	pid;
 };
 
 struct process;
@@ -158,8 +159,6 @@ struct map {
 	struct vmlinux	*vmlinux;
 	struct frame	*frames;	/* FRAME_SLOTS of them */
 	struct users	users;
-	struct task	*tasks;		/* of a profile's stacks, at their ids, or NULL */
-	size_t		room_tasks;
 	struct value_type values[NR_VALUES]; /* of a profile */
 	int		main_value;	/* which of them ref is */
 	struct profile	*profile;	/* the recording, if the stacks are from one */

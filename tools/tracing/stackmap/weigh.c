@@ -34,9 +34,9 @@ static void take_leave(struct record *r, struct sample *s)
 
 	get_number(r, FIELD_PREV_STATE, &state);
 	sleeps = state & STATE_MASK;
-	s->unwanted = !t->pid || state & STATE_DEAD || sleeps == p->cfg->preempted;
+	s->unwanted = !t->id.pid || state & STATE_DEAD || sleeps == p->cfg->preempted;
 	if (s->unwanted) {
-		p->counts[COUNT_PREEMPTED] += t->pid && !(state & STATE_DEAD);
+		p->counts[COUNT_PREEMPTED] += t->id.pid && !(state & STATE_DEAD);
 		return;
 	}
 	if (t->away)
@@ -109,15 +109,15 @@ static void check_chain(struct record *r, struct task_state *prev, struct task_s
 	struct cpu_state *c = r->in->cpus[r->cpu];
 	struct profile *p = r->profile;
 
-	if (c->has_next && c->next_pid != prev->pid) {
+	if (c->has_next && c->next_pid != prev->id.pid) {
 		prev->skipped = true;
 		get_task(p, r->in, c->next_pid)->skipped = true;
 		p->filtered = true;
 	}
-	prev->followed |= !next->pid || next->skipped;
-	next->followed |= !prev->pid || prev->skipped;
+	prev->followed |= !next->id.pid || next->skipped;
+	next->followed |= !prev->id.pid || prev->skipped;
 	c->has_next = true;
-	c->next_pid = next->pid;
+	c->next_pid = next->id.pid;
 }
 
 bool is_skipped_task(const struct profile *p, const struct task_state *t)
@@ -172,7 +172,7 @@ void weigh_end(struct profile *p)
 
 	for (i = 1; i <= p->tasks.nr; i++) {
 		t = task_at(p, i);
-		p->counts[COUNT_SKIPPED] += t->left && t->pid && is_skipped_task(p, t);
+		p->counts[COUNT_SKIPPED] += t->left && t->id.pid && is_skipped_task(p, t);
 		if (!t->away)
 			continue;
 		p->counts[COUNT_ASLEEP] += !is_skipped_task(p, t);
