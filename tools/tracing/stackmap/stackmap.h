@@ -40,11 +40,6 @@ struct value_type {
 	const char	*unit;
 };
 
-struct task {
-	char		comm[COMM_LEN + 1];
-	u32		pid;
-};
-
 struct stack {
 	u32		id;
 	u32		nr;
@@ -92,6 +87,11 @@ struct intern {
 	struct interned	**list;
 	size_t		nr;
 	size_t		room;
+};
+
+struct task {
+	char	comm[COMM_LEN + 1];
+	u32	pid;
 };
 
 struct process;
