@@ -117,16 +117,13 @@ static struct kind *find_kind(struct profile *p, int id)
 	struct tep_event *ev;
 	struct kind *k;
 
-	if ((size_t)id < p->nr_kinds && p->kinds[id])
+	if (id < 0 || id >= MAX_KINDS)
+		return NULL;
+	if (p->kinds[id])
 		return p->kinds[id];
-	ev = id < 0 || id > UINT16_MAX ? NULL : tep_find_event(p->tep, id);
+	ev = tep_find_event(p->tep, id);
 	if (!ev)
 		return NULL;
-	if ((size_t)id >= p->nr_kinds) {
-		p->kinds = check_mem(realloc(p->kinds, (id + 1) * sizeof(*p->kinds)));
-		memset(p->kinds + p->nr_kinds, 0, (id + 1 - p->nr_kinds) * sizeof(*p->kinds));
-		p->nr_kinds = id + 1;
-	}
 	k = check_mem(calloc(1, sizeof(*k)));
 	k->event = ev;
 	set_type(k);
@@ -137,19 +134,6 @@ static struct kind *find_kind(struct profile *p, int id)
 	k->wanted = kind_is_wanted(k, p->cfg);
 	p->kinds[id] = k;
 	return k;
-}
-
-static bool read_common(struct record *r)
-{
-	u64 pid, flags, preempt = 0;
-
-	if (!get_number(r, FIELD_PID, &pid) || !get_number(r, FIELD_FLAGS, &flags))
-		return false;
-	get_number(r, FIELD_PREEMPT, &preempt);
-	r->pid = pid;
-	r->flags = flags;
-	r->preempt = preempt;
-	return true;
 }
 
 /* Behind a gap, the stacks of the events before it do not come. */
@@ -200,34 +184,39 @@ int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unuse
 	if (!r.kind)
 		return 0;
 	p->counts[COUNT_EVENTS] += r.kind->is_event;
-	if (!p->count_only && (r.kind->defines || !p->define_only) && read_common(&r))
-		r.kind->take(&r);
+	if (p->count_only || (p->define_only && !r.kind->defines) ||
+	    !get_number(&r, FIELD_PID, &r.pid) || !get_number(&r, FIELD_FLAGS, &r.flags))
+		return 0;
+	get_number(&r, FIELD_PREEMPT, &r.preempt);
+	r.kind->take(&r);
 	return 0;
 }
 
-static void add_instance(struct profile *p, struct tracecmd_input *handle, const char *name)
-{
-	struct instance *in = &p->instances[p->nr_instances];
-
-	if (p->nr_instances == MAX_INSTANCES)
-		return;
-	if (!handle || (p->cfg->instance && strcmp(p->cfg->instance, name))) {
-		if (handle && handle != p->top)
-			tracecmd_close(handle);
-		return;
-	}
-	*in = (struct instance) { .handle = handle, .name = name, .nr = p->nr_instances++ };
-	tracecmd_set_private(handle, in);
-}
-
-static const char *clock_of(const struct instance *in)
+static const char *clock_of(struct tracecmd_input *handle)
 {
 	/* Exported by the library, but not declared. */
 	const char *(*get)(struct tracecmd_input *handle) =
 		dlsym(RTLD_DEFAULT, "tracecmd_get_trace_clock");
-	const char *clock = get ? get(in->handle) : NULL;
+	const char *clock = get ? get(handle) : NULL;
 
 	return clock && *clock ? clock : "local";
+}
+
+/* The top level, or the instance with that number. */
+static void add_instance(struct profile *p, int i)
+{
+	const char *name = i < 0 ? "" : tracecmd_buffer_instance_name(p->top, i);
+	struct instance *in = &p->instances[p->nr_instances];
+
+	if (p->nr_instances == MAX_INSTANCES || !name || (i >= 0 && !*name) ||
+	    (p->cfg->instance && strcmp(p->cfg->instance, name)))
+		return;
+	in->handle = i < 0 ? p->top : tracecmd_buffer_instance_handle(p->top, i);
+	if (!in->handle)
+		return;
+	in->nr = p->nr_instances++;
+	in->clock = clock_of(in->handle);
+	tracecmd_set_private(in->handle, in);
 }
 
 static bool counts_time(const char *clock)
@@ -239,16 +228,16 @@ static bool counts_time(const char *clock)
 /* Times of two clocks cannot be compared. */
 static int check_clocks(struct profile *p, const char *path)
 {
-	const char *clock = NULL;
+	const char *clock = p->instances[0].clock, *other;
 	u32 i;
 
-	for (i = 0; i < p->nr_instances; i++) {
-		if (clock && strcmp(clock, clock_of(&p->instances[i]))) {
-			complain("%s: instances have the clocks %s and %s (choose one: --instance)",
-				 path, clock, clock_of(&p->instances[i]));
-			return -EINVAL;
-		}
-		clock = clock_of(&p->instances[i]);
+	for (i = 1; i < p->nr_instances; i++) {
+		other = p->instances[i].clock;
+		if (!strcmp(clock, other))
+			continue;
+		complain("%s: instances have the clocks %s and %s (choose one: --instance)", path,
+			 clock, other);
+		return -EINVAL;
 	}
 	if (p->cfg->off_cpu && !counts_time(clock)) {
 		complain("%s: the clock %s does not count time, needed by --off-cpu", path, clock);
@@ -272,23 +261,16 @@ static struct tracecmd_input *open_file(const char *path)
 
 int dat_open(struct profile *p, const char *path)
 {
-	struct tracecmd_input *top;
 	int i;
 
 	tracecmd_set_loglevel(TEP_LOG_NONE);
-	top = open_file(path);
-	if (!top)
+	p->top = open_file(path);
+	if (!p->top)
 		return -EINVAL;
-	p->top = top;
-	p->tep = tracecmd_get_tep(top);
+	p->tep = tracecmd_get_tep(p->top);
 	p->long_size = tep_get_long_size(p->tep) == 4 ? 4 : 8;
-	add_instance(p, top, "");
-	for (i = 0; i < tracecmd_buffer_instances(top); i++) {
-		const char *name = tracecmd_buffer_instance_name(top, i);
-
-		if (name && *name)
-			add_instance(p, tracecmd_buffer_instance_handle(top, i), name);
-	}
+	for (i = -1; i < tracecmd_buffer_instances(p->top); i++)
+		add_instance(p, i);
 	if (!p->nr_instances) {
 		complain("%s: has no instance %s", path, p->cfg->instance);
 		return -ENOENT;
@@ -323,13 +305,13 @@ void dat_close(struct profile *p)
 		if (p->instances[i].handle != p->top)
 			tracecmd_close(p->instances[i].handle);
 	}
-	for (i = 0; i < p->nr_kinds; i++)
+	memset(p->instances, 0, sizeof(p->instances));
+	for (i = 0; i < MAX_KINDS; i++) {
 		free(p->kinds[i]);
-	free(p->kinds);
+		p->kinds[i] = NULL;
+	}
 	if (p->top)
 		tracecmd_close(p->top);
-	p->kinds = NULL;
-	p->nr_kinds = 0;
 	p->nr_instances = 0;
 	p->top = NULL;
 	memset(p->counts, 0, sizeof(p->counts));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* "report": the functions of all stacks, by what they weigh themselves and with what they call. */
+#include "cleanup.h"
 #include "frame.h"
 #include "util.h"
 #include "view.h"
@@ -36,13 +37,12 @@ static struct function *get_function(struct functions *fs, u32 task, u32 name)
 	return &fs->list[i - 1];
 }
 
-static u32 task_of(struct functions *fs, const struct map *m, const struct stack *s)
+static u32 task_of(struct functions *fs, const struct stack *s)
 {
-	const struct task *t = m->tasks ? &m->tasks[s->id] : NULL;
-	char *name = t ? format("%s-%u", t->comm, t->pid) : copy_string("");
+	char *name __free = s->task ? format("%s-%u", s->task->comm, s->task->pid) :
+				      copy_string("");
 	u32 task = intern(&fs->task_names, name);
 
-	free(name);
 	*pool_find(&fs->sums, task, 0) += s->ref;
 	return task;
 }
@@ -50,7 +50,7 @@ static u32 task_of(struct functions *fs, const struct map *m, const struct stack
 static void add_stack(struct functions *fs, struct map *m, size_t nr)
 {
 	const struct stack *s = &m->stacks[nr];
-	u32 task = task_of(fs, m, s), i;
+	u32 task = task_of(fs, s), i;
 	struct function *f;
 
 	for (i = 0; i < s->nr; i++) {

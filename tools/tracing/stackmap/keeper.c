@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cleanup.h"
 #include "record.h"
 #include "recording.h"
 #include "util.h"
@@ -35,7 +36,7 @@ static int set_user_option(const struct recording *r)
 /* Its children to come are followed, the threads that it has are not. */
 static int follow_threads(const struct recording *r, u32 pid)
 {
-	char *pattern = format("/proc/%u/task/*", pid);
+	char *pattern __free = format("/proc/%u/task/*", pid);
 	glob_t found = {};
 	int ret = 0;
 	size_t i;
@@ -47,7 +48,6 @@ static int follow_threads(const struct recording *r, u32 pid)
 	for (i = 0; !ret && i < found.gl_pathc; i++)
 		ret = set(r->dir, "set_event_pid", strrchr(found.gl_pathv[i], '/') + 1);
 	globfree(&found);
-	free(pattern);
 	return ret;
 }
 
@@ -78,7 +78,6 @@ static int set_up(const struct recording *r)
 		{ "tracing_on", "0" },
 		{ "trace_clock", "mono" },
 		{ "options/stackmap", "1" },
-		{ "options/stackmap-define", "1" },
 		{ "options/stacktrace", "1" },
 	};
 	char kb[24];
@@ -87,6 +86,8 @@ static int set_up(const struct recording *r)
 
 	for (i = 0; !ret && i < ARRAY_SIZE(settings); i++)
 		ret = set(r->dir, settings[i][0], settings[i][1]);
+	/* Linux 6.12 has no definitions. The map has the stacks as well. */
+	write_file(r->dir, "options/stackmap-define", "1");
 	snprintf(kb, sizeof(kb), "%llu", r->buffer_kb);
 	if (!ret && r->buffer_kb)
 		ret = set(r->dir, "buffer_size_kb", kb);
@@ -108,8 +109,7 @@ static pid_t start_recorder(const struct recording *r)
 		r->instance,
 	};
 	size_t i, nr = ARRAY_SIZE(first);
-	const char **args;
-	pid_t pid;
+	const char **args __free = NULL;
 
 	snprintf(prio, sizeof(prio), "%llu", r->realtime);
 	args = check_mem(calloc(nr + 4 * r->nr_events + 1, sizeof(*args)));
@@ -121,9 +121,7 @@ static pid_t start_recorder(const struct recording *r)
 		args[nr + !!args[nr]] = r->events[i].filter;
 		nr += args[nr] ? 2 : 0;
 	}
-	pid = start_program(args, r->output, false);
-	free(args);
-	return pid;
+	return start_program(args, r->output, false);
 }
 
 /* Waits for a byte before it starts. If the keeper ends without it, there is no command. */
@@ -295,11 +293,10 @@ static int finish_recorder(const struct recording *r, int ret)
 
 static void tell_result(const struct recording *r, size_t nr_stacks)
 {
-	char *path = format("%s/trace.dat", r->output);
+	char *path __free = format("%s/trace.dat", r->output);
 	u64 nr_events = count_events(path);
 	struct instance_stat s;
 
-	free(path);
 	read_instance_stat(r->dir, &s);
 	s.lost += s.left;
 	note("%s: recorded %llu %s with %zu different stacks; see stackmap_dump %s", r->output,

@@ -3,6 +3,7 @@
  * Stacks as the names of their functions, for flame graphs. Stacks that differ only in offsets are
  * merged.
  */
+#include "cleanup.h"
 #include "frame.h"
 #include "util.h"
 #include "view.h"
@@ -10,15 +11,9 @@
 static u32 add_name(struct frame *f, struct intern *names)
 {
 	const char *mod, *name = frame_name(f, &mod);
-	char *full;
-	u32 nr;
+	char *full __free = mod ? format("%s[%s]", name, mod) : NULL;
 
-	if (!mod)
-		return intern(names, name);
-	full = format("%s[%s]", name, mod);
-	nr = intern(names, full);
-	free(full);
-	return nr;
+	return intern(names, full ? full : name);
 }
 
 /* Symbols are remembered, because frames are not for long. */

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The directory of "record" and "save": what it may replace, the files beside trace.dat. */
-#include <dirent.h>
+#include <fcntl.h>
 #include <fnmatch.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "checksum.h"
+#include "cleanup.h"
 #include "map.h"
 #include "record.h"
 #include "symbols.h"
@@ -32,42 +33,33 @@ static bool is_ours(const char *name)
 	return false;
 }
 
-/* rename() refuses ".", ".." and "/". */
-static bool can_be_renamed(const char *dir, size_t len)
-{
-	const char *slash = memrchr(dir, '/', len), *name = slash ? slash + 1 : dir;
-
-	len -= name - dir;
-	return len > 2 || (len && strncmp(name, "..", len));
-}
-
-/* @dir without slashes at its end. */
+/* @dir without slashes at its end. rename() refuses ".", ".." and "/". */
 char *output_name(const char *dir)
 {
-	size_t len = strlen(dir);
+	char *path = copy_string(dir), *end = path + strlen(path);
+	const char *name;
 
-	while (len > 1 && dir[len - 1] == '/')
-		len--;
-	if (!len || !strcmp(dir, "-"))
+	while (end > path + 1 && end[-1] == '/')
+		*--end = '\0';
+	name = basename(path);
+	if (!*path || !strcmp(path, "-"))
 		usage("not a directory", dir);
-	if (!can_be_renamed(dir, len))
+	if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
 		usage("not the name of a directory that can be renamed", dir);
-	return format("%.*s", (int)len, dir);
+	return path;
 }
 
 static bool has_file(const char *dir, const char *name)
 {
-	char *path = format("%s/%s", dir, name);
-	bool ret = !access(path, F_OK);
+	char *path __free = format("%s/%s", dir, name);
 
-	free(path);
-	return ret;
+	return !access(path, F_OK);
 }
 
 /* Returns the sum of the sizes of files; NULL: of all of ours. */
 static u64 walk(const char *path, const char *pattern, bool remove)
 {
-	DIR *dir = opendir(path);
+	DIR *dir __closedir = opendir(path);
 	struct dirent *e;
 	struct stat st;
 	u64 bytes = 0;
@@ -79,8 +71,6 @@ static u64 walk(const char *path, const char *pattern, bool remove)
 		if (remove)
 			unlinkat(dirfd(dir), e->d_name, 0);
 	}
-	if (dir)
-		closedir(dir);
 	return bytes;
 }
 
@@ -98,19 +88,15 @@ enum content { NOTHING, RECORDING, RECORDING_AND_MORE, OTHER };
 
 static enum content look_into(const char *path)
 {
+	int fd = open(path, O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC);
+	DIR *dir __closedir = fd < 0 ? NULL : fdopendir(fd);
 	size_t nr = 0, ours = 0;
 	struct dirent *e;
-	struct stat st;
-	DIR *dir;
 
-	if (lstat(path, &st))
-		return NOTHING;
-	dir = S_ISDIR(st.st_mode) ? opendir(path) : NULL;
 	if (!dir)
-		return OTHER;
+		return errno == ENOENT ? NOTHING : OTHER;
 	for (; (e = readdir(dir)); ours += is_ours(e->d_name))
 		nr += strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
-	closedir(dir);
 	if (!nr)
 		return NOTHING;
 	if (!has_file(path, "stack_map_bin") && !has_file(path, "trace.dat") &&
@@ -122,21 +108,17 @@ static enum content look_into(const char *path)
 /* An earlier recording becomes @dir.old, whose place only another recording may have. */
 int output_check(const char *dir)
 {
-	enum content c = look_into(dir), old;
-	char *name;
+	char *old __free = format("%s.old", dir);
+	enum content c = look_into(dir);
 
 	if (c == NOTHING)
 		return 0;
-	if (c == OTHER) {
+	if (c == OTHER)
 		complain("%s: exists and is no recording", dir);
-		return -EEXIST;
-	}
-	name = format("%s.old", dir);
-	old = look_into(name);
-	free(name);
-	if (old <= RECORDING)
+	else if (look_into(old) <= RECORDING)
 		return 0;
-	complain("%s.old: has other files than a recording, please remove it", dir);
+	else
+		complain("%s: has other files than a recording, please remove it", old);
 	return -EEXIST;
 }
 
@@ -150,17 +132,14 @@ void output_discard(const char *dir)
 /* Only for the user, because addresses of the kernel are in it. */
 int output_make(const char *dir)
 {
-	char *old = format("%s.old", dir);
-	int ret = 0;
+	char *old __free = format("%s.old", dir);
 
 	if (rmdir(dir) && errno == ENOTEMPTY && !access(old, F_OK))
 		output_discard(old);
-	if ((!access(dir, F_OK) && rename(dir, old)) || mkdir(dir, 0700)) {
-		ret = -errno;
-		complain("%s: %s", dir, strerror(errno));
-	}
-	free(old);
-	return ret;
+	if ((access(dir, F_OK) || !rename(dir, old)) && !mkdir(dir, 0700))
+		return 0;
+	complain("%s: %s", dir, strerror(errno));
+	return -EIO;
 }
 
 bool has_room(const char *dir, u64 bytes)
@@ -177,25 +156,21 @@ bool has_room(const char *dir, u64 bytes)
 /* What the kernel writes may be replaced meanwhile. */
 static int try_copy(const char *from_dir, const char *name, const char *dir)
 {
-	FILE *from = open_in(from_dir, name, "re"), *to = from ? open_in(dir, name, "we") : NULL;
-	int ret = to ? 0 : -errno;
+	FILE *from __fclose = open_in(from_dir, name, "re");
+	FILE *to __fclose = from ? open_in(dir, name, "we") : NULL;
 	char buf[1 << 16];
 	size_t n;
 
-	while (to && (n = fread(buf, 1, sizeof(buf), from)))
+	if (!to)
+		return -errno;
+	while ((n = fread(buf, 1, sizeof(buf), from)))
 		fwrite(buf, 1, n, to);
-	if (to && (ferror(from) || ferror(to)))
-		ret = -errno;
-	if (to && fclose(to) && !ret)
-		ret = -errno;
-	if (from)
-		fclose(from);
-	return ret;
+	return ferror(from) || ferror(to) || fflush(to) ? -errno : 0;
 }
 
 int copy_file(const char *from_dir, const char *name, const char *dir)
 {
-	char *path = format("%s/%s", from_dir, name);
+	char *path __free = format("%s/%s", from_dir, name);
 	int ret = -ESTALE, tries;
 
 	for (tries = 0; ret == -ESTALE && tries < MAX_READS; tries++)
@@ -206,29 +181,24 @@ int copy_file(const char *from_dir, const char *name, const char *dir)
 		complain("%s, copied into %s: %s", path, dir, strerror(-ret));
 	if (ret)
 		remove_files(dir, name);
-	free(path);
 	return ret;
 }
 
-/* Frees the text. */
-static int save_text(const char *dir, const char *name, char *text)
+static int save_text(const char *dir, const char *name, const char *text)
 {
-	FILE *f = open_in(dir, name, "we");
-	bool bad = !f || fputs(text, f) < 0;
+	FILE *f __fclose = open_in(dir, name, "we");
 
-	if ((f && fclose(f)) || bad) {
-		complain("%s/%s: %s", dir, name, strerror(errno));
-		bad = true;
-	}
-	free(text);
-	return bad ? -EIO : 0;
+	if (f && fputs(text, f) >= 0 && !fflush(f))
+		return 0;
+	complain("%s/%s: %s", dir, name, strerror(errno));
+	return -EIO;
 }
 
 static int save_build_id(const struct map *m, const char *dir)
 {
-	char *id = build_id_text(&m->build_id), *line = format("%s\n", id);
+	char *id __free = build_id_text(&m->build_id);
+	char *line __free = format("%s\n", id);
 
-	free(id);
 	return save_text(dir, "build_id", line);
 }
 
@@ -244,15 +214,16 @@ static bool has_users(const struct map *m)
 }
 
 /* What is running now. */
-static char *running_users(void)
+static int save_running_users(const char *dir)
 {
-	char *text;
-	size_t len;
-	FILE *f = check_mem(open_memstream(&text, &len));
+	FILE *f __fclose = open_in(dir, "user_maps", "we");
 
-	write_users(f);
-	fclose(f);
-	return check_mem(text);
+	if (f)
+		write_users(f);
+	if (f && !ferror(f) && !fflush(f))
+		return 0;
+	complain("%s/user_maps: %s", dir, strerror(errno));
+	return -EIO;
 }
 
 /*
@@ -268,8 +239,8 @@ static int check_saved(const char *dir, const char *user_maps, size_t *nr_stacks
 	if (!ret && m.build_id.len)
 		ret = save_build_id(&m, dir);
 	if (!ret && has_users(&m))
-		ret = save_text(dir, "user_maps", user_maps ? copy_string(user_maps) :
-				running_users());
+		ret = user_maps ? save_text(dir, "user_maps", user_maps) :
+				  save_running_users(dir);
 	if (!ret)
 		load_own_kallsyms(&m);
 	*nr_stacks = m.nr_stacks;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* --perf-script: the samples of a recording as "perf script" prints them. */
+#include "cleanup.h"
 #include "frame.h"
 #include "profile.h"
 #include "util.h"
@@ -52,19 +53,18 @@ static void print_event(const struct profile *p, struct sample *s)
 /* With more than one space behind the name: it may have one letter only. */
 static void print_context(struct profile *p, const struct sample *s)
 {
-	char *comm = folded_name(copy_string(task_comm(p, s->task)));
+	char *comm __free = folded_name(copy_string(task_comm(p, s->task)));
 
 	printf("%s", strcmp(comm, "<idle>") ? comm : "swapper");
-	printf(" %8u [%03u] %5llu.%06llu: ", s->task->pid, s->cpu, s->ts / 1000000000,
+	printf(" %8u [%03u] %5llu.%06llu: ", s->task->id.pid, s->cpu, s->ts / 1000000000,
 	       s->ts / 1000 % 1000000);
-	free(comm);
 }
 
 static void print_perf_frame(struct map *m, const struct stack *s, u32 i)
 {
 	struct frame *f = frame_get(m, s, i);
 	const char *mod, *name = frame_name(f, &mod);
-	char *safe = folded_name(copy_string(*name ? name : "[unknown]"));
+	char *safe __free = folded_name(copy_string(*name ? name : "[unknown]"));
 
 	printf("\t%16llx %s", f->ip, safe);
 	if (f->sym)
@@ -73,7 +73,6 @@ static void print_perf_frame(struct map *m, const struct stack *s, u32 i)
 		printf(" (%s)\n", f->object ? f->object->path : "[unknown]");
 	else
 		printf(mod ? " ([%s])\n" : " ([kernel.kallsyms])\n", mod);
-	free(safe);
 }
 
 bool print_perf_sample(struct profile *p, struct sample *sample, const struct stack *s)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "checksum.h"
+#include "cleanup.h"
 #include "frame.h"
 #include "symbols.h"
 #include "util.h"
@@ -237,7 +238,6 @@ static void put_label(struct pprof *p, const char *key, const char *str, u64 num
 /* Locations may get into the profile meanwhile, so the sample is made in a buffer of its own. */
 static void put_sample(struct pprof *p, const struct stack *s)
 {
-	const struct task *task = p->map->tasks ? &p->map->tasks[s->id] : NULL;
 	struct bytes ids = {};
 	u32 i;
 
@@ -248,9 +248,9 @@ static void put_sample(struct pprof *p, const struct stack *s)
 	put_values(p, s, &ids);
 	put_bytes(&p->message, SAMPLE_VALUE, ids.data, ids.len);
 	free(ids.data);
-	if (task && *task->comm) {
-		put_label(p, "comm", task->comm, 0);
-		put_label(p, "pid", NULL, task->pid);
+	if (s->task) {
+		put_label(p, "comm", s->task->comm, 0);
+		put_label(p, "pid", NULL, s->task->pid);
 	}
 	put_message(&p->out, PROFILE_SAMPLE, &p->message);
 }
@@ -258,7 +258,7 @@ static void put_sample(struct pprof *p, const struct stack *s)
 static void put_mapping(struct pprof *p, u32 id, u64 start, u64 limit, const char *file,
 			const struct build_id *build_id, bool has_functions)
 {
-	char *text = build_id ? build_id_text(build_id) : copy_string("");
+	char *text __free = build_id ? build_id_text(build_id) : copy_string("");
 
 	put_number(&p->message, MAPPING_ID, id);
 	put_number(&p->message, MAPPING_START, start);
@@ -267,14 +267,13 @@ static void put_mapping(struct pprof *p, u32 id, u64 start, u64 limit, const cha
 	put_number(&p->message, MAPPING_BUILD_ID, string_index(p, text));
 	put_number(&p->message, MAPPING_HAS_FUNCTIONS, has_functions);
 	put_message(&p->out, PROFILE_MAPPING, &p->message);
-	free(text);
 }
 
 /* From the first function to the end of the last one. */
 static void put_module(struct pprof *p, const char *mod, u32 id)
 {
 	const struct symtab *t = &p->map->kallsyms;
-	char *file = format("[%s]", mod);
+	char *file __free = format("[%s]", mod);
 	u64 start = 0, limit = 0;
 	const struct symbol *s;
 
@@ -285,7 +284,6 @@ static void put_module(struct pprof *p, const char *mod, u32 id)
 		limit = s->end;
 	}
 	put_mapping(p, id, start, limit, file, NULL, true);
-	free(file);
 }
 
 /*

@@ -14,11 +14,11 @@ const char *task_comm(struct profile *p, struct task_state *t)
 {
 	const char *comm;
 
-	if (!*t->comm) {
-		comm = t->pid ? tep_data_comm_from_pid(p->tep, t->pid) : "<idle>";
-		snprintf(t->comm, sizeof(t->comm), "%s", comm && *comm ? comm : "<...>");
+	if (!*t->id.comm) {
+		comm = t->id.pid ? tep_data_comm_from_pid(p->tep, t->id.pid) : "<idle>";
+		snprintf(t->id.comm, sizeof(t->id.comm), "%s", comm && *comm ? comm : "<...>");
 	}
-	return t->comm;
+	return t->id.comm;
 }
 
 /* "1,5-7": without a list, every number is in it. */
@@ -48,19 +48,26 @@ bool is_wanted(const struct record *r, struct task_state *t)
 	       (!cfg->comm || !fnmatch(cfg->comm, task_comm(r->profile, t), 0));
 }
 
-/* What the samples are added up by. */
-enum { KEY_KIND, KEY_KERNEL, KEY_USER, KEY_TASK, KEY_VALUE, NR_KEYS };
+/* Samples are added up by {kind and value, stacks, task}: few words, as this is done for each. */
+static u64 *find_sum(struct profile *p, const struct sample *s, u32 value)
+{
+	bool by_task = p->cfg->by_task || p->cfg->off_cpu;
+	const u64 key[] = {
+		(u64)s->kind->event->id * NR_VALUES + value, (u64)s->kernel << 32 | s->user,
+		by_task ? s->task->nr : 0,
+	};
+
+	return pool_value(&p->entries, pool_add(&p->entries, key, ARRAY_SIZE(key)));
+}
 
 void count_sample(struct profile *p, const struct sample *s)
 {
-	bool by_task = p->cfg->by_task || p->cfg->off_cpu;
-	u64 key[] = { s->kind->event->id, s->kernel, s->user, by_task ? s->task->nr : 0, 0 };
+	u32 i;
 
 	p->counts[COUNT_SAMPLES]++;
-	for (; key[KEY_VALUE] < NR_VALUES; key[KEY_VALUE]++) {
-		if (s->val[key[KEY_VALUE]])
-			*pool_value(&p->entries, pool_add(&p->entries, key, NR_KEYS)) +=
-				s->val[key[KEY_VALUE]];
+	for (i = 0; i < NR_VALUES; i++) {
+		if (s->val[i])
+			*find_sum(p, s, i) += s->val[i];
 	}
 }
 
@@ -104,9 +111,9 @@ static struct stack *add_stack(struct map *m, const struct words *w, u32 nr_user
 	struct stack *s;
 
 	m->stacks = grow(m->stacks, &m->room_stacks, m->nr_stacks + 1, sizeof(*m->stacks));
-	s = &m->stacks[m->nr_stacks];
+	s = &m->stacks[m->nr_stacks++];
 	*s = (struct stack) {
-		.id = m->nr_stacks++, .nr = w->nr, .nr_user = nr_user, .first = m->nr_ips,
+		.id = m->nr_stacks - 1, .nr = w->nr, .nr_user = nr_user, .first = m->nr_ips,
 		.by_file = true, .hits = w->hits,
 	};
 	add_words(&ips, w->w, w->nr);
@@ -116,54 +123,40 @@ static struct stack *add_stack(struct map *m, const struct words *w, u32 nr_user
 	return s;
 }
 
-static void add_task(struct profile *p, const struct stack *s, u32 nr)
-{
-	struct task_state *t = nr ? task_at(p, nr) : NULL;
-	struct map *m = p->map;
-	struct task *task;
-
-	m->tasks = grow(m->tasks, &m->room_tasks, m->nr_stacks, sizeof(*m->tasks));
-	task = &m->tasks[s->id];
-	*task = (struct task) {};
-	if (!t)
-		return;
-	task->pid = t->pid;
-	snprintf(task->comm, sizeof(task->comm), "%s", task_comm(p, t));
-}
-
-/* Stacks of one task that consist of the same frames are one. */
+/* Stacks of one task that consist of the same frames are one. @task: 0 for all. */
 static struct stack *find_stack(struct profile *p, struct pool *known, struct words *w, u32 nr_user,
 				u32 task)
 {
+	struct task_state *t = task ? task_at(p, task) : NULL;
+	struct stack *s;
 	u32 i;
 
-	task = p->cfg->by_task ? task : 0;
 	add_word(w, nr_user);
 	add_word(w, task);
 	i = pool_add(known, w->w, w->nr);
 	w->nr -= 2;
-	if (i > p->map->nr_stacks) {
-		add_stack(p->map, w, nr_user);
-		if (p->cfg->by_task)
-			add_task(p, &p->map->stacks[i - 1], task);
-	}
-	return &p->map->stacks[i - 1];
+	if (i <= p->map->nr_stacks)
+		return &p->map->stacks[i - 1];
+	s = add_stack(p->map, w, nr_user);
+	if (t && *task_comm(p, t))
+		s->task = &t->id;
+	return s;
 }
 
 static void add_entry(struct profile *p, struct pool *known, u32 entry, struct words *w)
 {
 	const u64 *key = pool_words(&p->entries, entry);
+	u32 which = key[0] % NR_VALUES, task = key[2], nr_user;
 	u64 value = *pool_value(&p->entries, entry);
-	u32 nr_user;
 
-	if (p->cfg->off_cpu && is_skipped_task(p, task_at(p, key[KEY_TASK])))
+	if (p->cfg->off_cpu && is_skipped_task(p, task_at(p, task)))
 		return;
-	if (!p->kinds[key[KEY_KIND]]->has_stacks) {
-		p->counts[COUNT_NEVER] += key[KEY_VALUE] == VAL_EVENTS ? value : 0;
+	if (!p->kinds[key[0] / NR_VALUES]->has_stacks) {
+		p->counts[COUNT_NEVER] += which == VAL_EVENTS ? value : 0;
 		return;
 	}
-	nr_user = resolve(p, key[KEY_KERNEL], key[KEY_USER], w);
-	find_stack(p, known, w, nr_user, key[KEY_TASK])->val[key[KEY_VALUE]] += value;
+	nr_user = resolve(p, key[1] >> 32, key[1], w);
+	find_stack(p, known, w, nr_user, p->cfg->by_task ? task : 0)->val[which] += value;
 }
 
 /* Nanoseconds as microseconds. */

@@ -26,6 +26,7 @@
 #include "stackmap.h"
 #include "user.h"
 
+#define MAX_KINDS	(UINT16_MAX + 1)
 #define MAX_INSTANCES	64
 #define MAX_CPUS	4096
 #define MAX_WAITING	256	/* events of a CPU */
@@ -58,9 +59,8 @@ struct kind {
 };
 
 struct task_state {
-	u32		pid;
+	struct task	id;
 	u32		nr;		/* in profile->tasks */
-	char		comm[COMM_LEN + 1];
 	u64		cookie;		/* the last one */
 	u32		unwound;	/* the stack of that, if it has come */
 	struct sample	*waiting;	/* for that stack */
@@ -79,7 +79,7 @@ struct cpu_state {
 
 struct instance {
 	struct tracecmd_input	*handle;
-	const char		*name;
+	const char		*clock;
 	u32			nr;
 	u64			nr_records;
 	struct cpu_state	*cpus[MAX_CPUS];
@@ -91,10 +91,10 @@ struct record {
 	struct instance		*in;
 	struct kind		*kind;
 	struct tep_record	*rec;
-	u32			pid;
 	u32			cpu;
-	u32			flags;
-	u32			preempt;
+	u64			pid;
+	u64			flags;
+	u64			preempt;
 };
 
 struct sample {
@@ -132,8 +132,7 @@ struct profile {
 	const struct config	*cfg;
 	struct tracecmd_input	*top;
 	struct tep_handle	*tep;
-	struct kind		**kinds;	/* by id */
-	size_t			nr_kinds;
+	struct kind		*kinds[MAX_KINDS];
 	struct instance		instances[MAX_INSTANCES];
 	u32			nr_instances;
 	int			long_size;
@@ -148,7 +147,7 @@ struct profile {
 	size_t			nr_refs;
 	size_t			room_refs;
 	struct pool		objects;	/* of {instance, number} to an object, plus 1 */
-	struct pool		entries;	/* of {kind, kernel, user, task, VAL_*} to a sum */
+	struct pool		entries;	/* sums of samples, see profile.c */
 	struct pool		tasks;		/* of {instance, pid} to a task_state */
 	struct pool		symbols;	/* of {address}, if there is no kallsyms */
 	struct pool		addresses;	/* of {instance, address} to a sample */

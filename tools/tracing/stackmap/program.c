@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cleanup.h"
 #include "record.h"
 #include "util.h"
 
@@ -54,18 +55,18 @@ static bool can_run(const char *path)
 bool find_program(const char *name)
 {
 	const char *dir = getenv("PATH"), *end;
-	bool found = false;
-	char *path;
 
 	if (strchr(name, '/'))
 		return can_run(name);
-	for (dir = dir ? dir : "/bin:/usr/bin"; !found && dir; dir = *end ? end + 1 : NULL) {
+	for (dir = dir ? dir : "/bin:/usr/bin"; dir; dir = *end ? end + 1 : NULL) {
+		char *path __free = NULL;
+
 		end = strchrnul(dir, ':');
 		path = format("%.*s%s%s", (int)(end - dir), dir, end > dir ? "/" : "", name);
-		found = can_run(path);
-		free(path);
+		if (can_run(path))
+			return true;
 	}
-	return found;
+	return false;
 }
 
 /*

@@ -22,7 +22,7 @@ struct task_state *get_task(struct profile *p, const struct instance *in, u32 pi
 	if (t)
 		return t;
 	t = check_mem(calloc(1, sizeof(*t)));
-	t->pid = pid;
+	t->id.pid = pid;
 	t->nr = p->tasks.nr;
 	*value = (uintptr_t)t;
 	return t;
@@ -104,7 +104,7 @@ static void drop_other_tasks(struct record *r, struct cpu_state *c)
 
 	if (r->flags & (FLAG_HARDIRQ | FLAG_SOFTIRQ | FLAG_NMI))
 		return;
-	while (i && c->waiting[i - 1]->task->pid == r->pid)
+	while (i && c->waiting[i - 1]->task->id.pid == r->pid)
 		i--;
 	drop_oldest(r->profile, c, i);
 }
@@ -116,7 +116,7 @@ static void learn_comm(struct record *r, u64 pid, enum field field)
 	u32 len;
 
 	if (get_bytes(r, field, &comm, &len) && len > COMM_LEN)
-		memcpy(t->comm, comm, COMM_LEN);
+		memcpy(t->id.comm, comm, COMM_LEN);
 }
 
 static void take_switch(struct record *r)
@@ -178,7 +178,7 @@ static struct sample *find_event(struct record *r, bool kernel)
 
 	while (i--) {
 		s = c->waiting[i];
-		if (s->task->pid != r->pid || s->flags != r->flags || s->preempt != r->preempt ||
+		if (s->task->id.pid != r->pid || s->flags != r->flags || s->preempt != r->preempt ||
 		    (kernel && s->has_kernel))
 			continue;
 		while (c->nr > i + 1)

@@ -4,6 +4,7 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include "cleanup.h"
 #include "record.h"
 #include "util.h"
 
@@ -11,24 +12,20 @@
 static int hide_top_level(const char *dir)
 {
 	static const char * const files[] = { "per_cpu", "trace_clock" };
-	char *top = find_tracefs(), *from, *to;
-	int ret = 0;
+	char *top __free = find_tracefs();
 	size_t i;
+	int bad;
 
-	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL))
-		ret = -errno;
-	for (i = 0; !ret && i < ARRAY_SIZE(files); i++) {
-		from = format("%s/%s", dir, files[i]);
-		to = format("%s/%s", top, files[i]);
-		if (mount(from, to, NULL, MS_BIND, NULL))
-			ret = -errno;
-		free(from);
-		free(to);
+	bad = unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL);
+	for (i = 0; !bad && i < ARRAY_SIZE(files); i++) {
+		char *from __free = format("%s/%s", dir, files[i]);
+		char *to __free = format("%s/%s", top, files[i]);
+
+		bad = mount(from, to, NULL, MS_BIND, NULL);
 	}
-	free(top);
-	if (ret)
-		complain("cannot mount %s in a namespace: %s", dir, strerror(-ret));
-	return ret;
+	if (bad)
+		complain("cannot mount %s in a namespace: %s", dir, strerror(errno));
+	return bad ? -EIO : 0;
 }
 
 /*
@@ -97,7 +94,7 @@ static int save_paused(const char *from, const char *instance, const char *dir)
 
 int save(const char *name, const char *instance)
 {
-	char *from = find_instance(instance), *dir = output_name(name);
+	char *from __free = find_instance(instance), *dir __free = output_name(name);
 	int ret;
 
 	ret = check_instance(instance);
@@ -107,7 +104,5 @@ int save(const char *name, const char *instance)
 		ret = output_make(dir);
 	if (!ret)
 		ret = save_paused(from, instance, dir);
-	free(from);
-	free(dir);
 	return ret;
 }

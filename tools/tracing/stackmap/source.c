@@ -151,5 +151,4 @@ void map_free(struct map *m)
 	vmlinux_free(m->vmlinux);
 	map_free_stacks(m);
 	free(m->source);
-	free(m->tasks);
 }

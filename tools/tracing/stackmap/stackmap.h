@@ -50,6 +50,7 @@ struct stack {
 	u64		hits;		/* bit i: frame i was hit by an interrupt, it is no call */
 	u64		ref;		/* what it weighs */
 	u64		val[NR_VALUES];	/* in a profile */
+	const struct task *task;	/* in one by task */
 };
 
 struct symbol {
@@ -174,8 +175,6 @@ struct map {
 	struct vmlinux	*vmlinux;
 	struct pool	frames;		/* of {address, kind} to a frame, see frame.c */
 	struct users	users;
-	struct task	*tasks;		/* of a profile's stacks, at their ids, or NULL */
-	size_t		room_tasks;
 	struct value_type values[NR_VALUES]; /* of a profile */
 	int		main_value;	/* which of them ref is */
 	struct profile	*profile;	/* the recording, if the stacks are from one */

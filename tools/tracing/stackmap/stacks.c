@@ -10,40 +10,29 @@ enum { STACK_IDS, STACK_FRAMES, STACK_USER_ID, STACK_USER_FRAMES };
 
 /* An id as long as it means one stack. */
 struct ref {
-	u64	key[2];
+	u32	instance;
 	u32	content;	/* 0: not defined so far */
 	bool	from_map;
 };
 
-static u32 new_ref(struct profile *p, const u64 *key)
+/*
+ * @content: what the id is from now on; 0: what it is. A generation is used again after some
+ * thousand others: then the id means another stack.
+ */
+static u32 find_ref(struct profile *p, const struct instance *in, u32 id, bool user, u32 content)
 {
-	p->refs = grow(p->refs, &p->room_refs, p->nr_refs + 1, sizeof(*p->refs));
-	p->refs[p->nr_refs] = (struct ref) { .key = { key[0], key[1] } };
-	return p->nr_refs++;
-}
+	const u64 of = in->nr | (user ? OF_USER : 0);
+	u64 *nr = pool_find(&p->ids, of, id & INT32_MAX);
+	u32 known = *nr ? p->refs[*nr - 1].content : 0;
 
-static u32 find_ref(struct profile *p, const struct instance *in, u32 id, bool user)
-{
-	const u64 key[] = { in->nr | (user ? OF_USER : 0), id & INT32_MAX };
-	u64 *value = pool_find(&p->ids, key[0], key[1]);
-
-	if (!*value)
-		*value = new_ref(p, key) + 1;
-	return *value - 1;
-}
-
-/* A generation is used again after some thousand others: then the id means another stack. */
-static void bind(struct profile *p, const struct instance *in, u32 id, bool user, u32 content)
-{
-	u32 ref = find_ref(p, in, id, user);
-
-	if (p->refs[ref].content && p->refs[ref].content != content) {
-		const u64 key[] = { p->refs[ref].key[0], p->refs[ref].key[1] };
-
-		ref = new_ref(p, key);
-		*pool_find(&p->ids, key[0], key[1]) = ref + 1;
+	if (!*nr || (known && content && known != content)) {
+		p->refs = grow(p->refs, &p->room_refs, p->nr_refs + 1, sizeof(*p->refs));
+		p->refs[p->nr_refs++] = (struct ref) { .instance = in->nr };
+		*nr = p->nr_refs;
 	}
-	p->refs[ref].content = content;
+	if (content)
+		p->refs[*nr - 1].content = content;
+	return *nr - 1;
 }
 
 static u64 epoch_of(struct record *r)
@@ -59,7 +48,7 @@ static u64 epoch_of(struct record *r)
 /* With an address if an interrupt hit it, before the stack of the id. */
 static u32 read_user_id(struct record *r, u64 id)
 {
-	u64 w[] = { STACK_USER_ID, epoch_of(r), find_ref(r->profile, r->in, id, true), 0 };
+	u64 w[] = { STACK_USER_ID, epoch_of(r), find_ref(r->profile, r->in, id, true, 0), 0 };
 	u32 nr = 3 + get_number(r, FIELD_IP, &w[3]);
 
 	return pool_add(&r->profile->stacks, w, nr);
@@ -75,7 +64,7 @@ static bool read_part(struct record *r, u32 i, u64 *ip, u64 *id)
 
 static u32 read_ids(struct record *r, u64 id)
 {
-	u64 w[2 * MAX_PARTS] = { STACK_IDS, find_ref(r->profile, r->in, id, false) };
+	u64 w[2 * MAX_PARTS] = { STACK_IDS, find_ref(r->profile, r->in, id, false, 0) };
 	bool more = r->kind->field[FIELD_OUTER];
 	u32 nr = 2;
 	u64 ip;
@@ -84,7 +73,7 @@ static u32 read_ids(struct record *r, u64 id)
 		if (!read_part(r, nr / 2 - 1, &ip, &id))
 			return 0;
 		w[nr++] = ip;
-		w[nr++] = find_ref(r->profile, r->in, id, false);
+		w[nr++] = find_ref(r->profile, r->in, id, false, 0);
 	}
 	return pool_add(&r->profile->stacks, w, nr);
 }
@@ -137,7 +126,8 @@ void define_stack(struct record *r)
 	/* Below what an interrupt has hit, there may be no more frames of user space. */
 	if (nr < !r->kind->is_user || !get_number(r, FIELD_ID, &id))
 		return;
-	bind(r->profile, r->in, id, r->kind->is_user, pool_add(&r->profile->contents, ips, nr));
+	find_ref(r->profile, r->in, id, r->kind->is_user,
+		 pool_add(&r->profile->contents, ips, nr));
 }
 
 void define_object(struct record *r)
@@ -174,7 +164,7 @@ void use_map(struct profile *p, const struct map *m, const struct instance *in)
 	u32 nr, content;
 
 	for (s = m->stacks; s < m->stacks + m->nr_stacks; s++) {
-		nr = find_ref(p, in, s->id, s->user);
+		nr = find_ref(p, in, s->id, s->user, 0);
 		ref = &p->refs[nr];
 		content = pool_add(&p->contents, m->ips + s->first, s->nr);
 		if (!ref->content) {
@@ -224,7 +214,7 @@ static u64 user_word(struct profile *p, const struct ref *ref, u64 epoch, u64 wo
 
 	if (!ref || !word_object(word))
 		return place_word(&p->map->users, epoch, word, exact);
-	object = *pool_find(&p->objects, (u32)ref->key[0], word_object(word));
+	object = *pool_find(&p->objects, ref->instance, word_object(word));
 	return make_word(object, word & OFFSET_MASK);
 }
 

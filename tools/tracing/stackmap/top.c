@@ -7,6 +7,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "cleanup.h"
 #include "frame.h"
 #include "map.h"
 #include "options.h"
@@ -95,8 +96,8 @@ static u64 take_refs(struct top *t)
 /* @width: of the line; 0: no limit */
 static void print_use(struct map *m, const struct stack *s, u64 ms, size_t width)
 {
+	char *line __free = NULL;
 	const char *mod;
-	char *line;
 	size_t len;
 	FILE *f;
 	u32 i;
@@ -106,9 +107,7 @@ static void print_use(struct map *m, const struct stack *s, u64 ms, size_t width
 	for (i = 0; i < s->nr && (!width || (size_t)ftell(f) < width); i++)
 		fprintf(f, "%s%s", i ? " < " : "", frame_name(frame_get(m, s, i), &mod));
 	fclose(f);
-	check_mem(line);
-	printf("%.*s\n", (int)(width && len > width ? width : len), line);
-	free(line);
+	printf("%.*s\n", (int)(width && len > width ? width : len), (char *)check_mem(line));
 }
 
 /* @sum: of all stacks since the last look, so many milliseconds ago. */
@@ -205,7 +204,7 @@ int top(int argc, char **argv)
 {
 	struct top t = { .delay = 1000, .signals = -1 };
 	struct config cfg = {};
-	char *path;
+	char *path __free = NULL;
 	int ret;
 
 	parse_top_options(argc, argv, &t);
@@ -221,6 +220,5 @@ int top(int argc, char **argv)
 		ret = t.batch ? watch_map(&t) : watch_on_terminal(&t);
 	map_free(&t.map);
 	pool_free(&t.refs);
-	free(path);
 	return ret ? 1 : 0;
 }

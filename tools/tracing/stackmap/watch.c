@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cleanup.h"
 #include "user.h"
 #include "util.h"
 #include "view.h"
@@ -94,14 +95,12 @@ struct watch_record {
 static const struct build_id *id_of_path(struct watch *w, const struct watch_record *r,
 					 const struct build_id *none)
 {
-	char *key = format("%u:%u %llu", r->maj, r->min, (u64)r->ino);
-	const struct build_id *id = none;
+	char *key __free = format("%u:%u %llu", r->maj, r->min, (u64)r->ino);
 	struct stat st;
 
-	if (*r->path == '/' && !stat(r->path, &st) && st.st_ino == r->ino)
-		id = file_id(&w->scan, key, r->path);
-	free(key);
-	return id;
+	if (*r->path != '/' || stat(r->path, &st) || st.st_ino != r->ino)
+		return none;
+	return file_id(&w->scan, key, r->path);
 }
 
 static const struct build_id *record_id(struct watch *w, const struct watch_record *r,

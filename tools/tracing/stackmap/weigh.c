@@ -18,50 +18,54 @@ static void take_weight(struct record *r, struct sample *s)
 	s->val[VAL_FIELD] = (long long)n < 0 && f->flags & TEP_FIELD_IS_SIGNED ? 0 : n;
 }
 
+static void drop_sample(struct profile *p, struct sample *s)
+{
+	s->unwanted = true;
+	sample_put(p, s);
+}
+
 /* A task leaves the CPU: the time counts from here. */
 static void take_leave(struct record *r, struct sample *s)
 {
 	struct profile *p = r->profile;
 	struct task_state *t = s->task;
+	bool sleeps;
 	u64 state = 0;
 
 	get_number(r, FIELD_PREV_STATE, &state);
-	if (!t->pid || state & STATE_DEAD) {
-		s->unwanted = true;
+	sleeps = state & STATE_MASK;
+	s->unwanted = !t->id.pid || state & STATE_DEAD || sleeps == p->cfg->preempted;
+	if (s->unwanted) {
+		p->counts[COUNT_PREEMPTED] += t->id.pid && !(state & STATE_DEAD);
 		return;
 	}
-	if (!(state & STATE_MASK) != p->cfg->preempted) {
-		p->counts[COUNT_PREEMPTED]++;
-		s->unwanted = true;
-		return;
-	}
-	if (t->away) {
-		t->away->unwanted = true;
-		sample_put(p, t->away);
-	}
+	if (t->away)
+		drop_sample(p, t->away);
 	t->away = s;
 	s->holders++;
 }
 
-static void take_alloc(struct record *r, struct sample *s)
+/*
+ * Memory at an address is allocated again, with this sample, or freed, without one. @other: counts
+ * what is not as it should be. Returns false if there is no address.
+ */
+static bool set_owner(struct record *r, struct sample *s, enum count other)
 {
 	struct profile *p = r->profile;
 	struct sample *old;
 	u64 ptr, *value;
 
-	if (!get_number(r, FIELD_PTR, &ptr) || !ptr) {
-		s->unwanted = true;
-		return;
-	}
+	if (!get_number(r, FIELD_PTR, &ptr) || !ptr)
+		return false;
 	value = pool_find(&p->addresses, r->in->nr, ptr);
 	old = (struct sample *)(uintptr_t)*value;
-	if (old) {
-		p->counts[COUNT_REUSED]++;
-		old->unwanted = true;
-		sample_put(p, old);
-	}
+	p->counts[other] += s ? !!old : !old;
 	*value = (uintptr_t)s;
-	s->holders++;
+	if (s)
+		s->holders++;
+	if (old)
+		drop_sample(p, old);
+	return true;
 }
 
 void weigh_event(struct record *r, struct sample *s)
@@ -70,28 +74,14 @@ void weigh_event(struct record *r, struct sample *s)
 	if (r->kind->field[FIELD_WEIGHT])
 		take_weight(r, s);
 	if (r->kind->is_alloc)
-		take_alloc(r, s);
+		s->unwanted = !set_owner(r, s, COUNT_REUSED);
 	else if (r->kind->is_switch && r->profile->cfg->off_cpu)
 		take_leave(r, s);
 }
 
 void weigh_free(struct record *r)
 {
-	struct profile *p = r->profile;
-	struct sample *s;
-	u64 ptr, *value;
-
-	if (!get_number(r, FIELD_PTR, &ptr) || !ptr)
-		return;
-	value = pool_find(&p->addresses, r->in->nr, ptr);
-	s = (struct sample *)(uintptr_t)*value;
-	if (!s) {
-		p->counts[COUNT_FREE_UNKNOWN]++;
-		return;
-	}
-	*value = 0;
-	s->unwanted = true;
-	sample_put(p, s);
+	set_owner(r, NULL, COUNT_FREE_UNKNOWN);
 }
 
 static void come_back(struct profile *p, struct task_state *t, u64 now, u32 cpu)
@@ -119,15 +109,15 @@ static void check_chain(struct record *r, struct task_state *prev, struct task_s
 	struct cpu_state *c = r->in->cpus[r->cpu];
 	struct profile *p = r->profile;
 
-	if (c->has_next && c->next_pid != prev->pid) {
+	if (c->has_next && c->next_pid != prev->id.pid) {
 		prev->skipped = true;
 		get_task(p, r->in, c->next_pid)->skipped = true;
 		p->filtered = true;
 	}
-	prev->followed |= !next->pid || next->skipped;
-	next->followed |= !prev->pid || prev->skipped;
+	prev->followed |= !next->id.pid || next->skipped;
+	next->followed |= !prev->id.pid || prev->skipped;
 	c->has_next = true;
-	c->next_pid = next->pid;
+	c->next_pid = next->id.pid;
 }
 
 bool is_skipped_task(const struct profile *p, const struct task_state *t)
@@ -182,7 +172,7 @@ void weigh_end(struct profile *p)
 
 	for (i = 1; i <= p->tasks.nr; i++) {
 		t = task_at(p, i);
-		p->counts[COUNT_SKIPPED] += t->left && t->pid && is_skipped_task(p, t);
+		p->counts[COUNT_SKIPPED] += t->left && t->id.pid && is_skipped_task(p, t);
 		if (!t->away)
 			continue;
 		p->counts[COUNT_ASLEEP] += !is_skipped_task(p, t);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What a variable points to goes with the variable, as by the kernel's __free(). */
+#ifndef STACKMAP_CLEANUP_H
+#define STACKMAP_CLEANUP_H
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define __free		__attribute__((cleanup(cleanup_pointer)))
+#define __fclose	__attribute__((cleanup(cleanup_file)))
+#define __closedir	__attribute__((cleanup(cleanup_dir)))
+
+static inline void cleanup_pointer(void *p)
+{
+	free(*(void **)p);
+}
+
+static inline void cleanup_file(FILE **f)
+{
+	if (*f)
+		fclose(*f);
+}
+
+static inline void cleanup_dir(DIR **dir)
+{
+	if (*dir)
+		closedir(*dir);
+}
+
+#endif
