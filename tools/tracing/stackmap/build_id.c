@@ -48,11 +48,10 @@ char *parse_build_id(char *s, struct build_id *id)
 void load_build_id(const char *path, struct build_id *id)
 {
 	size_t len;
-	char *buf = slurp(path, &len);
+	char *buf __free = slurp(path, &len);
 
 	if (buf)
 		parse_build_id(buf, id);
-	free(buf);
 }
 
 static u64 align4(u64 n)
@@ -89,11 +88,10 @@ void build_id_of_notes(const char *p, size_t len, struct build_id *id)
 void running_build_id(struct build_id *id)
 {
 	size_t len;
-	char *buf = slurp("/sys/kernel/notes", &len);
+	char *buf __free = slurp("/sys/kernel/notes", &len);
 
 	if (buf)
 		build_id_of_notes(buf, len, id);
-	free(buf);
 }
 
 /* A missing build id is no error: some kernels and files have none. */

@@ -145,12 +145,11 @@ static void set_time(void *to, char *arg)
 /* Options that may be given several times. */
 static void add_list(void *to, char *arg)
 {
-	char **list = to, *old = *list;
+	char **list = to, *old __free = *list;
 
 	if (!*arg || *arg == ',')
 		usage("an empty list", arg);
 	*list = format("%s%s%s", old ? old : "", old ? "," : "", arg);
-	free(old);
 }
 
 static void add_numbers(void *to, char *arg)
@@ -386,11 +385,9 @@ static bool is_kind(const char *path, mode_t kind)
 
 static bool is_beside(const char *dir, const char *name)
 {
-	char *path = format("%s/%s", dir, name);
-	bool ret = !access(path, F_OK);
+	char *path __free = format("%s/%s", dir, name);
 
-	free(path);
-	return ret;
+	return !access(path, F_OK);
 }
 
 /*
@@ -457,8 +454,7 @@ static bool is_recording(const char *path)
 static int dump_input(const char *path)
 {
 	bool profile = BIT(mode) & PROFILES && !cfg.map_only;
-	char *recording;
-	int ret;
+	char *recording __free = NULL;
 
 	if (is_recording(path) && !cfg.map_only) {
 		if (!profile && mode != MODE_TEXT)
@@ -472,9 +468,7 @@ static int dump_input(const char *path)
 	}
 	recording = format("%s/trace.dat", path);
 	note("the stacks are those of %s (--map-only: of the map)", recording);
-	ret = dump(path, recording);
-	free(recording);
-	return ret;
+	return dump(path, recording);
 }
 
 static bool is_stdin(const char *path)
@@ -490,8 +484,7 @@ static bool looks_like_command(const char *word)
 static int run(int argc, char **argv)
 {
 	const char *first = argc ? argv[0] : "";
-	char *live = NULL;
-	int ret;
+	char *live __free = NULL;
 
 	if (!strcmp(first, "save")) {
 		if (argc != 2)
@@ -509,9 +502,7 @@ static int run(int argc, char **argv)
 	/* Text may define its stacks. */
 	if (!argc && (!cfg.trace || cfg.instance || has_live_map()))
 		live = find_live_map(cfg.instance);
-	ret = live && check_instance(cfg.instance) ? 1 : dump_input(argc ? first : live);
-	free(live);
-	return ret;
+	return live && check_instance(cfg.instance) ? 1 : dump_input(argc ? first : live);
 }
 
 int main(int argc, char **argv)
@@ -535,11 +526,5 @@ int main(int argc, char **argv)
 	cfg.by_task |= mode == MODE_PPROF;
 	cfg.all_values = mode == MODE_PPROF;
 	ret = run(argc - optind, argv + optind);
-	if (cfg.has_grep)
-		regfree(&cfg.grep);
-	free(cfg.kallsyms);
-	free(cfg.events);
-	free(cfg.pids);
-	free(cfg.cpus);
 	return close_stdout() || ret;
 }

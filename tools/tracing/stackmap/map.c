@@ -271,21 +271,20 @@ void complain_stale(const char *name)
 /* The read fails with ESTALE if the map was reset or replaced meanwhile. */
 static int read_file(struct map *m, const char *path)
 {
-	int ret = -EIO, tries = 0;
+	char *buf __free = NULL;
+	int tries = 0;
 	size_t len;
-	char *buf;
 
 	do {
 		buf = slurp(path, &len);
 	} while (!buf && errno == ESTALE && ++tries < MAX_READS);
 	if (buf)
-		ret = read_map(m, buf, len);
-	else if (errno == ESTALE)
+		return read_map(m, buf, len);
+	if (errno == ESTALE)
 		complain_stale(m->name);
 	else
 		complain("%s: %s", m->name, strerror(errno));
-	free(buf);
-	return ret;
+	return -EIO;
 }
 
 /* The live map once more; the stacks that were read before stay. */

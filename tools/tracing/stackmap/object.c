@@ -137,27 +137,22 @@ static Dwfl_Module *report_id(struct object *o)
 /* A debug file without its program has lost where the text is in the file; the kernel knows it. */
 static Dwfl_Module *report_debug(const struct users *u, struct object *o)
 {
-	char *hex = build_id_text(&o->id), *path;
-	Dwfl_Module *mod;
+	char *hex __free = build_id_text(&o->id);
+	char *path __free = format("%s/usr/lib/debug/.build-id/%.2s/%s.debug",
+				   u->symfs ? u->symfs : "", hex, hex + 2);
 
-	path = format("%s/usr/lib/debug/.build-id/%.2s/%s.debug", u->symfs ? u->symfs : "", hex,
-		      hex + 2);
-	mod = access(path, R_OK) ? NULL : elf_report_file(o->dwfl, o->name, path);
-	free(path);
-	free(hex);
-	return mod;
+	return access(path, R_OK) ? NULL : elf_report_file(o->dwfl, o->name, path);
 }
 
 static Dwfl_Module *report_mapped(const struct users *u, struct object *o)
 {
-	char *path = format("%s%s", u->symfs ? u->symfs : "", o->file);
+	char *path __free = format("%s%s", u->symfs ? u->symfs : "", o->file);
 	struct build_id found = {};
 	Dwfl_Module *mod = NULL;
 	bool same = true;
 
 	if (*o->file == '/' && is_plain_file(path, &found))
 		mod = elf_report_file(o->dwfl, o->name, path);
-	free(path);
 	if (!mod)
 		return NULL;
 	if (o->id.len) {

@@ -29,10 +29,9 @@ static int fit_kallsyms(struct map *m, const struct map *sibling, const struct c
 
 static void add_source(struct map *m, const char *kind, const char *path)
 {
-	char *old = m->source;
+	char *old __free = m->source;
 
 	m->source = format("%s%s%s %s", old ? old : "", old ? ", " : "", kind, path);
-	free(old);
 }
 
 static int load_kallsyms(struct map *m, const char *path)
@@ -59,7 +58,7 @@ static bool is_running(const struct map *m)
 void load_own_kallsyms(struct map *m)
 {
 	static const char proc[] = "/proc/kallsyms";
-	char *path = m->dir && !m->live ? format("%s/kallsyms", m->dir) : copy_string(proc);
+	char *path __free = m->dir && !m->live ? format("%s/kallsyms", m->dir) : copy_string(proc);
 
 	if (m->live || (m->dir && !access(path, R_OK)))
 		load_kallsyms(m, path);
@@ -67,29 +66,27 @@ void load_own_kallsyms(struct map *m)
 		add_source(m, "kallsyms", proc);
 	else
 		symtab_free(&m->kallsyms);
-	free(path);
 }
 
 /* "save" puts the build id beside kallsyms. For the live kallsyms, ask the kernel. */
 static int check_kallsyms(const struct map *m, const char *path, const struct config *cfg)
 {
 	const char *slash = strrchr(path, '/');
+	char *beside __free = format("%.*sbuild_id", slash ? (int)(slash + 1 - path) : 0, path);
 	struct build_id id = {};
-	char *beside;
 
-	beside = format("%.*sbuild_id", slash ? (int)(slash + 1 - path) : 0, path);
 	if (!strcmp(path, "/proc/kallsyms"))
 		running_build_id(&id);
 	else
 		load_build_id(beside, &id);
-	free(beside);
 	return check_build_id(m, &id, path, cfg);
 }
 
 /* What "save" puts beside a map: the build id, which the map may lack, and user_maps. */
 static int load_beside(struct map *m, const struct config *cfg)
 {
-	char *path = format("%s/build_id", m->dir), *users = format("%s/user_maps", m->dir);
+	char *users __free = format("%s/user_maps", m->dir);
+	char *path __free = format("%s/build_id", m->dir);
 	struct build_id id = {};
 	int ret;
 
@@ -97,11 +94,9 @@ static int load_beside(struct map *m, const struct config *cfg)
 	ret = check_build_id(m, &id, path, cfg);
 	if (!m->build_id.len)
 		m->build_id = id;
-	if (!ret && !m->live && !access(users, R_OK))
-		ret = load_users(&m->users, users);
-	free(path);
-	free(users);
-	return ret;
+	if (ret || m->live || access(users, R_OK))
+		return ret;
+	return load_users(&m->users, users);
 }
 
 static u64 text_base(const struct map *m, const struct config *cfg)

@@ -71,12 +71,11 @@ static char *unescape(const char *path)
 /* Returns its number plus 1; 0 if there are too many. */
 u32 get_object(struct users *u, const char *path, const struct build_id *id)
 {
-	char *hex = build_id_text(id), *key = format("%s%s %s", hex, id->stamp, path);
+	char *hex __free = build_id_text(id);
+	char *key __free = format("%s%s %s", hex, id->stamp, path);
 	size_t known = u->names.nr, i = intern(&u->names, key);
 	struct object *o;
 
-	free(hex);
-	free(key);
 	if (i == known) {
 		o = check_mem(calloc(1, sizeof(*o)));
 		o->file = unescape(path);
@@ -244,11 +243,9 @@ int parse_user_line(void *users, char *line)
 
 int load_users(struct users *u, const char *path)
 {
-	char *buf;
-	int ret = load_lines(path, "user_maps", &buf, parse_user_line, u);
+	char *buf __free = NULL;
 
-	free(buf);
-	return ret;
+	return load_lines(path, "user_maps", &buf, parse_user_line, u);
 }
 
 void users_free(struct users *u)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "cleanup.h"
 #include "stackmap.h"
 
 extern const char * const program;	/* of main.c or of the plugin: who complains */
