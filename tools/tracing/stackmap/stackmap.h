@@ -118,7 +118,6 @@ struct task {
 	u32	pid;
 };
 
-struct process;
 
 enum object_state {
 	OBJECT_NEW, OBJECT_MISSING, OBJECT_OTHER, OBJECT_UNCHECKED, OBJECT_FOUND,
@@ -142,10 +141,7 @@ struct object {
 
 /* What user space has mapped (user.c). */
 struct users {
-	struct pool	by_tgid;	/* indices of processes, plus 1 */
-	struct process	**processes;
-	size_t		nr_processes;
-	size_t		room_processes;
+	struct pool	processes;	/* of {tgid, 0} to a process, see user.c */
 	struct intern	names;		/* keys of the objects */
 	struct object	**objects;
 	size_t		room_objects;

@@ -13,17 +13,19 @@ struct process {
 	size_t		room;
 };
 
+/* @nr: in the pool. NULL if nothing is known of it. */
+static struct process *process_at(struct users *u, u32 nr)
+{
+	return (struct process *)(uintptr_t)*pool_value(&u->processes, nr);
+}
+
 static struct process *get_process(struct users *u, u32 tgid)
 {
-	u64 *i = pool_find(&u->by_tgid, tgid, 0);
+	u64 *p = pool_find(&u->processes, tgid, 0);
 
-	if (!*i) {
-		u->processes = grow(u->processes, &u->room_processes, u->nr_processes + 1,
-				    sizeof(*u->processes));
-		u->processes[u->nr_processes++] = check_mem(calloc(1, sizeof(struct process)));
-		*i = u->nr_processes;
-	}
-	return u->processes[*i - 1];
+	if (!*p)
+		*p = (uintptr_t)check_mem(calloc(1, sizeof(struct process)));
+	return (struct process *)(uintptr_t)*p;
 }
 
 static char *object_name(const char *path)
@@ -103,23 +105,22 @@ u32 user_object(struct users *u, const char *path, const struct build_id *id, u6
 /* How many lines of the process are not later than that, and which process it is. */
 u64 users_epoch(struct users *u, u32 tgid, u64 time)
 {
-	u64 i = *pool_find(&u->by_tgid, tgid, 0);
-	size_t lo = 0, hi, mid;
+	const u64 key[] = { tgid, 0 };
+	u64 nr = pool_add(&u->processes, key, ARRAY_SIZE(key));
+	const struct process *p = process_at(u, nr);
+	size_t lo = 0, hi = p ? p->nr_maps : 0, mid;
 
-	if (!i)
-		return 0;
-	hi = u->processes[i - 1]->nr_maps;
 	while (lo < hi) {
 		mid = lo + (hi - lo) / 2;
-		if (u->processes[i - 1]->maps[mid].time <= time)
+		if (p->maps[mid].time <= time)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	return i << 32 | lo;
+	return p ? nr << 32 | lo : 0;
 }
 
-static const struct mapping *find_mapping(const struct users *u, u64 epoch, u64 addr)
+static const struct mapping *find_mapping(struct users *u, u64 epoch, u64 addr)
 {
 	const struct mapping *map;
 	const struct process *p;
@@ -127,7 +128,7 @@ static const struct mapping *find_mapping(const struct users *u, u64 epoch, u64 
 
 	if (!epoch)
 		return NULL;
-	p = u->processes[(epoch >> 32) - 1];
+	p = process_at(u, epoch >> 32);
 	while (i--) {
 		map = &p->maps[i];
 		if (map->exec)
@@ -143,7 +144,7 @@ static const struct mapping *find_mapping(const struct users *u, u64 epoch, u64 
 }
 
 /* A return address may be behind the end of the mapping. */
-u64 place_word(const struct users *u, u64 epoch, u64 addr, bool exact)
+u64 place_word(struct users *u, u64 epoch, u64 addr, bool exact)
 {
 	const struct mapping *map = find_mapping(u, epoch, exact || !addr ? addr : addr - 1);
 	u64 offset;
@@ -250,14 +251,15 @@ int load_users(struct users *u, const char *path)
 
 void users_free(struct users *u)
 {
+	struct process *p;
 	size_t i;
 
-	for (i = 0; i < u->nr_processes; i++) {
-		free(u->processes[i]->maps);
-		free(u->processes[i]);
+	for (i = 1; i <= u->processes.nr; i++) {
+		p = process_at(u, i);
+		free(p ? p->maps : NULL);
+		free(p);
 	}
-	free(u->processes);
-	pool_free(&u->by_tgid);
+	pool_free(&u->processes);
 	for (i = 0; i < u->names.nr; i++) {
 		object_free_symbols(u->objects[i]);
 		free(u->objects[i]->file);

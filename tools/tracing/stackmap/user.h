@@ -84,7 +84,7 @@ void write_users(FILE *f);
 u32 get_object(struct users *u, const char *path, const struct build_id *id);
 u32 user_object(struct users *u, const char *path, const struct build_id *id, u64 bias);
 u64 users_epoch(struct users *u, u32 tgid, u64 time);
-u64 place_word(const struct users *u, u64 epoch, u64 addr, bool exact);
+u64 place_word(struct users *u, u64 epoch, u64 addr, bool exact);
 int parse_user_line(void *users, char *line);
 int load_users(struct users *u, const char *path);
 void users_free(struct users *u);
