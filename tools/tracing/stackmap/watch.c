@@ -95,7 +95,7 @@ struct watch_record {
 static const struct build_id *id_of_path(struct watch *w, const struct watch_record *r,
 					 const struct build_id *none)
 {
-	char *key __free = format("%u:%u %llu", r->maj, r->min, (u64)r->ino);
+	char *key __free(pointer) = format("%u:%u %llu", r->maj, r->min, (u64)r->ino);
 	struct stat st;
 
 	if (*r->path != '/' || stat(r->path, &st) || st.st_ino != r->ino)
