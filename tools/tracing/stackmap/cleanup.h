@@ -7,9 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define __free		__attribute__((cleanup(cleanup_pointer)))
-#define __fclose	__attribute__((cleanup(cleanup_file)))
-#define __closedir	__attribute__((cleanup(cleanup_dir)))
+/* @what: pointer, file or dir */
+#define __free(what)	__attribute__((cleanup(cleanup_##what)))
 
 static inline void cleanup_pointer(void *p)
 {

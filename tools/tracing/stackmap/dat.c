@@ -207,16 +207,18 @@ static void add_instance(struct profile *p, int i)
 {
 	const char *name = i < 0 ? "" : tracecmd_buffer_instance_name(p->top, i);
 	struct instance *in = &p->instances[p->nr_instances];
+	struct tracecmd_input *handle;
 
 	if (p->nr_instances == MAX_INSTANCES || !name || (i >= 0 && !*name) ||
 	    (p->cfg->instance && strcmp(p->cfg->instance, name)))
 		return;
-	in->handle = i < 0 ? p->top : tracecmd_buffer_instance_handle(p->top, i);
-	if (!in->handle)
+	handle = i < 0 ? p->top : tracecmd_buffer_instance_handle(p->top, i);
+	if (!handle)
 		return;
-	in->nr = p->nr_instances++;
-	in->clock = clock_of(in->handle);
-	tracecmd_set_private(in->handle, in);
+	*in = (struct instance) {
+		.handle = handle, .nr = p->nr_instances++, .clock = clock_of(handle),
+	};
+	tracecmd_set_private(handle, in);
 }
 
 static bool counts_time(const char *clock)
@@ -305,7 +307,6 @@ void dat_close(struct profile *p)
 		if (p->instances[i].handle != p->top)
 			tracecmd_close(p->instances[i].handle);
 	}
-	memset(p->instances, 0, sizeof(p->instances));
 	for (i = 0; i < MAX_KINDS; i++) {
 		free(p->kinds[i]);
 		p->kinds[i] = NULL;

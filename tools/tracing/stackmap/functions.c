@@ -39,7 +39,7 @@ static struct function *get_function(struct functions *fs, u32 task, u32 name)
 
 static u32 task_of(struct functions *fs, const struct stack *s)
 {
-	char *name __free = s->task ? format("%s-%u", s->task->comm, s->task->pid) :
+	char *name __free(pointer) = s->task ? format("%s-%u", s->task->comm, s->task->pid) :
 				      copy_string("");
 	u32 task = intern(&fs->task_names, name);
 

@@ -13,7 +13,7 @@
 
 char *find_tracefs(void)
 {
-	FILE *f __fclose = setmntent("/proc/self/mounts", "re");
+	FILE *f __free(file) = setmntent("/proc/self/mounts", "re");
 	struct mntent *e;
 
 	while (f && (e = getmntent(f))) {
@@ -33,21 +33,21 @@ const char *instance_name(const char *name)
 /* The directory of the instance; NULL is the top level. */
 char *find_instance(const char *instance)
 {
-	char *top __free = find_tracefs();
+	char *top __free(pointer) = find_tracefs();
 
 	return instance ? format("%s/instances/%s", top, instance) : copy_string(top);
 }
 
 char *find_live_map(const char *instance)
 {
-	char *dir __free = find_instance(instance);
+	char *dir __free(pointer) = find_instance(instance);
 
 	return format("%s/stack_map_bin", dir);
 }
 
 bool has_live_map(void)
 {
-	char *path __free = find_live_map(NULL);
+	char *path __free(pointer) = find_live_map(NULL);
 
 	return !access(path, R_OK);
 }
@@ -66,7 +66,7 @@ static int trace_error(const char *dir, const char *file, int err)
 
 FILE *open_in(const char *dir, const char *name, const char *mode)
 {
-	char *path __free = format("%s/%s", dir, name);
+	char *path __free(pointer) = format("%s/%s", dir, name);
 
 	return fopen(path, mode);
 }
@@ -74,7 +74,7 @@ FILE *open_in(const char *dir, const char *name, const char *mode)
 /* Returns 0 or the error of opening the file. */
 static int try_open(const char *dir, const char *file)
 {
-	FILE *f __fclose = open_in(dir, file, "re");
+	FILE *f __free(file) = open_in(dir, file, "re");
 
 	return f ? 0 : -errno;
 }
@@ -83,7 +83,7 @@ static int try_open(const char *dir, const char *file)
 int check_instance(const char *instance)
 {
 	static const char file[] = "tracing_on", option[] = "options/stackmap";
-	char *dir __free = find_instance(instance);
+	char *dir __free(pointer) = find_instance(instance);
 	int ret = try_open(dir, file);
 
 	if (ret == -ENOENT && instance)
@@ -104,7 +104,7 @@ int check_instance(const char *instance)
 /* Files of tracefs want all by one write(2). */
 int write_file(const char *dir, const char *file, const char *text)
 {
-	char *path __free = format("%s/%s", dir, file);
+	char *path __free(pointer) = format("%s/%s", dir, file);
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
 	int ret;
 
@@ -124,7 +124,7 @@ int set(const char *dir, const char *file, const char *text)
 
 bool is_set(const char *dir, const char *file)
 {
-	FILE *f __fclose = open_in(dir, file, "re");
+	FILE *f __free(file) = open_in(dir, file, "re");
 
 	return f && getc(f) == '1';
 }
@@ -132,7 +132,7 @@ bool is_set(const char *dir, const char *file)
 /* Tells why a map has no stacks. */
 void note_empty(const char *instance)
 {
-	char *dir __free = find_instance(instance);
+	char *dir __free(pointer) = find_instance(instance);
 
 	if (!is_set(dir, "options/stackmap"))
 		note("the map is empty: %s/options/stackmap is 0", dir);
@@ -172,7 +172,7 @@ int remove_instance(const char *dir)
 static void complain_filter(const char *dir, const char *filter)
 {
 	static const char key[] = "filter parse error: error: ";
-	FILE *f __fclose = open_in(dir, "error_log", "re");
+	FILE *f __free(file) = open_in(dir, "error_log", "re");
 	char line[256], why[256] = "", *found;
 
 	while (f && fgets(line, sizeof(line), f)) {
@@ -188,7 +188,7 @@ static void complain_filter(const char *dir, const char *filter)
 static int set_filter(const char *dir, const char *event, const char *filter)
 {
 	const char *colon = strchr(event, ':');
-	char *pattern __free = colon ?
+	char *pattern __free(pointer) = colon ?
 		format("%s/events/%.*s/%s", dir, (int)(colon - event), event, colon + 1) :
 		format("%s/events/{%s,*/%s}", dir, event, event);
 	glob_t found = {};
@@ -226,7 +226,7 @@ static void add_count(const char *line, const char *key, u64 *n)
 
 static void read_stat_file(const char *path, bool of_map, struct instance_stat *s)
 {
-	FILE *f __fclose = fopen(path, "re");
+	FILE *f __free(file) = fopen(path, "re");
 	char line[128];
 
 	while (f && fgets(line, sizeof(line), f)) {
@@ -244,8 +244,8 @@ static void read_stat_file(const char *path, bool of_map, struct instance_stat *
 
 void read_instance_stat(const char *dir, struct instance_stat *s)
 {
-	char *map __free = format("%s/stack_map_stat", dir);
-	char *cpus __free = format("%s/per_cpu/cpu*/stats", dir);
+	char *map __free(pointer) = format("%s/stack_map_stat", dir);
+	char *cpus __free(pointer) = format("%s/per_cpu/cpu*/stats", dir);
 	glob_t found = {};
 	size_t i;
 

@@ -36,7 +36,7 @@ static int set_user_option(const struct recording *r)
 /* Its children to come are followed, the threads that it has are not. */
 static int follow_threads(const struct recording *r, u32 pid)
 {
-	char *pattern __free = format("/proc/%u/task/*", pid);
+	char *pattern __free(pointer) = format("/proc/%u/task/*", pid);
 	glob_t found = {};
 	int ret = 0;
 	size_t i;
@@ -109,7 +109,7 @@ static pid_t start_recorder(const struct recording *r)
 		r->instance,
 	};
 	size_t i, nr = ARRAY_SIZE(first);
-	const char **args __free = NULL;
+	const char **args __free(pointer) = NULL;
 
 	snprintf(prio, sizeof(prio), "%llu", r->realtime);
 	args = check_mem(calloc(nr + 4 * r->nr_events + 1, sizeof(*args)));
@@ -293,7 +293,7 @@ static int finish_recorder(const struct recording *r, int ret)
 
 static void tell_result(const struct recording *r, size_t nr_stacks)
 {
-	char *path __free = format("%s/trace.dat", r->output);
+	char *path __free(pointer) = format("%s/trace.dat", r->output);
 	u64 nr_events = count_events(path);
 	struct instance_stat s;
 

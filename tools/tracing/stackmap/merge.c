@@ -11,7 +11,7 @@
 static u32 add_name(struct frame *f, struct intern *names)
 {
 	const char *mod, *name = frame_name(f, &mod);
-	char *full __free = mod ? format("%s[%s]", name, mod) : NULL;
+	char *full __free(pointer) = mod ? format("%s[%s]", name, mod) : NULL;
 
 	return intern(names, full ? full : name);
 }

@@ -51,7 +51,7 @@ char *output_name(const char *dir)
 
 static bool has_file(const char *dir, const char *name)
 {
-	char *path __free = format("%s/%s", dir, name);
+	char *path __free(pointer) = format("%s/%s", dir, name);
 
 	return !access(path, F_OK);
 }
@@ -59,7 +59,7 @@ static bool has_file(const char *dir, const char *name)
 /* Returns the sum of the sizes of files; NULL: of all of ours. */
 static u64 walk(const char *path, const char *pattern, bool remove)
 {
-	DIR *dir __closedir = opendir(path);
+	DIR *dir __free(dir) = opendir(path);
 	struct dirent *e;
 	struct stat st;
 	u64 bytes = 0;
@@ -89,7 +89,7 @@ enum content { NOTHING, RECORDING, RECORDING_AND_MORE, OTHER };
 static enum content look_into(const char *path)
 {
 	int fd = open(path, O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC);
-	DIR *dir __closedir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir __free(dir) = fd < 0 ? NULL : fdopendir(fd);
 	size_t nr = 0, ours = 0;
 	struct dirent *e;
 
@@ -108,15 +108,13 @@ static enum content look_into(const char *path)
 /* An earlier recording becomes @dir.old, whose place only another recording may have. */
 int output_check(const char *dir)
 {
-	char *old __free = format("%s.old", dir);
+	char *old __free(pointer) = format("%s.old", dir);
 	enum content c = look_into(dir);
 
-	if (c == NOTHING)
+	if (c == NOTHING || (c != OTHER && look_into(old) <= RECORDING))
 		return 0;
 	if (c == OTHER)
 		complain("%s: exists and is no recording", dir);
-	else if (look_into(old) <= RECORDING)
-		return 0;
 	else
 		complain("%s: has other files than a recording, please remove it", old);
 	return -EEXIST;
@@ -132,7 +130,7 @@ void output_discard(const char *dir)
 /* Only for the user, because addresses of the kernel are in it. */
 int output_make(const char *dir)
 {
-	char *old __free = format("%s.old", dir);
+	char *old __free(pointer) = format("%s.old", dir);
 
 	if (rmdir(dir) && errno == ENOTEMPTY && !access(old, F_OK))
 		output_discard(old);
@@ -156,8 +154,8 @@ bool has_room(const char *dir, u64 bytes)
 /* What the kernel writes may be replaced meanwhile. */
 static int try_copy(const char *from_dir, const char *name, const char *dir)
 {
-	FILE *from __fclose = open_in(from_dir, name, "re");
-	FILE *to __fclose = from ? open_in(dir, name, "we") : NULL;
+	FILE *from __free(file) = open_in(from_dir, name, "re");
+	FILE *to __free(file) = from ? open_in(dir, name, "we") : NULL;
 	char buf[1 << 16];
 	size_t n;
 
@@ -170,7 +168,7 @@ static int try_copy(const char *from_dir, const char *name, const char *dir)
 
 int copy_file(const char *from_dir, const char *name, const char *dir)
 {
-	char *path __free = format("%s/%s", from_dir, name);
+	char *path __free(pointer) = format("%s/%s", from_dir, name);
 	int ret = -ESTALE, tries;
 
 	for (tries = 0; ret == -ESTALE && tries < MAX_READS; tries++)
@@ -186,7 +184,7 @@ int copy_file(const char *from_dir, const char *name, const char *dir)
 
 static int save_text(const char *dir, const char *name, const char *text)
 {
-	FILE *f __fclose = open_in(dir, name, "we");
+	FILE *f __free(file) = open_in(dir, name, "we");
 
 	if (f && fputs(text, f) >= 0 && !fflush(f))
 		return 0;
@@ -196,8 +194,8 @@ static int save_text(const char *dir, const char *name, const char *text)
 
 static int save_build_id(const struct map *m, const char *dir)
 {
-	char *id __free = build_id_text(&m->build_id);
-	char *line __free = format("%s\n", id);
+	char *id __free(pointer) = build_id_text(&m->build_id);
+	char *line __free(pointer) = format("%s\n", id);
 
 	return save_text(dir, "build_id", line);
 }
@@ -216,7 +214,7 @@ static bool has_users(const struct map *m)
 /* What is running now. */
 static int save_running_users(const char *dir)
 {
-	FILE *f __fclose = open_in(dir, "user_maps", "we");
+	FILE *f __free(file) = open_in(dir, "user_maps", "we");
 
 	if (f)
 		write_users(f);

@@ -47,13 +47,14 @@ static void print_event(const struct profile *p, struct sample *s)
 	trim(text);
 	hide_times(text);
 	len = strlen(text);
-	printf("%s: %s%s\n", s->kind->event->name, text, !len ? "-" : text[len - 1] == ':' ? " -" : "");
+	printf("%s: %s%s\n", s->kind->event->name, text,
+	       !len ? "-" : text[len - 1] == ':' ? " -" : "");
 }
 
 /* With more than one space behind the name: it may have one letter only. */
 static void print_context(struct profile *p, const struct sample *s)
 {
-	char *comm __free = folded_name(copy_string(task_comm(p, s->task)));
+	char *comm __free(pointer) = folded_name(copy_string(task_comm(p, s->task)));
 
 	printf("%s", strcmp(comm, "<idle>") ? comm : "swapper");
 	printf(" %8u [%03u] %5llu.%06llu: ", s->task->id.pid, s->cpu, s->ts / 1000000000,
@@ -64,7 +65,7 @@ static void print_perf_frame(struct map *m, const struct stack *s, u32 i)
 {
 	struct frame *f = frame_get(m, s, i);
 	const char *mod, *name = frame_name(f, &mod);
-	char *safe __free = folded_name(copy_string(*name ? name : "[unknown]"));
+	char *safe __free(pointer) = folded_name(copy_string(*name ? name : "[unknown]"));
 
 	printf("\t%16llx %s", f->ip, safe);
 	if (f->sym)

@@ -103,7 +103,7 @@ struct pprof {
 	struct intern	strings;
 	struct pool	functions;	/* of the indices of their names */
 	struct pool	locations;	/* of {address, object, is_user} */
-	struct pool	modules;	/* of {name, 0} or {0, object}; mappings behind the kernel's */
+	struct pool	modules;	/* of {name, 0} or {0, object} */
 	bool		has_functions;
 };
 
@@ -258,7 +258,7 @@ static void put_sample(struct pprof *p, const struct stack *s)
 static void put_mapping(struct pprof *p, u32 id, u64 start, u64 limit, const char *file,
 			const struct build_id *build_id, bool has_functions)
 {
-	char *text __free = build_id ? build_id_text(build_id) : copy_string("");
+	char *text __free(pointer) = build_id ? build_id_text(build_id) : copy_string("");
 
 	put_number(&p->message, MAPPING_ID, id);
 	put_number(&p->message, MAPPING_START, start);
@@ -273,7 +273,7 @@ static void put_mapping(struct pprof *p, u32 id, u64 start, u64 limit, const cha
 static void put_module(struct pprof *p, const char *mod, u32 id)
 {
 	const struct symtab *t = &p->map->kallsyms;
-	char *file __free = format("[%s]", mod);
+	char *file __free(pointer) = format("[%s]", mod);
 	u64 start = 0, limit = 0;
 	const struct symbol *s;
 

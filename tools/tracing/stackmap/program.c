@@ -59,7 +59,7 @@ bool find_program(const char *name)
 	if (strchr(name, '/'))
 		return can_run(name);
 	for (dir = dir ? dir : "/bin:/usr/bin"; dir; dir = *end ? end + 1 : NULL) {
-		char *path __free = NULL;
+		char *path __free(pointer) = NULL;
 
 		end = strchrnul(dir, ':');
 		path = format("%.*s%s%s", (int)(end - dir), dir, end > dir ? "/" : "", name);

@@ -174,8 +174,10 @@ static void add_stacks(struct changes *cs, struct map *m, bool old)
 {
 	const struct stack *s;
 	struct change *c;
+	size_t i;
 
-	for (s = m->stacks; s < m->stacks + m->nr_stacks; s++) {
+	for (i = 0; i < m->nr_stacks; i++) {
+		s = &m->stacks[i];
 		c = get_change(cs, m, s);
 		if (c->map == m && s->id > c->stack.id)
 			c->stack.id = s->id;

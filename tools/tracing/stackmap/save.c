@@ -12,14 +12,14 @@
 static int hide_top_level(const char *dir)
 {
 	static const char * const files[] = { "per_cpu", "trace_clock" };
-	char *top __free = find_tracefs();
+	char *top __free(pointer) = find_tracefs();
 	size_t i;
 	int bad;
 
 	bad = unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL);
 	for (i = 0; !bad && i < ARRAY_SIZE(files); i++) {
-		char *from __free = format("%s/%s", dir, files[i]);
-		char *to __free = format("%s/%s", top, files[i]);
+		char *from __free(pointer) = format("%s/%s", dir, files[i]);
+		char *to __free(pointer) = format("%s/%s", top, files[i]);
 
 		bad = mount(from, to, NULL, MS_BIND, NULL);
 	}
@@ -94,7 +94,8 @@ static int save_paused(const char *from, const char *instance, const char *dir)
 
 int save(const char *name, const char *instance)
 {
-	char *from __free = find_instance(instance), *dir __free = output_name(name);
+	char *from __free(pointer) = find_instance(instance);
+	char *dir __free(pointer) = output_name(name);
 	int ret;
 
 	ret = check_instance(instance);

@@ -162,8 +162,10 @@ void use_map(struct profile *p, const struct map *m, const struct instance *in)
 	const struct stack *s;
 	struct ref *ref;
 	u32 nr, content;
+	size_t i;
 
-	for (s = m->stacks; s < m->stacks + m->nr_stacks; s++) {
+	for (i = 0; i < m->nr_stacks; i++) {
+		s = &m->stacks[i];
 		nr = find_ref(p, in, s->id, s->user, 0);
 		ref = &p->refs[nr];
 		content = pool_add(&p->contents, m->ips + s->first, s->nr);

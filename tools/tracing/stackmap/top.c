@@ -96,7 +96,7 @@ static u64 take_refs(struct top *t)
 /* @width: of the line; 0: no limit */
 static void print_use(struct map *m, const struct stack *s, u64 ms, size_t width)
 {
-	char *line __free = NULL;
+	char *line __free(pointer) = NULL;
 	const char *mod;
 	size_t len;
 	FILE *f;
@@ -204,7 +204,7 @@ int top(int argc, char **argv)
 {
 	struct top t = { .delay = 1000, .signals = -1 };
 	struct config cfg = {};
-	char *path __free = NULL;
+	char *path __free(pointer) = NULL;
 	int ret;
 
 	parse_top_options(argc, argv, &t);

@@ -95,7 +95,7 @@ struct watch_record {
 static const struct build_id *id_of_path(struct watch *w, const struct watch_record *r,
 					 const struct build_id *none)
 {
-	char *key __free = format("%u:%u %llu", r->maj, r->min, (u64)r->ino);
+	char *key __free(pointer) = format("%u:%u %llu", r->maj, r->min, (u64)r->ino);
 	struct stat st;
 
 	if (*r->path != '/' || stat(r->path, &st) || st.st_ino != r->ino)
@@ -182,7 +182,7 @@ void watch_drain(struct watch *w)
 		drain_ring(w, w->cpus[i].ring);
 }
 
-static void count_lost(struct watch *w)
+static void watch_close(struct watch *w)
 {
 	u64 count[2];
 	size_t i;
@@ -190,14 +190,6 @@ static void count_lost(struct watch *w)
 	for (i = 0; i < w->nr_cpus; i++) {
 		if (read(w->cpus[i].fd, count, sizeof(count)) == sizeof(count))
 			w->nr_lost += count[1];
-	}
-}
-
-static void watch_close(struct watch *w)
-{
-	size_t i;
-
-	for (i = 0; i < w->nr_cpus; i++) {
 		munmap(w->cpus[i].ring, RING_SIZE);
 		close(w->cpus[i].fd);
 	}
@@ -238,7 +230,6 @@ void watch_stop(struct watch *w)
 	if (!w->nr_cpus)
 		scan_processes(&w->scan);
 	watch_drain(w);
-	count_lost(w);
 	watch_close(w);
 	sort_array(w->changes, w->nr_changes, sizeof(*w->changes), compare_maps_changes);
 	for (i = 0; i < w->nr_changes; i++)
