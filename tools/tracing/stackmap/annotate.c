@@ -236,7 +236,7 @@ static enum line_kind classify_form(struct filter *t, const struct form *form, c
 	t->form = form;
 	if ((form->cookie && !take(&p, " ", 16, &cookie)) ||
 	    (form->hit && !take(&p, " @", 16, &t->hit)) ||
-	    !take_ids(&p, &t->ids) || (t->ids.nr > 1) != form->split)
+	    !take_ids(&p, &t->ids) || (form->split ? t->ids.nr < 2 : t->ids.nr > 1))
 		return LINE_OTHER;
 	if (form->def)
 		return take_words(t, p) ? LINE_DEF : LINE_OTHER;

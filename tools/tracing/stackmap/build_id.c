@@ -47,9 +47,10 @@ char *parse_build_id(char *s, struct build_id *id)
 /* The file that "save" wrote. */
 void load_build_id(const char *path, struct build_id *id)
 {
+	char *buf __free(pointer) = NULL;
 	size_t len;
-	char *buf __free = slurp(path, &len);
 
+	buf = slurp(path, &len);
 	if (buf)
 		parse_build_id(buf, id);
 }
@@ -87,9 +88,10 @@ void build_id_of_notes(const char *p, size_t len, struct build_id *id)
 
 void running_build_id(struct build_id *id)
 {
+	char *buf __free(pointer) = NULL;
 	size_t len;
-	char *buf __free = slurp("/sys/kernel/notes", &len);
 
+	buf = slurp("/sys/kernel/notes", &len);
 	if (buf)
 		build_id_of_notes(buf, len, id);
 }

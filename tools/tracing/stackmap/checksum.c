@@ -36,7 +36,7 @@ u32 crc32(const void *data, size_t len, u32 crc)
 /* The sum of a large file is 0. Returns 0 or an error. */
 static int sum_file(const char *path, u32 *crc, u64 *size)
 {
-	char *buf __free = NULL;
+	char *buf __free(pointer) = NULL;
 	struct stat st;
 	size_t len;
 
@@ -55,7 +55,7 @@ static int sum_file(const char *path, u32 *crc, u64 *size)
 /* Of those files that are there. */
 int write_checksums(const char *dir, const char * const *names, size_t nr)
 {
-	char *path __free = format("%s/checksums", dir);
+	char *path __free(pointer) = format("%s/checksums", dir);
 	FILE *f = fopen(path, "we");
 	int ret = f ? 0 : -errno;
 	u64 size;
@@ -63,7 +63,7 @@ int write_checksums(const char *dir, const char * const *names, size_t nr)
 	u32 crc;
 
 	for (i = 0; !ret && i < nr; i++) {
-		char *file __free = format("%s/%s", dir, names[i]);
+		char *file __free(pointer) = format("%s/%s", dir, names[i]);
 
 		ret = sum_file(file, &crc, &size);
 		if (!ret)
@@ -85,8 +85,8 @@ struct check {
 
 static int check_line(void *check, char *line)
 {
+	char *path __free(pointer) = NULL;
 	struct check *c = check;
-	char *path __free = NULL;
 	u64 size, own_size;
 	u32 crc, own_crc;
 	char name[32];
@@ -110,7 +110,7 @@ static int check_line(void *check, char *line)
 /* A directory may have no checksums. */
 int check_directory(const char *dir)
 {
-	char *path __free = format("%s/checksums", dir), *buf __free = NULL;
+	char *path __free(pointer) = format("%s/checksums", dir), *buf __free(pointer) = NULL;
 	struct check c = { .dir = dir };
 
 	if (access(path, F_OK))

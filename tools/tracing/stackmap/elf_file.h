@@ -9,8 +9,8 @@
 
 #include "stackmap.h"
 
-/* Returns the type as nm prints it, 0 if the symbol is not wanted. @flags: of its section */
-typedef char elf_type_fn(const char *name, const GElf_Sym *sym, u64 flags);
+/* As nm prints it, or 0 if the symbol is not wanted. @flags: of its section */
+typedef char elf_type_fn(const struct symbol *s, int info, u64 flags);
 
 Dwfl *elf_begin_files(const char *symfs);
 Dwfl_Module *elf_report_file(Dwfl *dwfl, const char *name, const char *path);

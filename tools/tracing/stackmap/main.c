@@ -145,7 +145,7 @@ static void set_time(void *to, char *arg)
 /* Options that may be given several times. */
 static void add_list(void *to, char *arg)
 {
-	char **list = to, *old __free = *list;
+	char **list = to, *old __free(pointer) = *list;
 
 	if (!*arg || *arg == ',')
 		usage("an empty list", arg);
@@ -385,7 +385,7 @@ static bool is_kind(const char *path, mode_t kind)
 
 static bool is_beside(const char *dir, const char *name)
 {
-	char *path __free = format("%s/%s", dir, name);
+	char *path __free(pointer) = format("%s/%s", dir, name);
 
 	return !access(path, F_OK);
 }
@@ -453,8 +453,8 @@ static bool is_recording(const char *path)
 /* Of a directory, the map has what its instance has counted, the recording has whole stacks. */
 static int dump_input(const char *path)
 {
+	char *recording __free(pointer) = NULL;
 	bool profile = BIT(mode) & PROFILES && !cfg.map_only;
-	char *recording __free = NULL;
 
 	if (is_recording(path) && !cfg.map_only) {
 		if (!profile && mode != MODE_TEXT)
@@ -483,8 +483,8 @@ static bool looks_like_command(const char *word)
 
 static int run(int argc, char **argv)
 {
+	char *live __free(pointer) = NULL;
 	const char *first = argc ? argv[0] : "";
-	char *live __free = NULL;
 
 	if (!strcmp(first, "save")) {
 		if (argc != 2)

@@ -26,10 +26,12 @@ struct reader {
 
 #define damaged(r, at, fmt, ...)						\
 do {										\
-	if (!(r)->bad)								\
-		complain("%s: byte %llu: " fmt, (r)->map->name, (u64)(at),		\
+	struct reader *r_ = (r);						\
+										\
+	if (!r_->bad)								\
+		complain("%s: byte %llu: " fmt, r_->map->name, (u64)(at),		\
 			 ##__VA_ARGS__);					\
-	(r)->bad = true;							\
+	r_->bad = true;								\
 } while (0)
 
 /* Behind damage, there are zeros. @buf: NULL to skip the bytes */
@@ -271,7 +273,7 @@ void complain_stale(const char *name)
 /* The read fails with ESTALE if the map was reset or replaced meanwhile. */
 static int read_file(struct map *m, const char *path)
 {
-	char *buf __free = NULL;
+	char *buf __free(pointer) = NULL;
 	int tries = 0;
 	size_t len;
 

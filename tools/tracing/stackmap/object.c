@@ -4,7 +4,6 @@
  * by debuginfod, if DEBUGINFOD_URLS is set), and the debug file; the look-up is our own.
  */
 #include <ctype.h>
-#include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -45,16 +44,18 @@ void note_objects(const struct users *u)
 
 #ifdef HAVE_LIBDW
 
+static char *debug_path;
+
 /* @symfs: below this are the files, or NULL */
 Dwfl *elf_begin_files(const char *symfs)
 {
-	static char buf[PATH_MAX], *path = buf;
 	static const Dwfl_Callbacks callbacks = {
 		.find_elf = dwfl_build_id_find_elf, .find_debuginfo = dwfl_standard_find_debuginfo,
-		.section_address = dwfl_offline_section_address, .debuginfo_path = &path,
+		.section_address = dwfl_offline_section_address, .debuginfo_path = &debug_path,
 	};
 
-	snprintf(buf, sizeof(buf), ":.debug:%s/usr/lib/debug", symfs ? symfs : "");
+	free(debug_path);
+	debug_path = format(":.debug:%s/usr/lib/debug", symfs ? symfs : "");
 	return check_mem(dwfl_begin(&callbacks));
 }
 
@@ -99,7 +100,7 @@ void elf_symbols(struct symtab *t, Dwfl_Module *mod, elf_type_fn *type)
 			continue;
 		scn = elf && section < SHN_LORESERVE ? elf_getscn(elf, section) : NULL;
 		s = (struct symbol) { .name = s.name, .addr = addr, .end = addr + sym.st_size };
-		s.type = type(s.name, &sym, scn && gelf_getshdr(scn, &shdr) ? shdr.sh_flags : 0);
+		s.type = type(&s, sym.st_info, scn && gelf_getshdr(scn, &shdr) ? shdr.sh_flags : 0);
 		if (!s.type)
 			continue;
 		symtab_mark(t, &s);
@@ -137,8 +138,8 @@ static Dwfl_Module *report_id(struct object *o)
 /* A debug file without its program has lost where the text is in the file; the kernel knows it. */
 static Dwfl_Module *report_debug(const struct users *u, struct object *o)
 {
-	char *hex __free = build_id_text(&o->id);
-	char *path __free = format("%s/usr/lib/debug/.build-id/%.2s/%s.debug",
+	char *hex __free(pointer) = build_id_text(&o->id);
+	char *path __free(pointer) = format("%s/usr/lib/debug/.build-id/%.2s/%s.debug",
 				   u->symfs ? u->symfs : "", hex, hex + 2);
 
 	return access(path, R_OK) ? NULL : elf_report_file(o->dwfl, o->name, path);
@@ -146,7 +147,7 @@ static Dwfl_Module *report_debug(const struct users *u, struct object *o)
 
 static Dwfl_Module *report_mapped(const struct users *u, struct object *o)
 {
-	char *path __free = format("%s%s", u->symfs ? u->symfs : "", o->file);
+	char *path __free(pointer) = format("%s%s", u->symfs ? u->symfs : "", o->file);
 	struct build_id found = {};
 	Dwfl_Module *mod = NULL;
 	bool same = true;
@@ -195,14 +196,14 @@ static bool has_controls(const char *name)
  * Functions, and labels of assembler. At one address, functions are preferred to labels, and global
  * names to weak ones.
  */
-static char type_of_function(const char *name, const GElf_Sym *sym, u64 flags)
+static char type_of_function(const struct symbol *s, int info, u64 flags)
 {
-	int type = GELF_ST_TYPE(sym->st_info);
+	int type = GELF_ST_TYPE(info);
 
-	if ((type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) || !*name ||
-	    !(flags & SHF_EXECINSTR) || has_controls(name))
+	if ((type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) || !*s->name ||
+	    !(flags & SHF_EXECINSTR) || has_controls(s->name))
 		return 0;
-	return !sym->st_size || GELF_ST_BIND(sym->st_info) == STB_WEAK ? 'W' : 'T';
+	return s->addr == s->end || GELF_ST_BIND(info) == STB_WEAK ? 'W' : 'T';
 }
 
 /* A label in a function does not end it. */

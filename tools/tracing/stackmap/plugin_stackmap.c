@@ -124,12 +124,13 @@ static u64 lowest_ip(const struct map *m)
 {
 	const struct stack *st;
 	u64 lowest = UINT64_MAX;
-	size_t i;
+	size_t i, ip;
 
-	for (st = m->stacks; st < m->stacks + m->nr_stacks; st++) {
-		for (i = st->first; i < st->first + st->nr - st->nr_user; i++) {
-			if (m->ips[i] >= m->text && m->ips[i] < lowest)
-				lowest = m->ips[i];
+	for (i = 0; i < m->nr_stacks; i++) {
+		st = &m->stacks[i];
+		for (ip = st->first; ip < st->first + st->nr - st->nr_user; ip++) {
+			if (m->ips[ip] >= m->text && m->ips[ip] < lowest)
+				lowest = m->ips[ip];
 		}
 	}
 	return lowest;

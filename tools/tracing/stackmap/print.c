@@ -169,9 +169,8 @@ static void print_speedscope_samples(const struct map *m, const struct paths *p)
 	for (i = 0; i < m->nr_stacks; i++) {
 		s = &m->stacks[i];
 		fputs(i ? ",\n  [" : "\n  [", stdout);
-		for (frame = s->nr; frame--; ) {
-			printf("%llu%c", (u64)p->uids[s->first + frame], frame ? ',' : ']');
-		}
+		for (frame = s->nr; frame--; )
+			printf("%llu%c", p->uids[s->first + frame], frame ? ',' : ']');
 	}
 }
 

@@ -92,7 +92,7 @@ const struct build_id *file_id(struct scan *s, const char *key, const char *path
 void write_mapping(FILE *out, u32 tgid, const struct mapping *map,
 		   const struct build_id *id, const char *path)
 {
-	char *hex __free = build_id_text(id);
+	char *hex __free(pointer) = build_id_text(id);
 
 	fprintf(out, "map %u %llx-%llx %llx %s", tgid, map->start, map->end, map->offset,
 		*hex ? hex : *id->stamp ? id->stamp : "-");
@@ -129,9 +129,9 @@ static void scan_mapping(struct scan *s, u32 tgid, char *line)
 
 static void scan_mappings(struct scan *s, u32 tgid)
 {
-	char *path __free = format("/proc/%u/maps", tgid);
-	FILE *f __fclose = fopen(path, "re");
-	char *line __free = NULL;
+	char *path __free(pointer) = format("/proc/%u/maps", tgid);
+	FILE *f __free(file) = fopen(path, "re");
+	char *line __free(pointer) = NULL;
 	size_t room = 0;
 
 	while (f && getline(&line, &room, f) > 0)
@@ -140,13 +140,15 @@ static void scan_mappings(struct scan *s, u32 tgid)
 
 void scan_processes(struct scan *s)
 {
-	DIR *dir __closedir = opendir("/proc");
+	DIR *dir = opendir("/proc");
 	struct dirent *e;
 
 	while (dir && (e = readdir(dir))) {
 		if (isdigit((unsigned char)*e->d_name))
 			scan_mappings(s, strtoul(e->d_name, NULL, 10));
 	}
+	if (dir)
+		closedir(dir);
 }
 
 void scan_free(struct scan *s)

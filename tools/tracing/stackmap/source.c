@@ -29,7 +29,7 @@ static int fit_kallsyms(struct map *m, const struct map *sibling, const struct c
 
 static void add_source(struct map *m, const char *kind, const char *path)
 {
-	char *old __free = m->source;
+	char *old __free(pointer) = m->source;
 
 	m->source = format("%s%s%s %s", old ? old : "", old ? ", " : "", kind, path);
 }
@@ -54,11 +54,13 @@ static bool is_running(const struct map *m)
 	return m->text && same_id(&m->build_id, &id);
 }
 
+static const char proc[] = "/proc/kallsyms";
+
 /* Not named by the user, so a failure is no error: addresses are printed. */
 void load_own_kallsyms(struct map *m)
 {
-	static const char proc[] = "/proc/kallsyms";
-	char *path __free = m->dir && !m->live ? format("%s/kallsyms", m->dir) : copy_string(proc);
+	char *path __free(pointer) = m->dir && !m->live ? format("%s/kallsyms", m->dir) :
+				     copy_string(proc);
 
 	if (m->live || (m->dir && !access(path, R_OK)))
 		load_kallsyms(m, path);
@@ -71,11 +73,12 @@ void load_own_kallsyms(struct map *m)
 /* "save" puts the build id beside kallsyms. For the live kallsyms, ask the kernel. */
 static int check_kallsyms(const struct map *m, const char *path, const struct config *cfg)
 {
+	char *beside __free(pointer) = NULL;
 	const char *slash = strrchr(path, '/');
-	char *beside __free = format("%.*sbuild_id", slash ? (int)(slash + 1 - path) : 0, path);
 	struct build_id id = {};
 
-	if (!strcmp(path, "/proc/kallsyms"))
+	beside = format("%.*sbuild_id", slash ? (int)(slash + 1 - path) : 0, path);
+	if (!strcmp(path, proc))
 		running_build_id(&id);
 	else
 		load_build_id(beside, &id);
@@ -85,8 +88,8 @@ static int check_kallsyms(const struct map *m, const char *path, const struct co
 /* What "save" puts beside a map: the build id, which the map may lack, and user_maps. */
 static int load_beside(struct map *m, const struct config *cfg)
 {
-	char *users __free = format("%s/user_maps", m->dir);
-	char *path __free = format("%s/build_id", m->dir);
+	char *users __free(pointer) = format("%s/user_maps", m->dir);
+	char *path __free(pointer) = format("%s/build_id", m->dir);
 	struct build_id id = {};
 	int ret;
 

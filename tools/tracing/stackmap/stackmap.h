@@ -118,7 +118,6 @@ struct task {
 	u32	pid;
 };
 
-
 enum object_state {
 	OBJECT_NEW, OBJECT_MISSING, OBJECT_OTHER, OBJECT_UNCHECKED, OBJECT_FOUND,
 };

@@ -73,8 +73,8 @@ static char *unescape(const char *path)
 /* Returns its number plus 1; 0 if there are too many. */
 u32 get_object(struct users *u, const char *path, const struct build_id *id)
 {
-	char *hex __free = build_id_text(id);
-	char *key __free = format("%s%s %s", hex, id->stamp, path);
+	char *hex __free(pointer) = build_id_text(id);
+	char *key __free(pointer) = format("%s%s %s", hex, id->stamp, path);
 	size_t known = u->names.nr, i = intern(&u->names, key);
 	struct object *o;
 
@@ -244,7 +244,7 @@ int parse_user_line(void *users, char *line)
 
 int load_users(struct users *u, const char *path)
 {
-	char *buf __free = NULL;
+	char *buf __free(pointer) = NULL;
 
 	return load_lines(path, "user_maps", &buf, parse_user_line, u);
 }

@@ -59,13 +59,13 @@ static bool not_in_kallsyms(const char *name)
 }
 
 /* Only the types that matter: weak symbols lose against aliases, text ends where data begins. */
-static char type_of_symbol(const char *name, const GElf_Sym *sym, u64 flags)
+static char type_of_symbol(const struct symbol *s, int info, u64 flags)
 {
-	if (not_in_kallsyms(name))
+	if (not_in_kallsyms(s->name))
 		return 0;
 	if (!(flags & SHF_ALLOC))
 		return 'A';
-	if (GELF_ST_BIND(sym->st_info) == STB_WEAK)
+	if (GELF_ST_BIND(info) == STB_WEAK)
 		return 'W';
 	return flags & SHF_EXECINSTR ? 'T' : 'D';
 }
