@@ -117,9 +117,10 @@ static pid_t start_recorder(const struct recording *r)
 	for (i = 0; i < r->nr_events; i++) {
 		args[nr++] = "-e";
 		args[nr++] = r->events[i].event;
-		args[nr] = r->events[i].filter ? "-f" : NULL;
-		args[nr + !!args[nr]] = r->events[i].filter;
-		nr += args[nr] ? 2 : 0;
+		if (!r->events[i].filter)
+			continue;
+		args[nr++] = "-f";
+		args[nr++] = r->events[i].filter;
 	}
 	return start_program(args, r->output, false);
 }

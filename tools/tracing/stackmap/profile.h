@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Profiles of recordings (trace.dat), in one pass. What is kept does not grow with the number of
- * events, but with that of different stacks, of tasks, and of what is allocated at one time.
+ * events, but with that of different stacks, of tasks, and of different addresses of memory.
  *
  *   dat.c	opens the file by libtracecmd, and tells for each record what kind of event it is
  *   sample.c	an event is a sample; finds its stacks among the records that follow

@@ -1,41 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0
 /* --summary and --diff. */
+#include "cleanup.h"
 #include "frame.h"
+#include "symbols.h"
 #include "util.h"
 #include "view.h"
 
 #define GENERATION_SHIFT	19
 
 /* A map that replaces another one stores the stacks that stay in use anew. */
-static size_t count_duplicate_stacks(const struct map *m)
+static void count_different(const struct map *m, size_t *nr_stacks, size_t *nr_ids)
 {
-	struct pool stacks = {};
+	struct pool stacks = {}, ids = {};
 	struct words w = {};
 	const struct stack *s;
-	size_t i, nr;
+	size_t i;
 
 	for (i = 0; i < m->nr_stacks; i++) {
 		s = &m->stacks[i];
 		w.nr = 0;
-		add_word(&w, s->id >> GENERATION_SHIFT);
+		add_word(&w, s->id);
+		pool_add(&ids, w.w, 1);
+		w.w[0] >>= GENERATION_SHIFT;
 		add_word(&w, is_user_stack(s));
 		add_words(&w, m->ips + s->first, s->nr);
 		pool_add(&stacks, w.w, w.nr);
 	}
-	nr = m->nr_stacks - stacks.nr;
+	*nr_stacks = stacks.nr;
+	*nr_ids = ids.nr;
 	pool_free(&stacks);
+	pool_free(&ids);
 	free(w.w);
-	return nr;
-}
-
-static size_t count_duplicate_ids(struct map *m)
-{
-	size_t i, nr = 0;
-
-	sort_stacks(m, SORT_ID);
-	for (i = 1; i < m->nr_stacks; i++)
-		nr += m->stacks[i - 1].id == m->stacks[i].id;
-	return nr;
 }
 
 #define DEPTH_BUCKETS	11	/* 1, 2-3, 4-7, ... 1024 */
@@ -90,14 +85,10 @@ static void print_shares(struct map *m)
 
 static void print_kernel(const struct map *m)
 {
-	size_t i;
+	char *id __free(pointer) = build_id_text(&m->build_id);
 
-	printf("kernel: %s", *m->release ? m->release : "unknown");
-	if (m->build_id.len)
-		printf(", build id ");
-	for (i = 0; i < m->build_id.len; i++)
-		printf("%02x", m->build_id.bytes[i]);
-	putchar('\n');
+	printf("kernel: %s%s%s\n", *m->release ? m->release : "unknown",
+	       *id ? ", build id " : "", id);
 }
 
 static void print_users(const struct map *m)
@@ -122,10 +113,9 @@ int print_summary(struct map *m)
 	print_shares(m);
 	puts("depth:");
 	print_depths(m);
-	stacks = count_duplicate_stacks(m);
-	ids = count_duplicate_ids(m);
-	printf("duplicates: %zu stacks, %zu ids\n", stacks, ids);
-	return stacks || ids;
+	count_different(m, &stacks, &ids);
+	printf("duplicates: %zu stacks, %zu ids\n", m->nr_stacks - stacks, m->nr_stacks - ids);
+	return stacks < m->nr_stacks || ids < m->nr_stacks;
 }
 
 /*

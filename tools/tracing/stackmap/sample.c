@@ -169,7 +169,10 @@ static void take_event(struct record *r)
 		queue_sample(p, s);
 }
 
-/* The event that a stack belongs to. Events above it came in an interrupt that has ended. */
+/*
+ * The event that a stack belongs to; NULL if that does not count. Events above it came in an
+ * interrupt that has ended.
+ */
 static struct sample *find_event(struct record *r, bool kernel)
 {
 	struct cpu_state *c = r->in->cpus[r->cpu];
@@ -183,7 +186,9 @@ static struct sample *find_event(struct record *r, bool kernel)
 			continue;
 		while (c->nr > i + 1)
 			sample_put(r->profile, c->waiting[--c->nr]);
-		return s;
+		s->has_kernel |= kernel;
+		s->kind->has_stacks = true;
+		return s->unwanted ? NULL : s;
 	}
 	r->profile->counts[COUNT_NO_EVENT] += kernel;
 	return NULL;
@@ -203,21 +208,9 @@ static void new_cookie(struct profile *p, struct task_state *t, u64 cookie)
 	t->unwound = 0;
 }
 
-/* The event that the stack of the record belongs to; NULL if that does not count. */
-static struct sample *find_wanted(struct record *r, bool kernel)
-{
-	struct sample *s = find_event(r, kernel);
-
-	if (!s)
-		return NULL;
-	s->has_kernel |= kernel;
-	s->kind->has_stacks = true;
-	return s->unwanted ? NULL : s;
-}
-
 static void take_cookie(struct record *r)
 {
-	struct sample *s = find_wanted(r, false);
+	struct sample *s = find_event(r, false);
 	struct task_state *t;
 	u64 cookie;
 
@@ -257,7 +250,7 @@ static void take_unwound(struct record *r)
 
 static void take_stack(struct record *r)
 {
-	struct sample *s = find_wanted(r, !r->kind->is_user);
+	struct sample *s = find_event(r, !r->kind->is_user);
 
 	if (s)
 		*(r->kind->is_user ? &s->user : &s->kernel) = read_stack(r);
