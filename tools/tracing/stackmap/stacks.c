@@ -132,11 +132,9 @@ void define_stack(struct record *r)
 
 void define_object(struct record *r)
 {
-	struct users *u = &r->profile->map->users;
 	struct build_id id = {};
 	const char *bytes, *path;
 	u64 number, bias, id_size;
-	struct object *o;
 	u32 len, i;
 
 	if (!get_number(r, FIELD_OBJECT, &number) || !get_number(r, FIELD_BIAS, &bias) ||
@@ -147,13 +145,9 @@ void define_object(struct record *r)
 	memcpy(id.bytes, bytes, id.len);
 	if (!get_bytes(r, FIELD_PATH, &path, &len) || !memchr(path, 0, len))
 		return;
-	i = get_object(u, path, &id);
-	if (!i)
-		return;
-	*pool_find(&r->profile->objects, r->in->nr, (u32)number) = i;
-	o = u->objects[i - 1];
-	o->bias = bias;
-	o->has_bias = id.len;
+	i = user_object(&r->profile->map->users, path, &id, bias);
+	if (i)
+		*pool_find(&r->profile->objects, r->in->nr, (u32)number) = i;
 }
 
 /* The ids that the file does not define. */
