@@ -34,7 +34,6 @@ void symtab_free(struct symtab *t);
 char *demangle(const char *name);
 bool is_skipped(const struct symbol *s);
 void symtab_mark(struct symtab *t, const struct symbol *s);
-char *strip_brackets(char *s);
 int parse_symbol_line(void *t, char *line);
 int symtab_load(struct symtab *t, const char *path);
 /* vmlinux.c */

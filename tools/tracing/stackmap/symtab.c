@@ -227,7 +227,7 @@ void symtab_mark(struct symtab *t, const struct symbol *s)
 		t->kernel_end = s->addr;
 }
 
-char *strip_brackets(char *s)
+static char *strip_brackets(char *s)
 {
 	size_t len = strlen(s);
 
