@@ -316,10 +316,9 @@ static void use_saved_map(struct profile *p, const struct map *saved)
 /* Symbols of another boot would give wrong names. */
 static int check_boot(const struct profile *p, const char *path)
 {
-	const struct symtab *t = &p->map->kallsyms;
-	u64 text = t->text ? t->text : p->map->text;
+	u64 text = p->map->kallsyms.text;
 
-	if (!text || !t->text || tep_find_function_address(p->tep, text) == text ||
+	if (!text || tep_find_function_address(p->tep, text) == text ||
 	    !tep_find_function(p->tep, text + 1))
 		return 0;
 	complain("%s: the kallsyms or the map beside it are of another boot", path);
