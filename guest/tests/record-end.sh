@@ -69,6 +69,9 @@ tree() {
 			for (q = p; q in parent && q != top; q = parent[q]) ;
 			if (q == top) print p, parent[p], text[p] } }'
 }
+keeper() {
+	tree | awk -v t=$pid '$2 == t && $3 == "stackmap_dump" { print $1 }'
+}
 gone() {
 	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
 		[ -n "$(ps axo args | grep '^trace-cmd\|^stackmap_dump')" ] || return 0
@@ -91,7 +94,7 @@ whole "$out"
 
 echo "SIGKILL of trace-cmd, not of its recorders"
 begin -b 64 -e sched,kmem -- sh -c "$calls"
-recorder=$(tree | awk -v keeper="$(tree | awk -v t=$pid '$2 == t && $3 == "stackmap_dump" { print $1 }')" '$2 == keeper { print $1 }')
+recorder=$(tree | awk -v keeper="$(keeper)" '$2 == keeper && $3 == "trace-cmd" { print $1 }')
 sleep 3
 kill -9 "$recorder"
 sleep 2
@@ -107,11 +110,11 @@ report "$out"
 
 echo "SIGKILL of the child that keeps the recording"
 begin -e sched,kmem -- sh -c "$calls"
-kill -9 "$(tree | awk -v t=$pid '$2 == t && $3 == "stackmap_dump" { print $1 }')"
-sleep 2
-kill $pid
+command=$(tree | awk '$3 == "sh" { print $1 }')
+kill -9 "$(keeper)"
 ended 1
 gone
+kill "$command"
 undisturbed
 trace-cmd report -q -i "$out/trace.dat" 2> /dev/null | grep -q ' stack_id: ' || fail "no trace.dat to read"
 rm -r "$out" "$out.old"
@@ -126,7 +129,7 @@ recorded 1 -o "$TMPDIR/small/out" touch "$TMPDIR/ran"
 says "the disk is nearly full"
 [ -z "$(ls "$TMPDIR/small")" ] && [ ! -e "$TMPDIR/ran" ] || fail "files are left: $(ls -R "$TMPDIR/small")"
 mount -o remount,size=18m "$TMPDIR/small"
-recorded 1 -o "$TMPDIR/small/out" -e sched,kmem -d 60 sh -c 'i=0; while [ $i -lt 400 ]; do cat /proc/kallsyms > /dev/null; ls -lR /usr > /dev/null; i=$((i + 1)); done'
+recorded 1 -o "$TMPDIR/small/out" -e sched,kmem -d 120 sh -c 'i=0; while [ $i -lt 400 ]; do cat /proc/kallsyms > /dev/null; ls -lR /usr > /dev/null; i=$((i + 1)); done'
 says "the disk is nearly full"
 report "$TMPDIR/small/out"
 [ "$(grep -c ' stack_id: ' "$TMPDIR/report")" -gt 10000 ] || fail "too little was recorded"

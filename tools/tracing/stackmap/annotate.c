@@ -26,11 +26,24 @@ struct stack_ids {
 	bool	more;		/* trace-cmd printed only some of the parts */
 };
 
-enum line_kind {
-	LINE_OTHER,
-	LINE_FRAME,
-	LINE_IDS,
-	LINE_DEF,		/* the frames of an id */
+enum line_kind { LINE_OTHER, LINE_FRAME, LINE_IDS, LINE_DEF };
+
+/* The texts of events that have ids of stacks, and of those that define stacks. */
+static const struct form {
+	const char	*name;
+	bool		user;
+	bool		cookie;		/* before the id */
+	bool		hit;		/* an address before the id */
+	bool		split;		/* several ids */
+	bool		def;		/* frames behind the id */
+} forms[] = {
+	{ .name = "stack_id" },
+	{ .name = "stack_split", .split = true },
+	{ .name = "stack_def", .def = true },
+	{ .name = "user_stack_id", .user = true },
+	{ .name = "user_stack_def", .user = true, .def = true },
+	{ .name = "user_unwind_stack_id", .user = true, .cookie = true },
+	{ .name = "user_unwind_stack_split", .user = true, .cookie = true, .hit = true },
 };
 
 struct filter {
@@ -42,12 +55,11 @@ struct filter {
 	size_t			room;
 	size_t			len;
 	bool			has_context;	/* task, CPU and time before the event */
-	bool			user;		/* a stack of user space */
-	bool			by_file;	/* the map has the frames by file */
-	bool			hit;		/* ids.ip[0] is before its frames */
-	u32			def;		/* LINE_DEF: the id */
-	const char		*words;		/* its frames */
+	const struct form	*form;		/* of the line */
 	struct stack_ids	ids;
+	u64			hit;		/* before its frames, if the form has it */
+	u64			words[MAX_DEPTH]; /* LINE_DEF: the frames */
+	u32			nr_words;
 	struct pool		stacks;		/* {id, user}: the index of a stack, plus 1 */
 	time_t			loaded;		/* when the live map was read */
 	bool			defines;	/* so the live map may be of another machine */
@@ -58,35 +70,21 @@ struct filter {
 	size_t			nr_more;
 };
 
-/*
- * The ids of a stack's parts, innermost first, and between two parts the address that an interrupt
- * has hit. Most stacks have one part.
- */
-static bool parse_id(const char **p, long long *n)
+/* A number behind @before. A negative decimal one wraps around. */
+static bool take(const char **p, const char *before, int base, u64 *n)
 {
+	size_t len = strlen(before);
+	const char *digits = *p + len;
 	char *end;
 
-	if (!isdigit((unsigned char)(*p)[**p == '-']))
+	if (strncmp(*p, before, len))
+		return false;
+	if (!isxdigit((unsigned char)digits[base == 10 && *digits == '-']))
 		return false;
 	errno = 0;
-	*n = strtoll(*p, &end, 10);
+	*n = strtoull(digits, &end, base);
 	*p = end;
-	return !errno;
-}
-
-/* The address in " @ffffffff81000000 ". */
-static bool parse_hit(const char **p, u64 *ip)
-{
-	char *end;
-
-	if (strncmp(*p, " @", 2) || !isxdigit((unsigned char)(*p)[2]))
-		return false;
-	errno = 0;
-	*ip = strtoull(*p + 2, &end, 16);
-	if (*end != ' ' || errno)
-		return false;
-	*p = end + 1;
-	return true;
+	return end > digits && !errno;
 }
 
 /*
@@ -98,9 +96,9 @@ static bool means_more(long long id)
 	return (id >= INT32_MIN && id < -1) || (id > INT32_MAX && id <= UINT32_MAX);
 }
 
-static bool add_part(struct stack_ids *ids, u64 ip, long long id)
+static bool add_part(struct stack_ids *ids, u64 ip, u64 id)
 {
-	if (ids->nr == MAX_PARTS || id < 0 || id > INT32_MAX)
+	if (ids->nr == MAX_PARTS || id > INT32_MAX)
 		return false;
 	if (ids->nr)
 		ids->ip[ids->nr - 1] = ip;
@@ -108,26 +106,45 @@ static bool add_part(struct stack_ids *ids, u64 ip, long long id)
 	return true;
 }
 
-/*
- * "42>" or "42 @ffffffff81000000 43>". trace-cmd always prints four parts, unused ones as "@0 -1".
- */
-static bool parse_parts(const char **p, struct stack_ids *ids)
+/* " 42>", " 42 @ffffffff81000000 43>". trace-cmd prints at least four parts, unused as "@0 -1". */
+static bool take_ids(const char **p, struct stack_ids *ids)
 {
 	bool ended = false;
-	long long id;
-	u64 ip = 0;
+	u64 ip = 0, id;
 
 	ids->nr = 0;
 	ids->more = false;
 	do {
-		if (!parse_id(p, &id) || ids->more || (ended && id != -1))
+		if (!take(p, " ", 10, &id) || ids->more || (ended && id != UINT64_MAX))
 			return false;
-		ended = ids->nr > 1 && id == -1;
+		ended = ids->nr > 1 && id == UINT64_MAX;
 		ids->more = ids->nr == PRINTED_PARTS - 1 && means_more(id);
 		if (!ended && !ids->more && !add_part(ids, ip, id))
 			return false;
-	} while (parse_hit(p, &ip));
+	} while (take(p, " @", 16, &ip));
 	return *(*p)++ == '>';
+}
+
+/*
+ * " {0x1,0x2}" or from libtraceevent " 18446744071578845512 2" up to the end of the line; nothing
+ * may be cut off.
+ */
+static bool take_words(struct filter *t, const char *p)
+{
+	bool braces;
+
+	if (*p++ != ' ')
+		return false;
+	braces = *p == '{';
+	p += braces;
+	for (t->nr_words = 0; t->nr_words < MAX_DEPTH; t->nr_words++) {
+		if (!take(&p, "", 0, &t->words[t->nr_words]))
+			break;
+		p += strspn(p, " ,");
+	}
+	if (braces && *p++ != '}')
+		return false;
+	return t->nr_words && *p == '\n' && p + 1 == t->line + t->len;
 }
 
 /* Up to the end of the line; "(stale)" follows an id of before a reset. */
@@ -190,56 +207,14 @@ static char *skip_diff(char *p)
 	return p + strspn(p, " ");
 }
 
-/* trace-cmd names the event: "stack_id:    " */
-static char *skip_event(char *p, const char *event)
+/* What is behind "<stack_id", or from trace-cmd "stack_id:            <stack_id" */
+static const char *skip_name(const char *p, const char *name)
 {
-	size_t len = strlen(event);
+	size_t len = strlen(name);
 
-	p = skip_diff(p);
-	if (strncmp(p, event, len))
-		return NULL;
-	return p + len + strspn(p + len, " ");
-}
-
-/* "0xffffffff81000148", or from libtraceevent "18446744071578845512" */
-static bool parse_word(const char **p, u64 *word)
-{
-	char *end;
-
-	if (!isdigit((unsigned char)**p))
-		return false;
-	errno = 0;
-	*word = strtoull(*p, &end, 0);
-	*p = end;
-	return !errno;
-}
-
-static const char *skip_separator(const char *p)
-{
-	return p + strspn(p, " ,");
-}
-
-/* "{0x1,0x2}" or "1 2"; nothing may be cut off. */
-static bool are_words(const char *p, const char *end)
-{
-	bool braces = *p == '{';
-	u32 nr = 0;
-	u64 word;
-
-	for (p += braces; parse_word(&p, &word); p = skip_separator(p))
-		nr++;
-	if (braces && *p++ != '}')
-		return false;
-	return nr && nr <= MAX_DEPTH && *p == '\n' && p + 1 == end;
-}
-
-/* The text behind "<name ", which may follow the name of the event. */
-static const char *skip_name(char *text, const char *event, const char *name)
-{
-	char *behind = skip_event(text, event);
-
-	text = behind ? behind : text;
-	return strncmp(text, name, strlen(name)) ? NULL : text + strlen(name);
+	if (!strncmp(p, name, len) && p[len] == ':')
+		p += len + 1 + strspn(p + len + 1, " ");
+	return *p == '<' && !strncmp(p + 1, name, len) && p[len + 1] == ' ' ? p + len + 1 : NULL;
 }
 
 /* trace-cmd prints no space before "=>", or a tab. The last line of a trace may be cut off. */
@@ -254,81 +229,32 @@ static bool is_frame_line(const struct filter *t)
 	       !strncmp(t->line, arrow + 1, len < 3 ? len : 3);
 }
 
-/* "<stack_id 42>", or from trace-cmd "stack_id:            <stack_id 42>" */
-static bool find_ids(struct filter *t, char *text, const char *event, const char *name, bool split)
+static enum line_kind classify_form(struct filter *t, const struct form *form, const char *p)
 {
-	const char *p = skip_name(text, event, name);
+	u64 cookie;
 
-	return p && parse_parts(&p, &t->ids) && (t->ids.nr > 1) == split &&
-	       is_end(p, t->line + t->len);
-}
-
-static bool skip_cookie(const char **p)
-{
-	size_t len = *p ? strspn(*p, "0123456789abcdef") : 0;
-
-	if (!len || (*p)[len] != ' ')
-		return false;
-	*p += len + 1;
-	return true;
-}
-
-/* "<user_unwind_stack_id 300000001 42>" */
-static bool find_unwound(struct filter *t, char *text)
-{
-	const char *p = skip_name(text, "user_unwind_stack_id:", "<user_unwind_stack_id ");
-
-	return skip_cookie(&p) && parse_parts(&p, &t->ids) && t->ids.nr == 1 &&
-	       is_end(p, t->line + t->len);
-}
-
-/* "<user_unwind_stack_split 300000001 @5581c0a0d123 42>" */
-static bool find_unwound_split(struct filter *t, char *text)
-{
-	const char *p = skip_name(text, "user_unwind_stack_split:", "<user_unwind_stack_split ");
-	char *end;
-	u64 ip;
-
-	if (!skip_cookie(&p) || *p != '@' || !isxdigit((unsigned char)p[1]))
-		return false;
-	ip = strtoull(p + 1, &end, 16);
-	p = end + 1;
-	if (*end != ' ' || !parse_parts(&p, &t->ids) || t->ids.nr != 1 ||
-	    !is_end(p, t->line + t->len))
-		return false;
-	t->ids.ip[0] = ip;
-	t->hit = true;
-	return true;
-}
-
-/* From trace-cmd "stack_def:            <stack_def 42> 1 2" */
-static bool find_def(struct filter *t, char *text, const char *event, const char *name)
-{
-	const char *p = skip_name(text, event, name);
-	long long id;
-
-	if (!p || !parse_id(&p, &id) || id < 0 || id > INT32_MAX || *p++ != '>' || *p++ != ' ')
-		return false;
-	t->def = id;
-	t->words = p;
-	return are_words(p, t->line + t->len);
+	t->form = form;
+	if ((form->cookie && !take(&p, " ", 16, &cookie)) ||
+	    (form->hit && !take(&p, " @", 16, &t->hit)) ||
+	    !take_ids(&p, &t->ids) || (form->split ? t->ids.nr < 2 : t->ids.nr > 1))
+		return LINE_OTHER;
+	if (form->def)
+		return take_words(t, p) ? LINE_DEF : LINE_OTHER;
+	return is_end(p, t->line + t->len) ? LINE_IDS : LINE_OTHER;
 }
 
 static enum line_kind classify_text(struct filter *t, char *text)
 {
-	const char *p = skip_diff(text);
+	const char *p;
+	size_t i;
 
-	t->user = !strncmp(p + (*p == '<'), "user", 4);
-	if (!t->user) {
-		if (find_ids(t, text, "stack_id:", "<stack_id ", false) ||
-		    find_ids(t, text, "stack_split:", "<stack_split ", true))
-			return LINE_IDS;
-		return find_def(t, text, "stack_def:", "<stack_def ") ? LINE_DEF : LINE_OTHER;
+	text = skip_diff(text);
+	for (i = 0; i < ARRAY_SIZE(forms); i++) {
+		p = skip_name(text, forms[i].name);
+		if (p)
+			return classify_form(t, &forms[i], p);
 	}
-	if (find_ids(t, text, "user_stack_id:", "<user_stack_id ", false) ||
-	    find_unwound(t, text) || find_unwound_split(t, text))
-		return LINE_IDS;
-	return find_def(t, text, "user_stack_def:", "<user_stack_def ") ? LINE_DEF : LINE_OTHER;
+	return LINE_OTHER;
 }
 
 /* Without options/context-info, a line has only the text of the event. */
@@ -338,7 +264,6 @@ static enum line_kind classify_line(struct filter *t)
 	bool has_context = text;
 
 	t->has_context |= has_context;
-	t->hit = false;
 	if (!text && !t->has_context)
 		text = t->line;
 	/* A task may be named "=> x". */
@@ -377,28 +302,22 @@ static void know_map(struct filter *t)
 
 	for (i = 0; i < t->map->nr_stacks; i++)
 		know_stack(t, i);
-	t->loaded = time(NULL);
 }
 
 static void define(struct filter *t)
 {
 	struct map *m = t->map;
-	const char *p = t->words + (*t->words == '{');
-	struct stack s = { .id = t->def, .first = m->nr_ips };
-	u64 word;
+	struct stack *s;
 
 	if (m->live && !t->cfg->instance && !t->defines)
 		pool_free(&t->stacks);
 	t->defines = true;
-	for (; parse_word(&p, &word); p = skip_separator(p), s.nr++) {
-		m->ips = grow(m->ips, &m->room_ips, m->nr_ips + 1, sizeof(*m->ips));
-		m->ips[m->nr_ips++] = word;
-	}
-	s.nr_user = t->user ? s.nr : 0;
-	s.user = t->user;
-	m->stacks = grow(m->stacks, &m->room_stacks, m->nr_stacks + 1, sizeof(*m->stacks));
-	m->stacks[m->nr_stacks] = s;
-	know_stack(t, m->nr_stacks++);
+	s = new_stack(m, t->nr_words);
+	s->id = t->ids.id[0];
+	s->user = t->form->user;
+	s->nr_user = s->user ? s->nr : 0;
+	memcpy(m->ips + s->first, t->words, s->nr * sizeof(*t->words));
+	know_stack(t, m->nr_stacks - 1);
 }
 
 /* The live map grows while trace_pipe is read. */
@@ -408,55 +327,52 @@ static bool read_map_again(struct filter *t)
 
 	if (!m->live || t->defines || time(NULL) == t->loaded)
 		return false;
-	if (load_more(m))
-		return false;
-	know_map(t);
+	if (!load_more(m))
+		know_map(t);
+	t->loaded = time(NULL);
 	return true;
 }
 
 static const struct stack *find_stack(struct filter *t, u32 id)
 {
-	u64 i = *pool_find(&t->stacks, id, t->user);
+	u64 i = *pool_find(&t->stacks, id, t->form->user);
 
 	if (!i && read_map_again(t))
-		i = *pool_find(&t->stacks, id, t->user);
+		i = *pool_find(&t->stacks, id, t->form->user);
 	return i ? &t->map->stacks[i - 1] : NULL;
-}
-
-static void add_ips(struct map *m, struct stack *whole, const u64 *ips, u32 nr)
-{
-	memcpy(m->ips + whole->first + whole->nr, ips, nr * sizeof(*ips));
-	whole->nr += nr;
 }
 
 /* Behind the frames of the map; false if the map lacks a part. */
 static bool join_parts(struct filter *t, struct stack *whole)
 {
 	const struct stack_ids *ids = &t->ids;
+	const struct stack *parts[MAX_PARTS];
 	struct map *m = t->map;
-	const struct stack *s;
 	size_t need = 1;
+	u64 *to;
 	u32 i;
 
 	for (i = 0; i < ids->nr; i++) {
-		s = find_stack(t, ids->id[i]);
-		if (!s)
+		if (!find_stack(t, ids->id[i]))
 			return false;
-		need += s->nr + 1;
+	}
+	/* Another read of the map may have moved them. */
+	for (i = 0; i < ids->nr; i++) {
+		parts[i] = find_stack(t, ids->id[i]);
+		need += parts[i]->nr + 1;
 	}
 	m->ips = grow(m->ips, &m->room_ips, m->nr_ips + need, sizeof(*m->ips));
-	*whole = (struct stack) { .first = m->nr_ips };
+	*whole = (struct stack) { .first = m->nr_ips, .by_file = parts[0]->by_file };
+	to = m->ips + whole->first;
 	for (i = 0; i < ids->nr; i++) {
-		if (i || t->hit) {
+		if (i || t->form->hit) {
 			whole->hits |= whole->nr < 64 ? 1ULL << whole->nr : 0;
-			add_ips(m, whole, &ids->ip[t->hit ? 0 : i - 1], 1);
+			to[whole->nr++] = i ? ids->ip[i - 1] : t->hit;
 		}
-		s = find_stack(t, ids->id[i]);
-		t->by_file = s->by_file;
-		add_ips(m, whole, m->ips + s->first, s->nr);
+		memcpy(to + whole->nr, m->ips + parts[i]->first, parts[i]->nr * sizeof(*to));
+		whole->nr += parts[i]->nr;
 	}
-	whole->nr_user = t->user ? whole->nr : 0;
-	whole->by_file = t->by_file;
+	whole->nr_user = t->form->user ? whole->nr : 0;
 	return true;
 }
 
@@ -518,18 +434,28 @@ static int end_filter(struct filter *t)
 
 int annotate(struct map *m, const struct config *cfg)
 {
-	struct filter t = { .map = m, .cfg = cfg };
+	struct filter t = { .map = m, .cfg = cfg, .f = open_input(cfg->trace) };
 	enum line_kind kind;
 	struct stat st;
+	off_t start;
 	int ret;
 
-	t.f = strcmp(cfg->trace, "-") ? fopen(cfg->trace, "re") : stdin;
 	if (!t.f) {
 		complain("%s: %s", cfg->trace, strerror(errno));
 		return -errno;
 	}
 	t.streams = fstat(fileno(t.f), &st) || !S_ISREG(st.st_mode);
 	know_map(&t);
+	t.loaded = time(NULL);
+	start = ftello(t.f);
+	/* A CPU may use an id before the definition that another one writes. */
+	while (!t.streams && read_line(&t, &kind)) {
+		if (kind == LINE_DEF)
+			define(&t);
+	}
+	if (!t.streams)
+		fseeko(t.f, start, SEEK_SET);
+	t.has_context = false;
 	while (read_line(&t, &kind))
 		filter_line(&t, kind);
 	ret = end_filter(&t);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The build id tells one kernel from another, even if both have _text at the same address. */
+#include <ctype.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
 
 #include "symbols.h"
 #include "util.h"
@@ -30,21 +30,29 @@ void file_stamp(const struct stat *st, char *stamp, size_t size)
 		 (unsigned long)st->st_mtim.tv_nsec);
 }
 
-/* Reads the file that "save" wrote. */
-void read_build_id(FILE *f, struct build_id *id)
+/* Returns what follows the hexadecimal digits. */
+char *parse_build_id(char *s, struct build_id *id)
 {
-	while (id->len < MAX_BUILD_ID && fscanf(f, "%2hhx", &id->bytes[id->len]) == 1)
-		id->len++;
+	char pair[3] = {};
+
+	for (; id->len < MAX_BUILD_ID; s += 2) {
+		if (!isxdigit((unsigned char)s[0]) || !isxdigit((unsigned char)s[1]))
+			break;
+		memcpy(pair, s, 2);
+		id->bytes[id->len++] = strtoul(pair, NULL, 16);
+	}
+	return s;
 }
 
+/* The file that "save" wrote. */
 void load_build_id(const char *path, struct build_id *id)
 {
-	FILE *f = fopen(path, "re");
+	char *buf __free(pointer) = NULL;
+	size_t len;
 
-	if (!f)
-		return;
-	read_build_id(f, id);
-	fclose(f);
+	buf = slurp(path, &len);
+	if (buf)
+		parse_build_id(buf, id);
 }
 
 static u64 align4(u64 n)
@@ -80,16 +88,12 @@ void build_id_of_notes(const char *p, size_t len, struct build_id *id)
 
 void running_build_id(struct build_id *id)
 {
-	static const char path[] = "/sys/kernel/notes";
-	char *buf;
+	char *buf __free(pointer) = NULL;
 	size_t len;
 
-	if (access(path, R_OK))
-		return;
-	buf = slurp_file(path, &len);
+	buf = slurp("/sys/kernel/notes", &len);
 	if (buf)
 		build_id_of_notes(buf, len, id);
-	free(buf);
 }
 
 /* A missing build id is no error: some kernels and files have none. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "checksum.h"
 #include "util.h"
@@ -32,89 +33,87 @@ u32 crc32(const void *data, size_t len, u32 crc)
 	return ~crc;
 }
 
-/* The sum of a large file is 0. */
-static int sum_file(const char *dir, const char *name, u32 *crc, u64 *size)
+/* The sum of a large file is 0. Returns 0 or an error. */
+static int sum_file(const char *path, u32 *crc, u64 *size)
 {
-	char *path = format("%s/%s", dir, name), buf[1 << 16];
-	FILE *f = fopen(path, "re");
+	char *buf __free(pointer) = NULL;
 	struct stat st;
-	int ret = 0;
-	size_t n;
+	size_t len;
 
+	if (stat(path, &st))
+		return -errno;
 	*crc = 0;
-	if (!f || fstat(fileno(f), &st))
-		ret = -errno;
-	*size = ret ? 0 : st.st_size;
-	while (!ret && *size <= MAX_CHECKED && (n = fread(buf, 1, sizeof(buf), f)))
-		*crc = crc32(buf, n, *crc);
-	if (!ret && ferror(f))
-		ret = -EIO;
-	if (ret)
-		complain("%s: %s", path, strerror(-ret));
-	if (f)
-		fclose(f);
-	free(path);
-	return ret;
+	*size = st.st_size;
+	if (*size > MAX_CHECKED)
+		return 0;
+	buf = slurp(path, &len);
+	if (buf)
+		*crc = crc32(buf, len, 0);
+	return buf ? 0 : -errno;
 }
 
 /* Of those files that are there. */
 int write_checksums(const char *dir, const char * const *names, size_t nr)
 {
-	char *path = format("%s/checksums", dir), *file;
+	char *path __free(pointer) = format("%s/checksums", dir);
 	FILE *f = fopen(path, "we");
 	int ret = f ? 0 : -errno;
-	struct stat st;
 	u64 size;
 	size_t i;
 	u32 crc;
 
 	for (i = 0; !ret && i < nr; i++) {
-		file = format("%s/%s", dir, names[i]);
-		if (!stat(file, &st)) {
-			ret = sum_file(dir, names[i], &crc, &size);
+		char *file __free(pointer) = format("%s/%s", dir, names[i]);
+
+		ret = sum_file(file, &crc, &size);
+		if (!ret)
 			fprintf(f, "%08x %llu %s\n", crc, size, names[i]);
-		}
-		free(file);
+		else if (ret == -ENOENT)
+			ret = 0;
 	}
 	if (f && fclose(f) && !ret)
 		ret = -errno;
 	if (ret)
 		complain("%s: %s", path, strerror(-ret));
-	free(path);
 	return ret;
 }
 
-static int check_line(const char *dir, const char *line)
+struct check {
+	const char	*dir;
+	bool		bad;
+};
+
+static int check_line(void *check, char *line)
 {
-	u32 crc, own_crc;
+	char *path __free(pointer) = NULL;
+	struct check *c = check;
 	u64 size, own_size;
+	u32 crc, own_crc;
 	char name[32];
 	int ret;
 
-	if (sscanf(line, "%8x %llu %31[a-z._0-9]", &crc, &size, name) != 3) {
-		complain("%s/checksums: not a line of it: %.60s", dir, line);
+	if (sscanf(line, "%8x %llu %31[a-z._0-9]", &crc, &size, name) != 3)
 		return -EINVAL;
-	}
-	ret = sum_file(dir, name, &own_crc, &own_size);
-	if (!ret && own_size != size)
-		complain("%s/%s: has %llu bytes, and had %llu when it was saved", dir, name,
-			 own_size, size);
-	else if (!ret && own_crc != crc)
-		complain("%s/%s: is not what was saved", dir, name);
-	return ret || own_size != size || own_crc != crc ? -EINVAL : 0;
+	path = format("%s/%s", c->dir, name);
+	ret = sum_file(path, &own_crc, &own_size);
+	c->bad |= ret || own_size != size || own_crc != crc;
+	if (ret)
+		complain("%s: %s", path, strerror(-ret));
+	else if (own_size != size)
+		complain("%s: has %llu bytes, and had %llu when it was saved", path, own_size,
+			 size);
+	else if (own_crc != crc)
+		complain("%s: is not what was saved", path);
+	return 0;
 }
 
 /* A directory may have no checksums. */
 int check_directory(const char *dir)
 {
-	char *path = format("%s/checksums", dir), line[256];
-	FILE *f = fopen(path, "re");
-	int ret = 0;
+	char *path __free(pointer) = format("%s/checksums", dir), *buf __free(pointer) = NULL;
+	struct check c = { .dir = dir };
 
-	while (f && !ret && fgets(line, sizeof(line), f))
-		ret = check_line(dir, line);
-	if (f)
-		fclose(f);
-	free(path);
-	return ret;
+	if (access(path, F_OK))
+		return 0;
+	return load_lines(path, "checksums", &buf, check_line, &c) || c.bad ? -EINVAL : 0;
 }

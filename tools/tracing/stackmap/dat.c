@@ -4,49 +4,48 @@
 #include <unistd.h>
 
 #include "profile.h"
+#include "recording.h"
 #include "util.h"
 
-/* False if the record ends before that. */
-static bool read_at(const struct record *r, int offset, int size, u64 *n)
+/* False if the event has no such field, or the record ends before that. */
+static bool read_at(const struct record *r, const struct tep_format_field *f, int size, u32 i,
+		    u64 *n)
 {
+	int offset = f ? f->offset + i * size : 0;
+
+	if (!f)
+		return false;
 	if (offset < 0 || size < 0 || offset > r->rec->size - size) {
-		r->profile->stats.cut++;
+		r->profile->counts[COUNT_CUT]++;
 		return false;
 	}
 	*n = tep_read_number(r->profile->tep, (char *)r->rec->data + offset, size);
 	return true;
 }
 
-bool get_number(const struct record *r, const struct tep_format_field *f, u64 *n)
+bool get_number(const struct record *r, enum field field, u64 *n)
 {
-	return f && read_at(r, f->offset, f->size, n);
+	const struct tep_format_field *f = r->kind->field[field];
+
+	return read_at(r, f, f ? f->size : 0, 0, n);
 }
 
 /* Of an array of longs whose length the format does not tell. */
-bool get_long(const struct record *r, const struct tep_format_field *f, u32 i, u64 *n)
+bool get_long(const struct record *r, enum field field, u32 i, u64 *n)
 {
-	int size = r->profile->long_size;
-
-	return f && read_at(r, f->offset + i * size, size, n);
+	return read_at(r, r->kind->field[field], r->profile->long_size, i, n);
 }
 
-static enum kind_type type_of(const struct tep_event *ev)
+/* An array without a length goes on to the end of the record. */
+bool get_bytes(const struct record *r, enum field field, const char **bytes, u32 *len)
 {
-	static const char * const names[] = {
-		[KIND_ID] = "stack_id", [KIND_SPLIT] = "stack_split", [KIND_FULL] = "kernel_stack",
-		[KIND_DEF] = "stack_def", [KIND_USER_ID] = "user_stack_id",
-		[KIND_USER_FULL] = "user_stack", [KIND_USER_DEF] = "user_stack_def",
-		[KIND_COOKIE] = "user_unwind_cookie", [KIND_UNWIND_ID] = "user_unwind_stack_id",
-		[KIND_UNWIND_SPLIT] = "user_unwind_stack_split",
-		[KIND_UNWIND_FULL] = "user_unwind_stack", [KIND_OBJECT] = "user_object_def",
-	};
-	size_t i;
+	const struct tep_format_field *f = r->kind->field[field];
 
-	for (i = 1; !strcmp(ev->system, "ftrace") && i < ARRAY_SIZE(names); i++) {
-		if (!strcmp(ev->name, names[i]))
-			return i;
-	}
-	return KIND_EVENT;
+	if (!f || f->offset > r->rec->size || f->size > r->rec->size - f->offset)
+		return false;
+	*bytes = (const char *)r->rec->data + f->offset;
+	*len = f->size > 0 ? f->size : r->rec->size - f->offset;
+	return true;
 }
 
 /* Is it in a list with commas? Without one, @all says. Names may have their system in front. */
@@ -74,36 +73,41 @@ static bool in_list(const char *list, const struct tep_event *ev, bool all)
 
 static void set_fields(struct kind *k, const struct config *cfg)
 {
-	struct tep_event *ev = k->event;
+	static const char * const names[NR_FIELDS] = {
+		[FIELD_PID] = "common_pid", [FIELD_FLAGS] = "common_flags",
+		[FIELD_PREEMPT] = "common_preempt_count", [FIELD_ID] = "stack_id",
+		[FIELD_SIZE] = "size", [FIELD_CALLER] = "caller", [FIELD_IP] = "ip",
+		[FIELD_OUTER] = "outer", [FIELD_REST] = "rest", [FIELD_COOKIE] = "cookie",
+		[FIELD_TGID] = "tgid", [FIELD_OBJECT] = "object", [FIELD_BIAS] = "bias",
+		[FIELD_ID_SIZE] = "id_size", [FIELD_BUILD_ID] = "build_id", [FIELD_PATH] = "path",
+		[FIELD_PREV_PID] = "prev_pid", [FIELD_PREV_STATE] = "prev_state",
+		[FIELD_PREV_COMM] = "prev_comm", [FIELD_NEXT_PID] = "next_pid",
+		[FIELD_NEXT_COMM] = "next_comm",
+	};
+	int i;
 
-	k->id = tep_find_field(ev, k->type == KIND_OBJECT ? "object" : "stack_id");
-	k->size = tep_find_field(ev, "size");
-	k->frames = tep_find_field(ev, k->type == KIND_SPLIT ? "rest" : "caller");
-	k->ip = tep_find_field(ev, "ip");
-	k->outer = tep_find_field(ev, "outer");
-	k->cookie = tep_find_field(ev, "cookie");
-	k->tgid = tep_find_field(ev, "tgid");
-	k->weight = cfg->weight ? tep_find_field(ev, cfg->weight) : NULL;
-	k->ptr = cfg->pointer ? tep_find_field(ev, cfg->pointer) : NULL;
-	k->is_switch = !strcmp(ev->name, "sched_switch");
-	k->prev_pid = tep_find_field(ev, "prev_pid");
-	k->prev_state = tep_find_field(ev, "prev_state");
-	k->prev_comm = tep_find_field(ev, "prev_comm");
-	k->next_pid = tep_find_field(ev, "next_pid");
-	k->next_comm = tep_find_field(ev, "next_comm");
-	k->is_alloc = cfg->allocs && k->ptr && in_list(cfg->allocs, ev, false);
-	k->is_free = cfg->frees && k->ptr && in_list(cfg->frees, ev, false);
+	for (i = 0; i < NR_FIELDS; i++)
+		k->field[i] = names[i] ? tep_find_any_field(k->event, names[i]) : NULL;
+	if (cfg->weight)
+		k->field[FIELD_WEIGHT] = tep_find_field(k->event, cfg->weight);
+	if (cfg->pointer)
+		k->field[FIELD_PTR] = tep_find_field(k->event, cfg->pointer);
+}
+
+static bool is_alloc(const struct kind *k, const char *list)
+{
+	return list && k->field[FIELD_PTR] && in_list(list, k->event, false);
 }
 
 /* With a weight, only what has it is counted. */
 static bool kind_is_wanted(const struct kind *k, const struct config *cfg)
 {
-	if (k->type != KIND_EVENT || !in_list(cfg->events, k->event, !cfg->events))
+	if (!k->is_event || !in_list(cfg->events, k->event, !cfg->events))
 		return false;
 	if (cfg->allocs)
 		return k->is_alloc;
 	if (cfg->off_cpu || cfg->weight)
-		return (cfg->off_cpu && k->is_switch) || k->weight;
+		return (cfg->off_cpu && k->is_switch) || k->field[FIELD_WEIGHT];
 	return true;
 }
 
@@ -113,41 +117,23 @@ static struct kind *find_kind(struct profile *p, int id)
 	struct tep_event *ev;
 	struct kind *k;
 
-	if ((size_t)id < p->nr_kinds && p->kinds[id])
+	if (id < 0 || id >= MAX_KINDS)
+		return NULL;
+	if (p->kinds[id])
 		return p->kinds[id];
-	ev = id < 0 || id > UINT16_MAX ? NULL : tep_find_event(p->tep, id);
+	ev = tep_find_event(p->tep, id);
 	if (!ev)
 		return NULL;
-	if ((size_t)id >= p->nr_kinds) {
-		p->kinds = check_mem(realloc(p->kinds, (id + 1) * sizeof(*p->kinds)));
-		memset(p->kinds + p->nr_kinds, 0, (id + 1 - p->nr_kinds) * sizeof(*p->kinds));
-		p->nr_kinds = id + 1;
-	}
 	k = check_mem(calloc(1, sizeof(*k)));
-	*k = (struct kind) { .event = ev, .name = ev->name, .nr = id, .type = type_of(ev) };
+	k->event = ev;
+	set_type(k);
 	set_fields(k, p->cfg);
+	k->is_switch = !strcmp(ev->name, "sched_switch");
+	k->is_alloc = is_alloc(k, p->cfg->allocs);
+	k->is_free = is_alloc(k, p->cfg->frees);
 	k->wanted = kind_is_wanted(k, p->cfg);
 	p->kinds[id] = k;
 	return k;
-}
-
-static bool read_common(struct record *r)
-{
-	struct profile *p = r->profile;
-	u64 pid, flags, preempt = 0;
-
-	if (!p->common_pid) {
-		p->common_pid = tep_find_common_field(r->kind->event, "common_pid");
-		p->common_flags = tep_find_common_field(r->kind->event, "common_flags");
-		p->common_preempt = tep_find_common_field(r->kind->event, "common_preempt_count");
-	}
-	if (!get_number(r, p->common_pid, &pid) || !get_number(r, p->common_flags, &flags))
-		return false;
-	get_number(r, p->common_preempt, &preempt);
-	r->pid = pid;
-	r->flags = flags;
-	r->preempt = preempt;
-	return true;
 }
 
 /* Behind a gap, the stacks of the events before it do not come. */
@@ -156,18 +142,25 @@ static void take_gap(struct record *r)
 	struct profile *p = r->profile;
 	struct cpu_state *c = r->in->cpus[r->cpu];
 
-	p->stats.gaps++;
-	p->stats.lost += r->rec->missed_events > 0 ? r->rec->missed_events : 0;
+	p->counts[COUNT_GAPS]++;
+	p->counts[COUNT_LOST] += r->rec->missed_events > 0 ? r->rec->missed_events : 0;
 	while (c && c->nr)
 		sample_put(p, c->waiting[--c->nr]);
 	if (c)
 		c->has_next = false;
 }
 
-static void show_progress(const struct profile *p)
+/* @end: clears the line. */
+static void show_progress(const struct profile *p, bool end)
 {
-	if (!quiet && p->stats.records % (1 << 20) == 0 && isatty(STDERR_FILENO))
-		fprintf(stderr, "\r%s: %llu million records ", program, p->stats.records >> 20);
+	u64 nr = p->counts[COUNT_RECORDS];
+
+	if (quiet || nr < 1 << 20 || (!end && nr % (1 << 20)) || !isatty(STDERR_FILENO))
+		return;
+	if (end)
+		fputs("\r\033[K", stderr);
+	else
+		fprintf(stderr, "\r%s: %llu million records ", program, nr >> 20);
 }
 
 /* The argument for the CPU counts over all instances. */
@@ -179,8 +172,8 @@ int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unuse
 	r.in = tracecmd_get_private(handle);
 	if (!r.in || rec->cpu < 0 || rec->cpu >= MAX_CPUS)
 		return 0;
-	p->stats.records++;
-	show_progress(p);
+	p->counts[COUNT_RECORDS]++;
+	show_progress(p, false);
 	r.in->nr_records++;
 	p->last_ts = rec->ts > p->last_ts ? rec->ts : p->last_ts;
 	if (!r.in->cpus[r.cpu])
@@ -188,34 +181,44 @@ int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unuse
 	if (rec->missed_events)
 		take_gap(&r);
 	r.kind = find_kind(p, tep_data_type(p->tep, rec));
-	if (r.kind && read_common(&r))
-		take_record(&r);
+	if (!r.kind)
+		return 0;
+	p->counts[COUNT_EVENTS] += r.kind->is_event;
+	if (p->count_only || (p->define_only && !r.kind->defines) ||
+	    !get_number(&r, FIELD_PID, &r.pid) || !get_number(&r, FIELD_FLAGS, &r.flags))
+		return 0;
+	get_number(&r, FIELD_PREEMPT, &r.preempt);
+	r.kind->take(&r);
 	return 0;
 }
 
-static void add_instance(struct profile *p, struct tracecmd_input *handle, const char *name)
-{
-	struct instance *in = &p->instances[p->nr_instances];
-
-	if (p->nr_instances == MAX_INSTANCES)
-		return;
-	if (!handle || (p->cfg->instance && strcmp(p->cfg->instance, name))) {
-		if (handle && handle != p->top)
-			tracecmd_close(handle);
-		return;
-	}
-	*in = (struct instance) { .handle = handle, .name = name, .nr = p->nr_instances++ };
-	tracecmd_set_private(handle, in);
-}
-
-static const char *clock_of(const struct instance *in)
+static const char *clock_of(struct tracecmd_input *handle)
 {
 	/* Exported by the library, but not declared. */
 	const char *(*get)(struct tracecmd_input *handle) =
 		dlsym(RTLD_DEFAULT, "tracecmd_get_trace_clock");
-	const char *clock = get ? get(in->handle) : NULL;
+	const char *clock = get ? get(handle) : NULL;
 
 	return clock && *clock ? clock : "local";
+}
+
+/* The top level, or the instance with that number. */
+static void add_instance(struct profile *p, int i)
+{
+	const char *name = i < 0 ? "" : tracecmd_buffer_instance_name(p->top, i);
+	struct instance *in = &p->instances[p->nr_instances];
+	struct tracecmd_input *handle;
+
+	if (p->nr_instances == MAX_INSTANCES || !name || (i >= 0 && !*name) ||
+	    (p->cfg->instance && strcmp(p->cfg->instance, name)))
+		return;
+	handle = i < 0 ? p->top : tracecmd_buffer_instance_handle(p->top, i);
+	if (!handle)
+		return;
+	*in = (struct instance) {
+		.handle = handle, .nr = p->nr_instances++, .clock = clock_of(handle),
+	};
+	tracecmd_set_private(handle, in);
 }
 
 static bool counts_time(const char *clock)
@@ -227,16 +230,16 @@ static bool counts_time(const char *clock)
 /* Times of two clocks cannot be compared. */
 static int check_clocks(struct profile *p, const char *path)
 {
-	const char *clock = NULL;
+	const char *clock = p->instances[0].clock, *other;
 	u32 i;
 
-	for (i = 0; i < p->nr_instances; i++) {
-		if (clock && strcmp(clock, clock_of(&p->instances[i]))) {
-			complain("%s: instances have the clocks %s and %s (choose one: --instance)",
-				 path, clock, clock_of(&p->instances[i]));
-			return -EINVAL;
-		}
-		clock = clock_of(&p->instances[i]);
+	for (i = 1; i < p->nr_instances; i++) {
+		other = p->instances[i].clock;
+		if (!strcmp(clock, other))
+			continue;
+		complain("%s: instances have the clocks %s and %s (choose one: --instance)", path,
+			 clock, other);
+		return -EINVAL;
 	}
 	if (p->cfg->off_cpu && !counts_time(clock)) {
 		complain("%s: the clock %s does not count time, needed by --off-cpu", path, clock);
@@ -260,23 +263,16 @@ static struct tracecmd_input *open_file(const char *path)
 
 int dat_open(struct profile *p, const char *path)
 {
-	struct tracecmd_input *top;
 	int i;
 
 	tracecmd_set_loglevel(TEP_LOG_NONE);
-	top = open_file(path);
-	if (!top)
+	p->top = open_file(path);
+	if (!p->top)
 		return -EINVAL;
-	p->top = top;
-	p->tep = tracecmd_get_tep(top);
+	p->tep = tracecmd_get_tep(p->top);
 	p->long_size = tep_get_long_size(p->tep) == 4 ? 4 : 8;
-	add_instance(p, top, "");
-	for (i = 0; i < tracecmd_buffer_instances(top); i++) {
-		const char *name = tracecmd_buffer_instance_name(top, i);
-
-		if (name && *name)
-			add_instance(p, tracecmd_buffer_instance_handle(top, i), name);
-	}
+	for (i = -1; i < tracecmd_buffer_instances(p->top); i++)
+		add_instance(p, i);
 	if (!p->nr_instances) {
 		complain("%s: has no instance %s", path, p->cfg->instance);
 		return -ENOENT;
@@ -293,8 +289,7 @@ int dat_read(struct profile *p, const char *path)
 	for (i = 0; i < p->nr_instances; i++)
 		handles[i] = p->instances[i].handle;
 	ret = tracecmd_iterate_events_multi(handles, p->nr_instances, read_record, p);
-	if (!quiet && p->stats.records >= 1 << 20 && isatty(STDERR_FILENO))
-		fputs("\r\033[K", stderr);
+	show_progress(p, true);
 	if (ret)
 		complain("%s: cannot be read to its end", path);
 	return ret ? -EIO : 0;
@@ -312,15 +307,29 @@ void dat_close(struct profile *p)
 		if (p->instances[i].handle != p->top)
 			tracecmd_close(p->instances[i].handle);
 	}
-	for (i = 0; i < p->nr_kinds; i++)
+	for (i = 0; i < MAX_KINDS; i++) {
 		free(p->kinds[i]);
-	free(p->kinds);
+		p->kinds[i] = NULL;
+	}
 	if (p->top)
 		tracecmd_close(p->top);
-	p->kinds = NULL;
-	p->nr_kinds = 0;
 	p->nr_instances = 0;
-	p->common_pid = NULL;
 	p->top = NULL;
-	p->stats.records = 0;
+	memset(p->counts, 0, sizeof(p->counts));
+}
+
+/* Without the stacks that belong to them, and their definitions. 0 if the file cannot be read. */
+u64 count_events(const char *path)
+{
+	struct profile *p = check_mem(calloc(1, sizeof(*p)));
+	struct config cfg = {};
+	u64 nr = 0;
+
+	p->cfg = &cfg;
+	p->count_only = true;
+	if (!dat_open(p, path) && !dat_read(p, path))
+		nr = p->counts[COUNT_EVENTS];
+	dat_close(p);
+	free(p);
+	return nr;
 }

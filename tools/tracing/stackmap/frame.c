@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The text of an address.
- *
- * A map repeats few addresses many times, so their texts are cached in slots, chosen by a hash of
- * the address. Two addresses with the same slot evict each other: this costs time, not memory.
+ * The text of an address. A map repeats few addresses many times, so each is looked up and printed
+ * once. If there are too many, all are forgotten: this costs time, not memory.
  */
 #include "frame.h"
+#include "pool.h"
 #include "symbols.h"
 #include "user.h"
 #include "util.h"
 
-#ifndef FRAME_SLOTS
-#define FRAME_SLOTS	0x20000
+#ifndef MAX_FRAMES
+#define MAX_FRAMES	0x40000
 #endif
 
 /*
@@ -26,11 +25,6 @@ u64 lookup_addr(u64 ip, bool exact)
 bool is_user_stack(const struct stack *s)
 {
 	return s->user;
-}
-
-static bool is_user_frame(const struct stack *s, u32 i)
-{
-	return i >= s->nr - s->nr_user;
 }
 
 /* kallsyms goes first: it is from the kernel that ran, vmlinux is from one that should match. */
@@ -55,63 +49,49 @@ static bool is_bpf(const struct symbol *s)
 	return s->mod && !strcmp(s->mod, "bpf");
 }
 
-/* Faster than printf(), which would dominate on maps with many different frames. */
-static void set_text(struct frame *f, const struct symbol *s)
+/* As %pS prints it. */
+static char *kernel_text(const struct frame *f, const struct symbol *s)
 {
-	size_t room = strlen(s->name) + (s->mod ? strlen(s->mod) : 0) + sizeof("+0x/0x [] ") + 32;
-	char *p;
+	u64 offset = f->addr - s->addr, size = s->end - s->addr;
 
-	f->text = room > sizeof(f->buf) ? check_mem(malloc(room)) : f->buf;
 	if (s->type == MODULE_BASE)
-		p = stpcpy(stpcpy(stpcpy(f->text, "["), s->mod), "]");
-	else
-		p = stpcpy(f->text, s->name);
-	p = put_hex(stpcpy(p, "+0x"), f->addr - s->addr);
-	if (s->type != MODULE_BASE && !is_bpf(s)) {
-		if (s->end)
-			p = put_hex(stpcpy(p, "/0x"), s->end - s->addr);
-		if (s->mod)
-			p = stpcpy(stpcpy(stpcpy(p, " ["), s->mod), "]");
-	}
-	*p = '\0';
-	f->len = p - f->text;
+		return format("[%s]+0x%llx", s->mod, offset);
+	if (is_bpf(s) || !s->end)
+		return format("%s+0x%llx", s->name, offset);
+	if (s->mod)
+		return format("%s+0x%llx/0x%llx [%s]", s->name, offset, size, s->mod);
+	return format("%s+0x%llx/0x%llx", s->name, offset, size);
+}
+
+static char *address_text(const struct frame *f)
+{
+	if (!f->user && is_trampoline(f->ip))
+		return copy_string("[FTRACE TRAMPOLINE]");
+	if (!f->user && f->ip == WORD_NO_STACK)
+		return copy_string("[no stack]");
+	if (!f->user && f->ip == WORD_UNDEFINED)
+		return copy_string("[stack not defined]");
+	return format("0x%llx", f->ip);
 }
 
 /* As the kernel prints it, and the function. Another demangler may make a name longer. */
-static void set_object_text(struct frame *f)
+static char *object_text(const struct frame *f)
 {
-	if (f->sym)
-		f->text = format("%s+0x%llx (%s+0x%llx)", f->object->path, f->offset, f->sym->name,
-				 f->addr - f->sym->addr);
-	else
-		f->text = format("%s+0x%llx", f->object->path, f->offset);
-	f->len = strlen(f->text);
+	if (!f->sym)
+		return format("%s+0x%llx", f->object->path, f->offset);
+	return format("%s+0x%llx (%s+0x%llx)", f->object->path, f->offset, f->sym->name,
+		      f->addr - f->sym->addr);
 }
 
-static void set_address_text(struct frame *f)
-{
-	f->text = f->buf;
-	if (!f->user && is_trampoline(f->ip))
-		f->len = sprintf(f->buf, "[FTRACE TRAMPOLINE]");
-	else if (!f->user && f->ip == WORD_NO_STACK)
-		f->len = sprintf(f->buf, "[no stack]");
-	else if (!f->user && f->ip == WORD_UNDEFINED)
-		f->len = sprintf(f->buf, "[stack not defined]");
-	else
-		f->len = sprintf(f->buf, "0x%llx", f->ip);
-}
-
-/* As %pS prints it. */
 const char *frame_text(struct frame *f)
 {
 	if (f->text)
 		return f->text;
 	if (f->object)
-		set_object_text(f);
-	else if (f->sym)
-		set_text(f, f->sym);
+		f->text = object_text(f);
 	else
-		set_address_text(f);
+		f->text = f->sym ? kernel_text(f, f->sym) : address_text(f);
+	f->len = strlen(f->text);
 	return f->text;
 }
 
@@ -145,29 +125,9 @@ const char *frame_name(struct frame *f, const char **mod)
 
 const char *frame_lines(const struct map *m, struct frame *f)
 {
-	if (!f->lines)
-		f->lines = m->vmlinux && !f->user && !is_trampoline(f->ip) ?
-			   vmlinux_lines(m->vmlinux, lookup_addr(f->ip, f->exact)) :
-			   copy_string("");
-	return f->lines;
-}
-
-static void frame_clear(struct frame *f)
-{
-	if (f->text != f->buf)
-		free(f->text);
-	free(f->lines);
-	f->text = NULL;
-	f->lines = NULL;
-}
-
-static struct frame *frame_slot(struct map *m, enum frame_kind kind, u64 ip, bool exact)
-{
-	u64 key = (ip + exact) ^ kind * 0x5555ULL;
-
-	if (!m->frames)
-		m->frames = check_mem(calloc(FRAME_SLOTS, sizeof(*m->frames)));
-	return &m->frames[((key * 0x9E3779B97F4A7C15ULL) >> 32) % FRAME_SLOTS];
+	if (!f->lines && m->vmlinux && !f->user && !is_trampoline(f->ip))
+		f->lines = vmlinux_lines(m->vmlinux, lookup_addr(f->ip, f->exact));
+	return f->lines ? f->lines : "";
 }
 
 /* No return addresses: the innermost frame, of the kernel and of user space, and what was hit. */
@@ -178,22 +138,9 @@ static bool is_exact(const struct stack *s, u32 i)
 
 static enum frame_kind kind_of(const struct stack *s, u32 i)
 {
-	if (!is_user_frame(s, i))
+	if (i < s->nr - s->nr_user)
 		return FRAME_KERNEL;
 	return s->by_file ? FRAME_FILE : FRAME_USER;
-}
-
-/* Slots are scattered in memory. Prefetching those of a stack halves the time of a dump. */
-void frames_prefetch(struct map *m, const struct stack *s)
-{
-	struct frame *f;
-	u32 i;
-
-	for (i = 0; i < s->nr; i++) {
-		f = frame_slot(m, kind_of(s, i), m->ips[s->first + i], is_exact(s, i));
-		__builtin_prefetch(f);
-		__builtin_prefetch(f->buf + 16);
-	}
 }
 
 static void find_user_symbol(struct map *m, struct frame *f)
@@ -201,7 +148,6 @@ static void find_user_symbol(struct map *m, struct frame *f)
 	u32 i = f->kind == FRAME_FILE ? word_object(f->ip) : 0;
 	u64 back = !f->exact;
 
-	f->sym = NULL;
 	f->object = i && i <= m->users.names.nr ? m->users.objects[i - 1] : NULL;
 	if (!f->object)
 		return;
@@ -212,32 +158,42 @@ static void find_user_symbol(struct map *m, struct frame *f)
 	f->addr += back;
 }
 
-static void find_kernel_symbol(struct map *m, struct frame *f)
+void frames_free(struct map *m)
 {
-	f->sym = is_trampoline(f->ip) ? NULL : find_symbol(m, f->ip, f->exact);
-	f->object = NULL;
-	f->addr = f->ip;
+	struct frame *f;
+	u32 i;
+
+	for (i = 1; i <= m->frames.nr; i++) {
+		f = (struct frame *)(uintptr_t)*pool_value(&m->frames, i);
+		free(f->text);
+		free(f->lines);
+		free(f);
+	}
+	pool_free(&m->frames);
 }
 
-static struct frame *frame_fill(struct map *m, enum frame_kind kind, u64 ip, bool exact)
+static struct frame *find_frame(struct map *m, enum frame_kind kind, u64 ip, bool exact)
 {
-	struct frame *f = frame_slot(m, kind, ip, exact);
+	struct frame *f;
+	u64 *known;
 
-	if (f->used && f->ip == ip && f->exact == exact && f->kind == kind)
-		return f;
-
-	frame_clear(f);
-	f->used = true;
+	if (m->frames.nr >= MAX_FRAMES)
+		frames_free(m);
+	known = pool_find(&m->frames, ip, kind << 1 | exact);
+	if (*known)
+		return (struct frame *)(uintptr_t)*known;
+	f = check_mem(calloc(1, sizeof(*f)));
+	*known = (uintptr_t)f;
 	f->ip = ip;
+	f->addr = ip;
 	f->exact = exact;
 	f->kind = kind;
 	f->user = kind != FRAME_KERNEL;
-	f->uid = 0;
 	f->matches = -1;
 	if (f->user)
 		find_user_symbol(m, f);
-	else
-		find_kernel_symbol(m, f);
+	else if (!is_trampoline(ip))
+		f->sym = find_symbol(m, ip, exact);
 	return f;
 }
 
@@ -274,19 +230,9 @@ static bool was_interrupted(const struct map *m, const struct stack *s, u32 i)
 struct frame *frame_get(struct map *m, const struct stack *s, u32 i)
 {
 	u64 ip = m->ips[s->first + i];
-	struct frame *f = frame_fill(m, kind_of(s, i), ip, is_exact(s, i));
+	struct frame *f = find_frame(m, kind_of(s, i), ip, is_exact(s, i));
 
 	if (i && !f->user && f->sym && f->sym->end == ip && was_interrupted(m, s, i))
-		f = frame_fill(m, FRAME_KERNEL, ip, true);
+		f = find_frame(m, FRAME_KERNEL, ip, true);
 	return f;
-}
-
-void frames_free(struct map *m)
-{
-	size_t i;
-
-	for (i = 0; m->frames && i < FRAME_SLOTS; i++)
-		frame_clear(&m->frames[i]);
-	free(m->frames);
-	m->frames = NULL;
 }

@@ -21,12 +21,10 @@ struct frame {
 	char			*lines;		/* for --lines, made on first use */
 	u32			len;		/* of text */
 	u32			uid;		/* number in an intern table, plus 1 */
-	bool			used;
 	bool			exact;		/* not a return address */
 	bool			user;		/* a frame of user space */
 	enum frame_kind		kind;
 	signed char		matches;	/* --grep, -1: not tried yet */
-	char			buf[80];	/* holds text if it fits */
 };
 
 /* frame.c */
@@ -37,7 +35,6 @@ bool is_trampoline(u64 ip);
 const char *frame_text(struct frame *f);
 const char *frame_name(struct frame *f, const char **mod);
 const char *frame_lines(const struct map *m, struct frame *f);
-void frames_prefetch(struct map *m, const struct stack *s);
 struct frame *frame_get(struct map *m, const struct stack *s, u32 i);
 void frames_free(struct map *m);
 

@@ -7,22 +7,20 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cleanup.h"
 #include "record.h"
 #include "util.h"
 
 char *find_tracefs(void)
 {
-	FILE *f = setmntent("/proc/self/mounts", "re");
-	struct mntent *e = NULL;
-	char *path = NULL;
+	FILE *f __free(file) = setmntent("/proc/self/mounts", "re");
+	struct mntent *e;
 
-	while (f && !path && (e = getmntent(f))) {
+	while (f && (e = getmntent(f))) {
 		if (!strcmp(e->mnt_type, "tracefs"))
-			path = copy_string(e->mnt_dir);
+			return copy_string(e->mnt_dir);
 	}
-	if (f)
-		endmntent(f);
-	return path ? path : copy_string("/sys/kernel/tracing");
+	return copy_string("/sys/kernel/tracing");
 }
 
 const char *instance_name(const char *name)
@@ -35,43 +33,29 @@ const char *instance_name(const char *name)
 /* The directory of the instance; NULL is the top level. */
 char *find_instance(const char *instance)
 {
-	char *path, *top = find_tracefs();
+	char *top __free(pointer) = find_tracefs();
 
-	if (!instance)
-		return top;
-	path = format("%s/instances/%s", top, instance);
-	free(top);
-	return path;
+	return instance ? format("%s/instances/%s", top, instance) : copy_string(top);
 }
 
 char *find_live_map(const char *instance)
 {
-	char *dir = find_instance(instance);
-	char *path = format("%s/stack_map_bin", dir);
+	char *dir __free(pointer) = find_instance(instance);
 
-	free(dir);
-	return path;
+	return format("%s/stack_map_bin", dir);
 }
 
 bool has_live_map(void)
 {
-	char *path = find_live_map(NULL);
-	bool has = !access(path, R_OK);
+	char *path __free(pointer) = find_live_map(NULL);
 
-	free(path);
-	return has;
+	return !access(path, R_OK);
 }
 
 static const char *hint(int err)
 {
-	switch (err) {
-	case -EACCES:
-		return " (only root may trace)";
-	case -EPERM:
-		return " (the kernel may be locked down)";
-	default:
-		return "";
-	}
+	return err == -EACCES ? " (only root may trace)" :
+	       err == -EPERM ? " (the kernel may be locked down)" : "";
 }
 
 static int trace_error(const char *dir, const char *file, int err)
@@ -80,25 +64,28 @@ static int trace_error(const char *dir, const char *file, int err)
 	return err;
 }
 
+FILE *open_in(const char *dir, const char *name, const char *mode)
+{
+	char *path __free(pointer) = format("%s/%s", dir, name);
+
+	return fopen(path, mode);
+}
+
 /* Returns 0 or the error of opening the file. */
 static int try_open(const char *dir, const char *file)
 {
-	char *path = format("%s/%s", dir, file);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	int ret = fd < 0 ? -errno : 0;
+	FILE *f __free(file) = open_in(dir, file, "re");
 
-	if (fd >= 0)
-		close(fd);
-	free(path);
-	return ret;
+	return f ? 0 : -errno;
 }
 
-static int check_files(const char *dir, const char *instance)
+/* Tells why there is no map to read. */
+int check_instance(const char *instance)
 {
 	static const char file[] = "tracing_on", option[] = "options/stackmap";
-	int ret;
+	char *dir __free(pointer) = find_instance(instance);
+	int ret = try_open(dir, file);
 
-	ret = try_open(dir, file);
 	if (ret == -ENOENT && instance)
 		complain("there is no trace instance %s (%s)", instance, dir);
 	else if (ret == -ENOENT)
@@ -114,28 +101,17 @@ static int check_files(const char *dir, const char *instance)
 	return ret;
 }
 
-/* Tells why there is no map to read. */
-int check_instance(const char *instance)
-{
-	char *dir = find_instance(instance);
-	int ret = check_files(dir, instance);
-
-	free(dir);
-	return ret;
-}
-
 /* Files of tracefs want all by one write(2). */
 int write_file(const char *dir, const char *file, const char *text)
 {
-	char *path = format("%s/%s", dir, file);
+	char *path __free(pointer) = format("%s/%s", dir, file);
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	int ret = 0;
+	int ret;
 
-	if (fd < 0 || write(fd, text, strlen(text)) < 0)
-		ret = -errno;
-	if (fd >= 0)
-		close(fd);
-	free(path);
+	if (fd < 0)
+		return -errno;
+	ret = write(fd, text, strlen(text)) < 0 ? -errno : 0;
+	close(fd);
 	return ret;
 }
 
@@ -148,20 +124,15 @@ int set(const char *dir, const char *file, const char *text)
 
 bool is_set(const char *dir, const char *file)
 {
-	char *path = format("%s/%s", dir, file);
-	FILE *f = fopen(path, "re");
-	bool ret = f && getc(f) == '1';
+	FILE *f __free(file) = open_in(dir, file, "re");
 
-	if (f)
-		fclose(f);
-	free(path);
-	return ret;
+	return f && getc(f) == '1';
 }
 
 /* Tells why a map has no stacks. */
 void note_empty(const char *instance)
 {
-	char *dir = find_instance(instance);
+	char *dir __free(pointer) = find_instance(instance);
 
 	if (!is_set(dir, "options/stackmap"))
 		note("the map is empty: %s/options/stackmap is 0", dir);
@@ -170,7 +141,6 @@ void note_empty(const char *instance)
 		note("the map is empty: %s/options/stacktrace is 0", dir);
 	else
 		note("the map is empty: no event was recorded with its stack");
-	free(dir);
 }
 
 int make_instance(const char *dir)
@@ -202,39 +172,29 @@ int remove_instance(const char *dir)
 static void complain_filter(const char *dir, const char *filter)
 {
 	static const char key[] = "filter parse error: error: ";
-	char *path = format("%s/error_log", dir), *line = NULL, *found, *why = NULL;
-	FILE *f = fopen(path, "re");
-	size_t room = 0;
+	FILE *f __free(file) = open_in(dir, "error_log", "re");
+	char line[256], why[256] = "", *found;
 
-	while (f && getline(&line, &room, f) > 0) {
+	while (f && fgets(line, sizeof(line), f)) {
 		found = strstr(line, key);
-		if (!found)
-			continue;
-		free(why);
-		why = copy_string(found + strlen(key));
-		why[strcspn(why, "\n")] = '\0';
+		if (found)
+			sprintf(why, ": %.*s", (int)strcspn(found, "\n") - (int)strlen(key),
+				found + strlen(key));
 	}
-	complain("%s: not a filter of this event%s%s", filter, why ? ": " : "", why ? why : "");
-	if (f)
-		fclose(f);
-	free(line);
-	free(path);
-	free(why);
+	complain("%s: not a filter of this event%s", filter, why);
 }
 
 /* @event: "sched:sched_switch", "sched_switch" or "sched". */
 static int set_filter(const char *dir, const char *event, const char *filter)
 {
 	const char *colon = strchr(event, ':');
-	char *pattern;
+	char *pattern __free(pointer) = colon ?
+		format("%s/events/%.*s/%s", dir, (int)(colon - event), event, colon + 1) :
+		format("%s/events/{%s,*/%s}", dir, event, event);
 	glob_t found = {};
 	size_t i;
 	int ret;
 
-	if (colon)
-		pattern = format("%s/events/%.*s/%s", dir, (int)(colon - event), event, colon + 1);
-	else
-		pattern = format("%s/events/{%s,*/%s}", dir, event, event);
 	ret = glob(pattern, GLOB_BRACE, NULL, &found) ? -ENOENT : 0;
 	for (i = 0; !ret && i < found.gl_pathc; i++) {
 		ret = write_file(found.gl_pathv[i], "filter", filter);
@@ -242,7 +202,6 @@ static int set_filter(const char *dir, const char *event, const char *filter)
 			complain_filter(dir, filter);
 	}
 	globfree(&found);
-	free(pattern);
 	return ret;
 }
 
@@ -267,7 +226,7 @@ static void add_count(const char *line, const char *key, u64 *n)
 
 static void read_stat_file(const char *path, bool of_map, struct instance_stat *s)
 {
-	FILE *f = fopen(path, "re");
+	FILE *f __free(file) = fopen(path, "re");
 	char line[128];
 
 	while (f && fgets(line, sizeof(line), f)) {
@@ -281,14 +240,12 @@ static void read_stat_file(const char *path, bool of_map, struct instance_stat *
 		add_count(line, "commit overrun: ", &s->lost);
 		add_count(line, "dropped events: ", &s->lost);
 	}
-	if (f)
-		fclose(f);
 }
 
 void read_instance_stat(const char *dir, struct instance_stat *s)
 {
-	char *map = format("%s/stack_map_stat", dir);
-	char *cpus = format("%s/per_cpu/cpu*/stats", dir);
+	char *map __free(pointer) = format("%s/stack_map_stat", dir);
+	char *cpus __free(pointer) = format("%s/per_cpu/cpu*/stats", dir);
 	glob_t found = {};
 	size_t i;
 
@@ -298,6 +255,4 @@ void read_instance_stat(const char *dir, struct instance_stat *s)
 	for (i = 0; i < found.gl_pathc; i++)
 		read_stat_file(found.gl_pathv[i], false, s);
 	globfree(&found);
-	free(cpus);
-	free(map);
 }

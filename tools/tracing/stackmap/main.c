@@ -15,13 +15,13 @@
  *   record.h		names the files of what works on the running kernel
  */
 #include <fcntl.h>
-#include <getopt.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "checksum.h"
 #include "frame.h"
 #include "map.h"
+#include "options.h"
 #include "record.h"
 #include "recording.h"
 #include "symbols.h"
@@ -109,352 +109,196 @@ static const char help_text[] =
 "\n"
 "Exit status: 0 on success, 1 on bad input or failure, 2 on wrong usage.\n";
 
+static const char version[] = "stackmap_dump 2.0\n";
+
 /* Options without a letter. */
 enum {
-	OPT_PERF_SCRIPT = 0x101, OPT_PPROF, OPT_SYMFS, OPT_OFF_CPU, OPT_OUTSTANDING, OPT_LEAKS,
-	OPT_PID, OPT_CPU, OPT_COMM, OPT_FROM, OPT_TO, OPT_BY, OPT_TRACER, OPT_NO_TRACER, NR_OPTIONS,
+	OPT_PERF_SCRIPT = FIRST_LONG, OPT_PPROF, OPT_SYMFS, OPT_OFF_CPU,
+	OPT_OUTSTANDING, OPT_LEAKS, OPT_PID, OPT_CPU, OPT_COMM, OPT_FROM, OPT_TO, OPT_BY,
+	OPT_TRACER, OPT_NO_TRACER,
 };
-
-#define VERSION	"2.0"
 
 #define BIT(n)		(1U << (n))
-#define ALL		(~0U)
+#define SAMPLES		BIT(31)		/* only a recording has what it selects */
+#define ALL		(SAMPLES - 1)
 #define FLAMES		(BIT(MODE_FOLDED) | BIT(MODE_SPEEDSCOPE))
 #define PROFILES	(FLAMES | BIT(MODE_PPROF) | BIT(MODE_PERF_SCRIPT) | BIT(MODE_REPORT))
+#define RECORDED	(PROFILES | SAMPLES)
 #define LISTS		(BIT(MODE_TEXT) | BIT(MODE_JSON))
+#define TEXTS		(LISTS | BIT(MODE_ANNOTATE) | BIT(MODE_DIFF))
 #define MAPS		(LISTS | FLAMES | BIT(MODE_PPROF) | BIT(MODE_REPORT))
 
-static const struct option options[] = {
-	{ "instance",	required_argument, NULL, 'i' },
-	{ "partial",	no_argument,	   NULL, 'p' },
-	{ "map-only",	no_argument,	   NULL, 'M' },
-	{ "kallsyms",	required_argument, NULL, 'k' },
-	{ "vmlinux",	required_argument, NULL, 'v' },
-	{ "lines",	no_argument,	   NULL, 'l' },
-	{ "text-base",	required_argument, NULL, 'b' },
-	{ "force",	no_argument,	   NULL, 'f' },
-	{ "symfs",	required_argument, NULL, OPT_SYMFS },
-	{ "folded",	no_argument,	   NULL, 'F' },
-	{ "json",	no_argument,	   NULL, 'j' },
-	{ "speedscope",	no_argument,	   NULL, 'S' },
-	{ "pprof",	no_argument,	   NULL, OPT_PPROF },
-	{ "perf-script", no_argument,	   NULL, OPT_PERF_SCRIPT },
-	{ "annotate",	required_argument, NULL, 'a' },
-	{ "diff",	required_argument, NULL, 'd' },
-	{ "summary",	no_argument,	   NULL, 's' },
-	{ "weight",	required_argument, NULL, 'w' },
-	{ "off-cpu",	optional_argument, NULL, OPT_OFF_CPU },
-	{ "outstanding", required_argument, NULL, OPT_OUTSTANDING },
-	{ "leaks",	no_argument,	   NULL, OPT_LEAKS },
-	{ "event",	required_argument, NULL, 'e' },
-	{ "pid",	required_argument, NULL, OPT_PID },
-	{ "cpu",	required_argument, NULL, OPT_CPU },
-	{ "comm",	required_argument, NULL, OPT_COMM },
-	{ "from",	required_argument, NULL, OPT_FROM },
-	{ "to",		required_argument, NULL, OPT_TO },
-	{ "tracer",	no_argument,	   NULL, OPT_TRACER },
-	{ "no-tracer",	no_argument,	   NULL, OPT_NO_TRACER },
-	{ "sort",	required_argument, NULL, 'o' },
-	{ "top",	required_argument, NULL, 't' },
-	{ "min-ref",	required_argument, NULL, 'm' },
-	{ "grep",	required_argument, NULL, 'g' },
-	{ "by",		required_argument, NULL, OPT_BY },
-	{ "quiet",	no_argument,	   NULL, 'q' },
-	{ "version",	no_argument,	   NULL, 'V' },
-	{ "help",	no_argument,	   NULL, 'h' },
-	{}
-};
+static struct config cfg;
+static enum mode mode;
 
-/* Options that not all forms of output use, and those that do. */
-static const struct {
-	int		val;
-	unsigned int	modes;
-} uses[] = {
-	{ 'M', PROFILES & ~BIT(MODE_PERF_SCRIPT) },
-	{ 'l', LISTS | BIT(MODE_ANNOTATE) | BIT(MODE_DIFF) },
-	{ 'w', PROFILES }, { OPT_OFF_CPU, PROFILES }, { OPT_OUTSTANDING, PROFILES },
-	{ OPT_LEAKS, PROFILES }, { 'e', PROFILES }, { OPT_PID, PROFILES }, { OPT_CPU, PROFILES },
-	{ OPT_COMM, PROFILES }, { OPT_FROM, PROFILES }, { OPT_TO, PROFILES },
-	{ OPT_TRACER, PROFILES }, { OPT_NO_TRACER, PROFILES | LISTS },
-	{ 'o', MAPS & ~BIT(MODE_REPORT) },
-	{ 't', MAPS | BIT(MODE_DIFF) },
-	{ 'm', MAPS | BIT(MODE_DIFF) },
-	{ 'g', MAPS | BIT(MODE_DIFF) | BIT(MODE_PERF_SCRIPT) },
-	{ OPT_BY, BIT(MODE_REPORT) },
-};
+static void set_address(void *to, char *arg)
+{
+	*(u64 *)to = parse_number(arg, UINT64_MAX, 16);
+}
 
-/* Only a recording has what these select. */
-static const int of_recordings[] = {
-	'w', OPT_OFF_CPU, OPT_OUTSTANDING, OPT_LEAKS, 'e', OPT_PID, OPT_CPU, OPT_COMM, OPT_FROM,
-	OPT_TO, OPT_TRACER, OPT_BY,
-};
+/* In nanoseconds. */
+static void set_time(void *to, char *arg)
+{
+	*(u64 *)to = parse_seconds(arg, 0, 1e10) * 1e9;
+}
 
-/* Times that each option was given. */
-static unsigned int given[NR_OPTIONS];
+/* Options that may be given several times. */
+static void add_list(void *to, char *arg)
+{
+	char **list = to, *old __free(pointer) = *list;
 
-static enum sort_key parse_sort(const char *s)
+	if (!*arg || *arg == ',')
+		usage("an empty list", arg);
+	*list = format("%s%s%s", old ? old : "", old ? "," : "", arg);
+}
+
+static void add_numbers(void *to, char *arg)
+{
+	if (arg[strspn(arg, "0123456789,-")] || *arg == '-')
+		usage("not a list of numbers", arg);
+	add_list(to, arg);
+}
+
+static void add_kallsyms(void *to, char *arg)
+{
+	cfg.kallsyms = grow(cfg.kallsyms, &cfg.room_kallsyms, cfg.nr_kallsyms + 1,
+			    sizeof(*cfg.kallsyms));
+	cfg.kallsyms[cfg.nr_kallsyms++] = arg;
+}
+
+static void set_sort(void *to, char *arg)
 {
 	static const char * const names[] = {
 		[SORT_REF] = "ref", [SORT_DEPTH] = "depth", [SORT_ID] = "id",
 	};
-	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(names); i++) {
-		if (!strcmp(s, names[i]))
-			return i;
+	for (cfg.sort = 0; strcmp(arg, names[cfg.sort]); cfg.sort++) {
+		if (cfg.sort + 1 == ARRAY_SIZE(names))
+			usage("--sort knows ref, depth and id, not", arg);
 	}
-	usage("--sort knows ref, depth and id, not", s);
 }
 
-static void add_kallsyms(struct config *cfg, const char *path)
+static void set_grep(void *to, char *arg)
 {
-	size_t size = (cfg->nr_kallsyms + 1) * sizeof(*cfg->kallsyms);
-
-	cfg->kallsyms = check_mem(realloc(cfg->kallsyms, size));
-	cfg->kallsyms[cfg->nr_kallsyms++] = path;
-}
-
-static void set_grep(struct config *cfg, const char *regex)
-{
+	int ret = regcomp(&cfg.grep, arg, REG_EXTENDED | REG_NOSUB);
 	char why[128];
-	int ret;
 
-	if (cfg->has_grep)
-		usage("--grep twice", NULL);
-	ret = regcomp(&cfg->grep, regex, REG_EXTENDED | REG_NOSUB);
 	if (ret) {
-		regerror(ret, &cfg->grep, why, sizeof(why));
-		usage(why, regex);
+		regerror(ret, &cfg.grep, why, sizeof(why));
+		usage(why, arg);
 	}
-	cfg->has_grep = true;
+	cfg.has_grep = true;
 }
 
-static void set_mode(enum mode *mode, enum mode new)
+static void set_by(void *to, char *arg)
 {
-	if (*mode != MODE_TEXT && *mode != new)
-		usage("one form of output at a time", NULL);
-	*mode = new;
+	if (strcmp(arg, "task"))
+		usage("--by knows task, not", arg);
+	cfg.by_task = true;
 }
 
-/* Options that may be given several times. */
-static void add_list(char **list, const char *more)
+static void set_off_cpu(void *to, char *arg)
 {
-	char *old = *list;
-
-	if (!*more || *more == ',')
-		usage("an empty list", more);
-	*list = format("%s%s%s", old ? old : "", old ? "," : "", more);
-	free(old);
+	if (arg && strcmp(arg, "preempted"))
+		usage("--off-cpu knows preempted, not", arg);
+	cfg.off_cpu = true;
+	cfg.preempted = arg;
 }
 
-static void add_numbers(char **list, const char *more)
+static void set_outstanding(void *to, char *arg)
 {
-	if (more[strspn(more, "0123456789,-")] || *more == '-')
-		usage("not a list of numbers", more);
-	add_list(list, more);
-}
+	char *how = optarg;
 
-/* In nanoseconds. */
-static u64 parse_seconds(const char *s)
-{
-	char *end;
-	double n = strtod(s, &end);
-
-	if (end == s || *end || !(n >= 0 && n < 1e10))
-		usage("not a number of seconds", s);
-	return n * 1e9;
-}
-
-static void set_outstanding(struct config *cfg, char *how)
-{
-	cfg->allocs = strsep(&how, ":");
-	cfg->frees = strsep(&how, ":");
-	cfg->pointer = strsep(&how, ":");
-	if (!cfg->pointer || how || !*cfg->allocs || !*cfg->frees || !*cfg->pointer)
+	cfg.allocs = strsep(&how, ":");
+	cfg.frees = strsep(&how, ":");
+	cfg.pointer = strsep(&how, ":");
+	if (!cfg.pointer || how || !*cfg.allocs || !*cfg.frees || !*cfg.pointer)
 		usage("--outstanding is ALLOC:FREE:FIELD, not", optarg);
 }
 
-static void set_leaks(struct config *cfg)
+static void set_leaks(void *to, char *arg)
 {
-	cfg->allocs = "kmalloc,kmalloc_node,kmem_cache_alloc,kmem_cache_alloc_node";
-	cfg->frees = "kfree,kmem_cache_free";
-	cfg->pointer = "ptr";
-	cfg->weight = "bytes_alloc";
+	cfg.allocs = "kmalloc,kmalloc_node,kmem_cache_alloc,kmem_cache_alloc_node";
+	cfg.frees = "kfree,kmem_cache_free";
+	cfg.pointer = "ptr";
+	cfg.weight = "bytes_alloc";
 }
 
-/* Of recordings. */
-static void set_sampling(int opt, struct config *cfg)
-{
-	switch (opt) {
-	case 'w':
-		cfg->weight = optarg;
-		break;
-	case OPT_OFF_CPU:
-		cfg->off_cpu = true;
-		if (optarg && strcmp(optarg, "preempted"))
-			usage("--off-cpu knows preempted, not", optarg);
-		cfg->preempted = optarg;
-		break;
-	case OPT_OUTSTANDING:
-		set_outstanding(cfg, optarg);
-		break;
-	case OPT_LEAKS:
-		set_leaks(cfg);
-		break;
-	case 'e':
-		add_list(&cfg->events, optarg);
-		break;
-	case OPT_PID:
-		add_numbers(&cfg->pids, optarg);
-		break;
-	case OPT_CPU:
-		add_numbers(&cfg->cpus, optarg);
-		break;
-	case OPT_COMM:
-		cfg->comm = optarg;
-		break;
-	case OPT_FROM:
-		cfg->from = parse_seconds(optarg);
-		break;
-	case OPT_TO:
-		cfg->to = parse_seconds(optarg);
-		break;
-	case OPT_TRACER:
-		cfg->keep_tracer = true;
-		break;
-	default:
-		/* getopt_long() has printed the error. */
-		exit(EXIT_USAGE);
-	}
-}
+static const struct choice choices[] = {
+	{ "instance", 'i', ARG, set_instance, &cfg.instance, ALL },
+	{ "partial", 'p', NO_ARG, set_flag, &cfg.partial, ALL },
+	{ "map-only", 'M', NO_ARG, set_flag, &cfg.map_only, MAPS & PROFILES },
+	{ "kallsyms", 'k', ARG, add_kallsyms, NULL, ALL },
+	{ "vmlinux", 'v', ARG, set_text, &cfg.vmlinux, ALL },
+	{ "lines", 'l', NO_ARG, set_flag, &cfg.lines, TEXTS },
+	{ "text-base", 'b', ARG, set_address, &cfg.text_base, ALL },
+	{ "force", 'f', NO_ARG, set_flag, &cfg.force, ALL },
+	{ "symfs", OPT_SYMFS, ARG, set_text, &cfg.symfs, ALL },
+	{ "folded", 'F', NO_ARG, NULL, NULL, ALL, MODE_FOLDED },
+	{ "json", 'j', NO_ARG, NULL, NULL, ALL, MODE_JSON },
+	{ "speedscope", 'S', NO_ARG, NULL, NULL, ALL, MODE_SPEEDSCOPE },
+	{ "pprof", OPT_PPROF, NO_ARG, NULL, NULL, ALL, MODE_PPROF },
+	{ "perf-script", OPT_PERF_SCRIPT, NO_ARG, NULL, NULL, ALL | SAMPLES, MODE_PERF_SCRIPT },
+	{ "annotate", 'a', ARG, set_text, &cfg.trace, ALL, MODE_ANNOTATE },
+	{ "diff", 'd', ARG, set_text, &cfg.old, ALL, MODE_DIFF },
+	{ "summary", 's', NO_ARG, NULL, NULL, ALL, MODE_SUMMARY },
+	{ "weight", 'w', ARG, set_text, &cfg.weight, RECORDED },
+	{ "off-cpu", OPT_OFF_CPU, MAY_ARG, set_off_cpu, NULL, RECORDED },
+	{ "outstanding", OPT_OUTSTANDING, ARG, set_outstanding, NULL, RECORDED },
+	{ "leaks", OPT_LEAKS, NO_ARG, set_leaks, NULL, RECORDED },
+	{ "event", 'e', ARG, add_list, &cfg.events, RECORDED },
+	{ "pid", OPT_PID, ARG, add_numbers, &cfg.pids, RECORDED },
+	{ "cpu", OPT_CPU, ARG, add_numbers, &cfg.cpus, RECORDED },
+	{ "comm", OPT_COMM, ARG, set_text, &cfg.comm, RECORDED },
+	{ "from", OPT_FROM, ARG, set_time, &cfg.from, RECORDED },
+	{ "to", OPT_TO, ARG, set_time, &cfg.to, RECORDED },
+	{ "tracer", OPT_TRACER, NO_ARG, set_flag, &cfg.keep_tracer, RECORDED },
+	{ "no-tracer", OPT_NO_TRACER, NO_ARG, set_flag, &cfg.drop_tracer, PROFILES | LISTS },
+	{ "sort", 'o', ARG, set_sort, NULL, MAPS & ~BIT(MODE_REPORT) },
+	{ "top", 't', ARG, set_positive, &cfg.top, MAPS | BIT(MODE_DIFF) },
+	{ "min-ref", 'm', ARG, set_count, &cfg.min_ref, MAPS | BIT(MODE_DIFF) },
+	{ "grep", 'g', ARG, set_grep, NULL, MAPS | BIT(MODE_DIFF) | BIT(MODE_PERF_SCRIPT) },
+	{ "by", OPT_BY, ARG, set_by, NULL, BIT(MODE_REPORT) | SAMPLES },
+	{ "quiet", 'q', NO_ARG, set_flag, &quiet, ALL },
+	{ "version", 'V', NO_ARG, print_help, (char *)version, ALL },
+	{ "help", 'h', NO_ARG, print_help, (char *)help_text, ALL },
+};
 
-static void set_form(int opt, struct config *cfg, enum mode *mode)
-{
-	switch (opt) {
-	case 'F':
-		set_mode(mode, MODE_FOLDED);
-		break;
-	case 'j':
-		set_mode(mode, MODE_JSON);
-		break;
-	case 'S':
-		set_mode(mode, MODE_SPEEDSCOPE);
-		break;
-	case 'a':
-		set_mode(mode, MODE_ANNOTATE);
-		cfg->trace = optarg;
-		break;
-	case OPT_PERF_SCRIPT:
-		set_mode(mode, MODE_PERF_SCRIPT);
-		break;
-	case OPT_PPROF:
-		set_mode(mode, MODE_PPROF);
-		break;
-	case 'd':
-		set_mode(mode, MODE_DIFF);
-		cfg->old = optarg;
-		break;
-	case 's':
-		set_mode(mode, MODE_SUMMARY);
-		break;
-	default:
-		set_sampling(opt, cfg);
-	}
-}
+#define NR_CHOICES	ARRAY_SIZE(choices)
 
-static void set_option(int opt, struct config *cfg, enum mode *mode)
+static void refuse(bool bad, const struct choice *c, const char *why)
 {
-	switch (opt) {
-	case 'i':
-		cfg->instance = instance_name(optarg);
-		break;
-	case 'p':
-		cfg->partial = true;
-		break;
-	case 'M':
-		cfg->map_only = true;
-		break;
-	case 'k':
-		add_kallsyms(cfg, optarg);
-		break;
-	case 'v':
-		cfg->vmlinux = optarg;
-		break;
-	case 'l':
-		cfg->lines = true;
-		break;
-	case 'b':
-		cfg->text_base = parse_number(optarg, UINT64_MAX, 16);
-		break;
-	case OPT_SYMFS:
-		cfg->symfs = optarg;
-		break;
-	case 'f':
-		cfg->force = true;
-		break;
-	case 'o':
-		cfg->sort = parse_sort(optarg);
-		break;
-	case 't':
-		cfg->top = parse_number(optarg, SIZE_MAX, 10);
-		if (!cfg->top)
-			usage("not a number of stacks", optarg);
-		break;
-	case 'm':
-		cfg->min_ref = parse_number(optarg, UINT64_MAX, 10);
-		break;
-	case 'g':
-		set_grep(cfg, optarg);
-		break;
-	case OPT_BY:
-		if (strcmp(optarg, "task"))
-			usage("--by knows task, not", optarg);
-		cfg->by_task = true;
-		break;
-	case OPT_NO_TRACER:
-		cfg->drop_tracer = true;
-		break;
-	case 'q':
-		quiet = true;
-		break;
-	case 'h':
-		print_and_exit(help_text);
-	case 'V':
-		print_and_exit("stackmap_dump " VERSION "\n");
-	default:
-		set_form(opt, cfg, mode);
-	}
-}
-
-static _Noreturn void refuse(int val, const char *why)
-{
-	const struct option *o;
-
-	for (o = options; o->name && o->val != val; o++)
-		;
-	complain("--%s: %s (see --help)", o->name, why);
+	if (!bad)
+		return;
+	complain("--%s: %s (see --help)", c->name, why);
 	exit(EXIT_USAGE);
 }
 
-/* Refuses options that would be ignored. */
-static void check_options(enum mode mode, bool saves)
+static void choose_form(void)
 {
-	const struct option *o;
-	size_t i;
+	const struct choice *c;
 
-	for (o = options; saves && o->name; o++) {
-		if (given[o->val] && !strchr("iq", o->val))
-			refuse(o->val, "save does not use it");
+	for (c = choices; c < choices + NR_CHOICES; c++) {
+		if (!given[c->val] || !c->form)
+			continue;
+		if (mode && mode != (enum mode)c->form)
+			usage("one form of output at a time", NULL);
+		mode = c->form;
 	}
-	for (i = 0; i < ARRAY_SIZE(uses); i++) {
-		if (given[uses[i].val] && !(uses[i].modes & BIT(mode)))
-			refuse(uses[i].val, "this form of output does not use it");
-	}
-	for (o = options; o->name; o++) {
-		if (given[o->val] && strchr("lb", o->val) && !given['v'])
-			refuse(o->val, "needs --vmlinux");
-		if (given[o->val] > 1 && strchr("iavdw", o->val))
-			refuse(o->val, "given twice");
+}
+
+/* Refuses options that would be ignored. */
+static void check_options(bool saves)
+{
+	const struct choice *c;
+
+	for (c = choices; c < choices + NR_CHOICES; c++) {
+		if (!given[c->val])
+			continue;
+		refuse(saves && !strchr("iq", c->val), c, "save does not use it");
+		refuse(!(c->modes & BIT(mode)), c, "this form of output does not use it");
+		refuse(strchr("lb", c->val) && !given['v'], c, "needs --vmlinux");
+		refuse(given[c->val] > 1 && strchr("iavdwg", c->val), c, "given twice");
 	}
 	if (given[OPT_OFF_CPU] && (given[OPT_OUTSTANDING] || given[OPT_LEAKS]))
 		usage("--off-cpu is no weight of what is outstanding", NULL);
@@ -462,74 +306,62 @@ static void check_options(enum mode mode, bool saves)
 		usage("--leaks has its own --outstanding and --weight", NULL);
 	if (given['w'] && given[OPT_OFF_CPU] && mode != MODE_PPROF)
 		usage("two weights only go into --pprof", NULL);
-}
-
-static enum mode parse_options(int argc, char **argv, struct config *cfg, enum mode mode)
-{
-	int opt;
-
-	while ((opt = getopt_long(argc, argv, "i:pMk:v:lb:fFjSa:d:sw:e:o:t:m:g:qVh", options,
-				  NULL)) != -1) {
-		set_option(opt, cfg, &mode);
-		given[opt < NR_OPTIONS ? opt : 0]++;
-	}
 	if (mode == MODE_PPROF && isatty(STDOUT_FILENO))
 		usage("--pprof is binary, please redirect it to a file", NULL);
-	check_options(mode, optind < argc && !strcmp(argv[optind], "save"));
-	return mode;
 }
 
-static bool is_stdin(const char *path)
+/* Only a recording has samples. */
+static void check_samples(void)
 {
-	return path && !strcmp(path, "-");
+	const struct choice *c;
+
+	for (c = choices; c < choices + NR_CHOICES; c++)
+		refuse(given[c->val] && c->modes & SAMPLES, c,
+		       "needs a recording: a trace.dat, or a directory with one");
 }
 
-static void print_stacks(struct map *m, enum mode form, const struct config *cfg)
+static void print_stacks(struct map *m)
 {
 	struct paths paths = {};
 
-	if (form == MODE_FOLDED || form == MODE_SPEEDSCOPE)
-		merge_stacks(m, &paths, cfg);
-	select_stacks(m, cfg, form == MODE_REPORT ? 0 : cfg->top);
-	if (form == MODE_FOLDED)
+	if (mode == MODE_FOLDED || mode == MODE_SPEEDSCOPE)
+		merge_stacks(m, &paths, &cfg);
+	select_stacks(m, &cfg, mode == MODE_REPORT ? 0 : cfg.top);
+	if (mode == MODE_FOLDED)
 		print_folded(m, &paths);
-	else if (form == MODE_JSON)
-		print_json(m, cfg);
-	else if (form == MODE_PPROF)
+	else if (mode == MODE_JSON)
+		print_json(m, &cfg);
+	else if (mode == MODE_PPROF)
 		print_pprof(m);
-	else if (form == MODE_SPEEDSCOPE)
-		print_speedscope(m, &paths, cfg);
-	else if (form == MODE_REPORT)
-		print_functions(m, cfg);
+	else if (mode == MODE_SPEEDSCOPE)
+		print_speedscope(m, &paths, &cfg);
+	else if (mode == MODE_REPORT)
+		print_functions(m, &cfg);
 	else
-		print_text(m, cfg);
+		print_text(m, &cfg);
 	paths_free(&paths);
 }
 
-static int show(struct map *m, struct map *old, const char *recording, enum mode mode,
-		const struct config *cfg)
+static int show(struct map *m, struct map *old, const char *recording)
 {
-	int ret;
+	int ret = 0;
 
 	if (m->split && !recording && mode != MODE_ANNOTATE && mode != MODE_SUMMARY)
 		note("interrupts split %llu stacks, the parts are separate", m->split);
-	switch (mode) {
-	case MODE_ANNOTATE:
-		return annotate(m, cfg);
-	case MODE_DIFF:
-		print_diff(m, old, cfg);
-		return 0;
-	case MODE_SUMMARY:
+	if (mode == MODE_ANNOTATE)
+		return annotate(m, &cfg);
+	if (mode == MODE_SUMMARY)
 		return print_summary(m);
-	default:
-		break;
+	if (mode == MODE_DIFF) {
+		print_diff(m, old, &cfg);
+		return 0;
 	}
-	ret = recording ? make_profile(m, recording, mode == MODE_PERF_SCRIPT, cfg) : 0;
-	if (mode != MODE_PERF_SCRIPT) {
-		if (!recording && cfg->drop_tracer)
-			drop_tracers(m);
-		print_stacks(m, mode, cfg);
-	}
+	if (recording)
+		ret = make_profile(m, recording, mode == MODE_PERF_SCRIPT, &cfg);
+	else if (cfg.drop_tracer)
+		drop_tracers(m);
+	if (mode != MODE_PERF_SCRIPT)
+		print_stacks(m);
 	return ret;
 }
 
@@ -540,75 +372,64 @@ static int close_stdout(void)
 
 	if (!fclose(stdout) && !bad)
 		return 0;
-	fprintf(stderr, "stackmap_dump: stdout: %s\n", strerror(errno));
+	fprintf(stderr, "%s: stdout: %s\n", program, strerror(errno));
 	return 1;
 }
 
-/* In a directory that "record" or "save" made. */
-static int check_files(const char *dir)
+static bool is_kind(const char *path, mode_t kind)
 {
 	struct stat st;
 
-	return dir && !stat(dir, &st) && S_ISDIR(st.st_mode) ? check_directory(dir) : 0;
+	return path && !stat(path, &st) && (st.st_mode & S_IFMT) == kind;
+}
+
+static bool is_beside(const char *dir, const char *name)
+{
+	char *path __free(pointer) = format("%s/%s", dir, name);
+
+	return !access(path, F_OK);
 }
 
 /*
- * Returns 1 if the map is damaged or missing. With --partial, a damaged map is usable.
- * @path: NULL if none is needed.
+ * Returns 1 if the map is damaged or missing. With --partial, a damaged map is usable. Beside a
+ * recording, there may be no map. @path: NULL if none is needed.
  */
-static int load(struct map *m, const char *path, const struct map *sibling,
-		const struct config *cfg, bool *usable)
+static int load(struct map *m, const char *path, bool beside, const struct map *sibling,
+		bool *usable)
 {
-	int damage = check_files(path), ret = path ? load_map(m, path) : 0;
+	int ret = 0, damage = is_kind(path, S_IFDIR) ? check_directory(path) : 0;
 
-	*usable = (!damage || cfg->partial) && (!ret || (cfg->partial && ret == -EINVAL));
-	ret = ret ? ret : damage;
-	if (*usable && load_symbols(m, sibling, cfg)) {
+	if (path && beside && !is_beside(path, "stack_map_bin"))
+		m->dir = copy_string(path);
+	else if (path)
+		ret = load_map(m, path);
+	*usable = (!damage || cfg.partial) && (!ret || (cfg.partial && ret == -EINVAL));
+	if (*usable && load_symbols(m, sibling, &cfg)) {
 		*usable = false;
 		ret = -EINVAL;
 	}
-	return ret ? 1 : 0;
-}
-
-/* The map beside a recording, and the kallsyms; both may be missing. */
-static int load_beside(struct map *m, const char *dir, const struct config *cfg, bool *usable)
-{
-	char *path = dir ? format("%s/stack_map_bin", dir) : NULL;
-	int ret;
-
-	if (path && !access(path, F_OK)) {
-		ret = load(m, dir, NULL, cfg, usable);
-	} else {
-		m->dir = dir ? copy_string(dir) : NULL;
-		ret = check_files(dir) || load_symbols(m, NULL, cfg) ? 1 : 0;
-		*usable = !ret;
-	}
-	free(path);
-	return ret;
+	return ret || damage ? 1 : 0;
 }
 
 /* @recording: a trace.dat or NULL; its directory is @path, if it has one. */
-static int dump(const char *path, const char *recording, enum mode mode, const struct config *cfg)
+static int dump(const char *path, const char *recording)
 {
 	struct map m = {}, old = {};
 	bool usable, old_usable = true;
 	int ret;
 
-	if (recording)
-		ret = load_beside(&m, path, cfg, &usable);
-	else
-		ret = load(&m, path, NULL, cfg, &usable);
+	ret = load(&m, path, recording, NULL, &usable);
 	if (recording && !m.name)
 		m.name = copy_string(recording);
-	if (usable && cfg->old)
-		ret |= load(&old, cfg->old, &m, cfg, &old_usable);
+	if (usable && cfg.old)
+		ret |= load(&old, cfg.old, false, &m, &old_usable);
 	if (usable && m.live && !m.nr_stacks)
-		note_empty(cfg->instance);
+		note_empty(cfg.instance);
 	if (usable && old_usable) {
 		if (mode != MODE_SUMMARY)
 			note("symbols: %s", recording && !m.kallsyms.nr ? recording : m.source);
 		setvbuf(stdout, NULL, _IOFBF, 1 << 20);
-		ret |= show(&m, &old, recording, mode, cfg) ? 1 : 0;
+		ret |= show(&m, &old, recording) ? 1 : 0;
 		note_objects(&m.users);
 	}
 	profile_free(&m);
@@ -620,99 +441,73 @@ static int dump(const char *path, const char *recording, enum mode mode, const s
 static bool is_recording(const char *path)
 {
 	static const char magic[] = "\x17\x08\x44tracing";
-	char buf[sizeof(magic) - 1];
-	struct stat st;
-	bool is;
-	int fd;
+	char buf[sizeof(magic)] = "";
+	int fd = is_kind(path, S_IFREG) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	ssize_t len = read(fd, buf, sizeof(buf) - 1);
 
-	if (!path || stat(path, &st) || !S_ISREG(st.st_mode))
-		return false;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	is = fd >= 0 && read(fd, buf, sizeof(buf)) == sizeof(buf) &&
-	     !memcmp(buf, magic, sizeof(buf));
 	if (fd >= 0)
 		close(fd);
-	return is;
-}
-
-/* Only a recording has samples. */
-static void check_samples(enum mode mode)
-{
-	static const char why[] = "needs a recording: a trace.dat, or a directory with one";
-	size_t i;
-
-	if (mode == MODE_PERF_SCRIPT)
-		refuse(OPT_PERF_SCRIPT, why);
-	for (i = 0; i < ARRAY_SIZE(of_recordings); i++) {
-		if (given[of_recordings[i]])
-			refuse(of_recordings[i], why);
-	}
+	return len > 0 && !strcmp(buf, magic);
 }
 
 /* Of a directory, the map has what its instance has counted, the recording has whole stacks. */
-static int dump_input(const char *path, enum mode mode, const struct config *cfg)
+static int dump_input(const char *path)
 {
-	char *recording = path ? format("%s/trace.dat", path) : NULL;
-	bool profile = BIT(mode) & PROFILES && !cfg->map_only;
-	int ret;
+	char *recording __free(pointer) = NULL;
+	bool profile = BIT(mode) & PROFILES && !cfg.map_only;
 
-	if (is_recording(path) && !cfg->map_only) {
-		if (!(BIT(mode) & (PROFILES | BIT(MODE_TEXT))))
+	if (is_recording(path) && !cfg.map_only) {
+		if (!profile && mode != MODE_TEXT)
 			usage("this form of output is for maps, not for recordings", path);
-		ret = dump(NULL, path, mode == MODE_TEXT ? MODE_REPORT : mode, cfg);
-	} else if (profile && recording && !access(recording, F_OK)) {
-		note("the stacks are those of %s (--map-only: of the map)", recording);
-		ret = dump(path, recording, mode, cfg);
-	} else {
-		check_samples(mode);
-		ret = dump(path, NULL, mode, cfg);
+		mode = mode == MODE_TEXT ? MODE_REPORT : mode;
+		return dump(NULL, path);
 	}
-	free(recording);
-	return ret;
+	if (!profile || !path || !is_beside(path, "trace.dat")) {
+		check_samples();
+		return dump(path, NULL);
+	}
+	recording = format("%s/trace.dat", path);
+	note("the stacks are those of %s (--map-only: of the map)", recording);
+	return dump(path, recording);
+}
+
+static bool is_stdin(const char *path)
+{
+	return path && !strcmp(path, "-");
 }
 
 static bool looks_like_command(const char *word)
 {
-	struct stat st;
-
-	return !strchr(word, '/') && strcmp(word, "-") && stat(word, &st);
+	return !strchr(word, '/') && !is_stdin(word) && access(word, F_OK);
 }
 
-static int run(int argc, char **argv, enum mode mode, struct config *cfg)
+static int run(int argc, char **argv)
 {
-	char *live = NULL;
-	int ret;
+	char *live __free(pointer) = NULL;
+	const char *first = argc ? argv[0] : "";
 
-	if (argc && !strcmp(argv[0], "save")) {
+	if (!strcmp(first, "save")) {
 		if (argc != 2)
 			usage("save needs one directory", NULL);
-		return save(argv[1], cfg->instance) ? 1 : 0;
+		return save(argv[1], cfg.instance) ? 1 : 0;
 	}
-	if (argc && (!strcmp(argv[0], "record") || !strcmp(argv[0], "report")))
-		usage(!strcmp(argv[0], "record") ? "record comes before its options" :
-		      "report comes before its options", NULL);
-	if (argc && looks_like_command(argv[0]))
-		usage("no such command or file", argv[0]);
-	if (argc > 1 || (argc && cfg->instance && !(BIT(mode) & PROFILES)))
+	if (!strcmp(first, "record") || !strcmp(first, "report"))
+		usage(format("%s comes before its options", first), NULL);
+	if (*first && looks_like_command(first))
+		usage("no such command or file", first);
+	if (argc > 1 || (argc && cfg.instance && !(BIT(mode) & PROFILES)))
 		usage("one input at a time", argv[argc - 1]);
-	if (is_stdin(argv[0]) && (is_stdin(cfg->trace) || is_stdin(cfg->old)))
+	if (is_stdin(first) && (is_stdin(cfg.trace) || is_stdin(cfg.old)))
 		usage("stdin cannot be two inputs", NULL);
 	/* Text may define its stacks. */
-	if (!argc && (!cfg->trace || cfg->instance || has_live_map()))
-		live = find_live_map(cfg->instance);
-	if (live && check_instance(cfg->instance))
-		ret = 1;
-	else
-		ret = dump_input(argc ? argv[0] : live, mode, cfg);
-	free(live);
-	return ret;
+	if (!argc && (!cfg.trace || cfg.instance || has_live_map()))
+		live = find_live_map(cfg.instance);
+	return live && check_instance(cfg.instance) ? 1 : dump_input(argc ? first : live);
 }
 
 int main(int argc, char **argv)
 {
 	const char *command = argc > 1 ? argv[1] : "";
-	struct config cfg = {};
-	enum mode mode = MODE_TEXT;
 	int ret;
 
 	if (!strcmp(command, "record"))
@@ -725,15 +520,11 @@ int main(int argc, char **argv)
 		mode = MODE_REPORT;
 		optind = 2;
 	}
-	mode = parse_options(argc, argv, &cfg, mode);
+	parse_choices(argc, argv, choices, NR_CHOICES, false);
+	choose_form();
+	check_options(optind < argc && !strcmp(argv[optind], "save"));
 	cfg.by_task |= mode == MODE_PPROF;
 	cfg.all_values = mode == MODE_PPROF;
-	ret = run(argc - optind, argv + optind, mode, &cfg);
-	if (cfg.has_grep)
-		regfree(&cfg.grep);
-	free(cfg.kallsyms);
-	free(cfg.events);
-	free(cfg.pids);
-	free(cfg.cpus);
+	ret = run(argc - optind, argv + optind);
 	return close_stdout() || ret;
 }

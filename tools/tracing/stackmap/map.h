@@ -5,6 +5,9 @@
 
 #include "stackmap.h"
 
+#define MAP_MAGIC	0x464D5342
+#define MAP_VERSION	2
+#define SECTION_OBJECTS	5
 #define MAX_READS	5
 #define RECORD_USER	1U
 #define RECORD_BY_FILE	2U
@@ -12,11 +15,11 @@
 
 /* map.c */
 void complain_stale(const char *name);
-int read_map(struct map *m, FILE *f);
+struct stack *new_stack(struct map *m, u32 nr);
+int read_map(struct map *m, const char *buf, size_t len);
 int load_more(struct map *m);
 int load_map(struct map *m, const char *path);
 int reload_map(struct map *m);
-void set_number(u32 **numbers, size_t *nr, size_t *room, u32 number, u32 object);
-void forget_stacks(struct map *m);
+void map_free_stacks(struct map *m);
 
 #endif

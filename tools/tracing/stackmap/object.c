@@ -4,74 +4,111 @@
  * by debuginfod, if DEBUGINFOD_URLS is set), and the debug file; the look-up is our own.
  */
 #include <ctype.h>
-#include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "elf_file.h"
 #include "symbols.h"
 #include "user.h"
 #include "util.h"
 
-static void note_list(const struct users *u, bool (*which)(const struct object *o), const char *why)
+static void note_list(const struct users *u, enum object_state state, const char *why)
 {
-	size_t i, n = 0;
-	char *list = copy_string(""), *old;
+	size_t i, len, n = 0;
+	char *list;
+	FILE *f;
 
+	f = check_mem(open_memstream(&list, &len));
 	for (i = 0; i < u->names.nr; i++) {
-		if (!which(u->objects[i]) || n++ >= 8)
-			continue;
-		old = list;
-		list = format("%s%s%s", old, *old ? ", " : "", u->objects[i]->path);
-		free(old);
+		if (u->objects[i]->state == state && n++ < 8)
+			fprintf(f, "%s%s", n > 1 ? ", " : "", u->objects[i]->path);
 	}
 	if (n > 8)
-		note("%s: %s and %zu more", why, list, n - 8);
-	else if (n)
+		fprintf(f, " and %zu more", n - 8);
+	fclose(f);
+	if (n)
 		note("%s: %s", why, list);
 	free(list);
 }
 
-static bool is_missing(const struct object *o)
-{
-	return o->state == OBJECT_MISSING;
-}
-
-#ifdef HAVE_LIBDW
-static bool is_other(const struct object *o)
-{
-	return o->state == OBJECT_OTHER;
-}
-
-static bool is_unchecked(const struct object *o)
-{
-	return o->state == OBJECT_UNCHECKED;
-}
-#endif
-
 void note_objects(const struct users *u)
 {
 #ifdef HAVE_LIBDW
-	note_list(u, is_missing, "not here, so without names of functions (--symfs DIR)");
-	note_list(u, is_other, "not used, as it is another file than the one that was mapped");
-	note_list(u, is_unchecked, "used, but nothing tells if it is the file that was mapped");
+	note_list(u, OBJECT_MISSING, "not here, so without names of functions (--symfs DIR)");
+	note_list(u, OBJECT_OTHER, "not used, as it is another file than the one that was mapped");
+	note_list(u, OBJECT_UNCHECKED, "used, but nothing tells if it is the file that was mapped");
 #else
-	note_list(u, is_missing, "built without elfutils (libdw), no names of functions of");
+	note_list(u, OBJECT_MISSING, "built without elfutils (libdw), no names of functions of");
 #endif
 }
 
 #ifdef HAVE_LIBDW
-#include <elfutils/libdwfl.h>
 
-static const Dwfl_Callbacks *callbacks(const struct users *u)
+static char *debug_path;
+
+/* @symfs: below this are the files, or NULL */
+Dwfl *elf_begin_files(const char *symfs)
 {
-	static char buf[PATH_MAX], *path = buf;
-	static const Dwfl_Callbacks calls = {
+	static const Dwfl_Callbacks callbacks = {
 		.find_elf = dwfl_build_id_find_elf, .find_debuginfo = dwfl_standard_find_debuginfo,
-		.section_address = dwfl_offline_section_address, .debuginfo_path = &path,
+		.section_address = dwfl_offline_section_address, .debuginfo_path = &debug_path,
 	};
 
-	snprintf(buf, sizeof(buf), ":.debug:%s/usr/lib/debug", u->symfs ? u->symfs : "");
-	return &calls;
+	free(debug_path);
+	debug_path = format(":.debug:%s/usr/lib/debug", symfs ? symfs : "");
+	return check_mem(dwfl_begin(&callbacks));
+}
+
+Dwfl_Module *elf_report_file(Dwfl *dwfl, const char *name, const char *path)
+{
+	Dwfl_Module *mod;
+
+	dwfl_report_begin(dwfl);
+	mod = dwfl_report_offline(dwfl, name, path, -1);
+	dwfl_report_end(dwfl, NULL, NULL);
+	return mod;
+}
+
+void elf_build_id(Dwfl_Module *mod, struct build_id *id)
+{
+	const unsigned char *bytes;
+	GElf_Addr addr;
+	int len;
+
+	dwfl_module_getelf(mod, &addr);
+	len = dwfl_module_build_id(mod, &bytes, &addr);
+	if (len <= 0 || len > MAX_BUILD_ID)
+		return;
+	id->len = len;
+	memcpy(id->bytes, bytes, len);
+}
+
+void elf_symbols(struct symtab *t, Dwfl_Module *mod, elf_type_fn *type)
+{
+	int i, nr = dwfl_module_getsymtab(mod);
+	GElf_Word section;
+	struct symbol s;
+	GElf_Shdr shdr;
+	GElf_Addr addr;
+	GElf_Sym sym;
+	Elf_Scn *scn;
+	Elf *elf;
+
+	for (i = 1; i < nr; i++) {
+		s.name = dwfl_module_getsym_info(mod, i, &sym, &addr, &section, &elf, NULL);
+		if (!s.name)
+			continue;
+		scn = elf && section < SHN_LORESERVE ? elf_getscn(elf, section) : NULL;
+		s = (struct symbol) { .name = s.name, .addr = addr, .end = addr + sym.st_size };
+		s.type = type(&s, sym.st_info, scn && gelf_getshdr(scn, &shdr) ? shdr.sh_flags : 0);
+		if (!s.type)
+			continue;
+		symtab_mark(t, &s);
+		s.seq = alias_rank(&s);
+		if (!is_skipped(&s))
+			*symtab_add(t) = s;
+	}
+	symtab_sort(t);
 }
 
 static bool is_plain_file(const char *path, struct build_id *id)
@@ -82,16 +119,6 @@ static bool is_plain_file(const char *path, struct build_id *id)
 		return false;
 	file_stamp(&st, id->stamp, sizeof(id->stamp));
 	return true;
-}
-
-static Dwfl_Module *report_file(struct object *o, const char *path)
-{
-	Dwfl_Module *mod;
-
-	dwfl_report_begin(o->dwfl);
-	mod = dwfl_report_offline(o->dwfl, o->name, path, -1);
-	dwfl_report_end(o->dwfl, NULL, NULL);
-	return mod;
 }
 
 /* By its build id only. */
@@ -111,55 +138,48 @@ static Dwfl_Module *report_id(struct object *o)
 /* A debug file without its program has lost where the text is in the file; the kernel knows it. */
 static Dwfl_Module *report_debug(const struct users *u, struct object *o)
 {
-	char *hex = build_id_text(&o->id), *path;
-	Dwfl_Module *mod;
+	char *hex __free(pointer) = build_id_text(&o->id);
+	char *path __free(pointer) = format("%s/usr/lib/debug/.build-id/%.2s/%s.debug",
+				   u->symfs ? u->symfs : "", hex, hex + 2);
 
-	path = format("%s/usr/lib/debug/.build-id/%.2s/%s.debug", u->symfs ? u->symfs : "", hex,
-		      hex + 2);
-	mod = access(path, R_OK) ? NULL : report_file(o, path);
-	free(path);
-	free(hex);
-	return mod;
+	return access(path, R_OK) ? NULL : elf_report_file(o->dwfl, o->name, path);
 }
 
-static bool has_id(Dwfl_Module *mod, const struct build_id *id)
+static Dwfl_Module *report_mapped(const struct users *u, struct object *o)
 {
-	const unsigned char *bytes;
-	GElf_Addr addr;
-	int len;
+	char *path __free(pointer) = format("%s%s", u->symfs ? u->symfs : "", o->file);
+	struct build_id found = {};
+	Dwfl_Module *mod = NULL;
+	bool same = true;
 
-	dwfl_module_getelf(mod, &addr);
-	len = dwfl_module_build_id(mod, &bytes, &addr);
-	return len > 0 && (size_t)len == id->len && !memcmp(bytes, id->bytes, len);
+	if (*o->file == '/' && is_plain_file(path, &found))
+		mod = elf_report_file(o->dwfl, o->name, path);
+	if (!mod)
+		return NULL;
+	if (o->id.len) {
+		elf_build_id(mod, &found);
+		same = same_id(&found, &o->id);
+	} else if (*o->id.stamp && !u->symfs) {
+		same = !strcmp(o->id.stamp, found.stamp);
+	}
+	if (!same)
+		o->state = OBJECT_OTHER;
+	else if (!o->id.len && !*o->id.stamp)
+		o->state = OBJECT_UNCHECKED;
+	return same ? mod : NULL;
 }
 
 static Dwfl_Module *open_object(const struct users *u, struct object *o)
 {
-	char *path = format("%s%s", u->symfs ? u->symfs : "", o->file);
-	struct build_id found = {};
-	Dwfl_Module *mod = NULL;
+	Dwfl_Module *mod;
 
 	o->state = OBJECT_MISSING;
-	if (*o->file == '/' && is_plain_file(path, &found))
-		mod = report_file(o, path);
-	free(path);
-	if (mod && o->id.len && !has_id(mod, &o->id)) {
-		o->state = OBJECT_OTHER;
-		mod = NULL;
-	} else if (mod && !o->id.len && *o->id.stamp && !u->symfs &&
-		   strcmp(o->id.stamp, found.stamp)) {
-		o->state = OBJECT_OTHER;
-		return NULL;
-	}
-	if (mod) {
-		o->state = o->id.len || *o->id.stamp ? OBJECT_FOUND : OBJECT_UNCHECKED;
-		return mod;
-	}
-	if (o->id.len >= 2)
+	mod = report_mapped(u, o);
+	if (!mod && o->id.len >= 2)
 		mod = report_id(o);
 	if (!mod && o->id.len >= 2 && o->has_bias)
 		mod = report_debug(u, o);
-	if (mod)
+	if (mod && o->state != OBJECT_UNCHECKED)
 		o->state = OBJECT_FOUND;
 	return mod;
 }
@@ -172,50 +192,18 @@ static bool has_controls(const char *name)
 	return *name;
 }
 
-/* Functions, and labels of assembler. */
-static bool is_code(Elf *elf, const char *name, const GElf_Sym *sym, GElf_Word section)
+/*
+ * Functions, and labels of assembler. At one address, functions are preferred to labels, and global
+ * names to weak ones.
+ */
+static char type_of_function(const struct symbol *s, int info, u64 flags)
 {
-	int type = GELF_ST_TYPE(sym->st_info);
-	Elf_Scn *scn = elf ? elf_getscn(elf, section) : NULL;
-	GElf_Shdr shdr;
+	int type = GELF_ST_TYPE(info);
 
-	if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE)
-		return false;
-	if (!name || !*name || *name == '$' || !strncmp(name, ".L", 2) || has_controls(name) ||
-	    section == SHN_UNDEF || section >= SHN_LORESERVE)
-		return false;
-	return !scn || !gelf_getshdr(scn, &shdr) || shdr.sh_flags & SHF_EXECINSTR;
-}
-
-/* At one address, functions are preferred to labels, and global names to weak and local ones. */
-static char rank(const GElf_Sym *sym)
-{
-	int bind = GELF_ST_BIND(sym->st_info);
-
-	if (!sym->st_size)
-		return 'W';
-	return bind == STB_WEAK ? 'W' : bind == STB_GLOBAL ? 'T' : 't';
-}
-
-static void add_symbols(struct symtab *t, Dwfl_Module *mod)
-{
-	int i, nr = dwfl_module_getsymtab(mod);
-	GElf_Word section;
-	const char *name;
-	GElf_Addr addr;
-	GElf_Sym sym;
-	Elf *elf;
-
-	for (i = 1; i < nr; i++) {
-		name = dwfl_module_getsym_info(mod, i, &sym, &addr, &section, &elf, NULL);
-		if (!name || !is_code(elf, name, &sym, section))
-			continue;
-		*symtab_add(t) = (struct symbol) {
-			.addr = addr, .end = addr + sym.st_size, .name = name, .type = rank(&sym),
-		};
-	}
-	sort_elf_symbols(t);
-	drop_aliases(t);
+	if ((type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) || !*s->name ||
+	    !(flags & SHF_EXECINSTR) || has_controls(s->name))
+		return 0;
+	return s->addr == s->end || GELF_ST_BIND(info) == STB_WEAK ? 'W' : 'T';
 }
 
 /* A label in a function does not end it. */
@@ -263,11 +251,12 @@ static void load_object(struct users *u, struct object *o)
 {
 	Dwfl_Module *mod;
 
-	o->dwfl = dwfl_begin(callbacks(u));
-	mod = o->dwfl ? open_object(u, o) : NULL;
+	o->dwfl = elf_begin_files(u->symfs);
+	mod = open_object(u, o);
 	if (!mod)
 		return;
-	add_symbols(&o->symtab, mod);
+	elf_symbols(&o->symtab, mod, type_of_function);
+	drop_aliases(&o->symtab);
 	drop_inner_labels(&o->symtab);
 	set_ends(&o->symtab);
 	demangle_symbols(&o->symtab);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The directory of "record" and "save": what it may replace, the files beside trace.dat. */
-#include <dirent.h>
+#include <fcntl.h>
 #include <fnmatch.h>
-#include <glob.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "checksum.h"
+#include "cleanup.h"
 #include "map.h"
 #include "record.h"
 #include "symbols.h"
@@ -33,137 +33,111 @@ static bool is_ours(const char *name)
 	return false;
 }
 
-/* rename() refuses ".", ".." and "/". */
-static bool can_be_renamed(const char *dir, size_t len)
-{
-	const char *slash = memrchr(dir, '/', len), *name = slash ? slash + 1 : dir;
-
-	len -= name - dir;
-	return len > 2 || (len && strncmp(name, "..", len));
-}
-
-/* @dir without slashes at its end. */
+/* @dir without slashes at its end. rename() refuses ".", ".." and "/". */
 char *output_name(const char *dir)
 {
-	size_t len = strlen(dir);
+	char *path = copy_string(dir), *end = path + strlen(path);
+	const char *name;
 
-	while (len > 1 && dir[len - 1] == '/')
-		len--;
-	if (!len || !strcmp(dir, "-"))
+	while (end > path + 1 && end[-1] == '/')
+		*--end = '\0';
+	name = basename(path);
+	if (!*path || !strcmp(path, "-"))
 		usage("not a directory", dir);
-	if (!can_be_renamed(dir, len))
+	if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
 		usage("not the name of a directory that can be renamed", dir);
-	return format("%.*s", (int)len, dir);
+	return path;
 }
 
-struct content {
-	bool	exists;
-	bool	empty;
-	bool	recording;
-	bool	other;		/* has other files, too */
-};
-
-bool has_file(const char *dir, const char *name)
+static bool has_file(const char *dir, const char *name)
 {
-	char *path = format("%s/%s", dir, name);
-	bool ret = !access(path, F_OK);
+	char *path __free(pointer) = format("%s/%s", dir, name);
 
-	free(path);
-	return ret;
+	return !access(path, F_OK);
 }
 
-static struct content look_into(const char *path)
+/* Returns the sum of the sizes of files; NULL: of all of ours. */
+static u64 walk(const char *path, const char *pattern, bool remove)
 {
-	struct content c = {};
+	DIR *dir __free(dir) = opendir(path);
 	struct dirent *e;
 	struct stat st;
-	DIR *dir;
+	u64 bytes = 0;
 
-	c.exists = !lstat(path, &st);
-	dir = c.exists && S_ISDIR(st.st_mode) ? opendir(path) : NULL;
-	if (!dir)
-		return c;
-	c.empty = true;
-	c.recording = has_file(path, "stack_map_bin") || has_file(path, "trace.dat") ||
-		      has_file(path, "head.dat");
-	while ((e = readdir(dir))) {
-		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+	while (dir && (e = readdir(dir))) {
+		if (pattern ? fnmatch(pattern, e->d_name, 0) : !is_ours(e->d_name))
 			continue;
-		c.empty = false;
-		c.other |= !is_ours(e->d_name);
+		bytes += fstatat(dirfd(dir), e->d_name, &st, 0) ? 0 : st.st_size;
+		if (remove)
+			unlinkat(dirfd(dir), e->d_name, 0);
 	}
-	closedir(dir);
-	return c;
+	return bytes;
+}
+
+u64 file_sizes(const char *dir, const char *pattern)
+{
+	return walk(dir, pattern, false);
+}
+
+void remove_files(const char *dir, const char *pattern)
+{
+	walk(dir, pattern, true);
+}
+
+enum content { NOTHING, RECORDING, RECORDING_AND_MORE, OTHER };
+
+static enum content look_into(const char *path)
+{
+	int fd = open(path, O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC);
+	DIR *dir __free(dir) = fd < 0 ? NULL : fdopendir(fd);
+	size_t nr = 0, ours = 0;
+	struct dirent *e;
+
+	if (!dir)
+		return errno == ENOENT ? NOTHING : OTHER;
+	for (; (e = readdir(dir)); ours += is_ours(e->d_name))
+		nr += strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
+	if (!nr)
+		return NOTHING;
+	if (!has_file(path, "stack_map_bin") && !has_file(path, "trace.dat") &&
+	    !has_file(path, "head.dat"))
+		return OTHER;
+	return nr == ours ? RECORDING : RECORDING_AND_MORE;
 }
 
 /* An earlier recording becomes @dir.old, whose place only another recording may have. */
 int output_check(const char *dir)
 {
-	struct content c = look_into(dir), old;
-	char *name;
+	char *old __free(pointer) = format("%s.old", dir);
+	enum content c = look_into(dir);
 
-	if (!c.exists || c.empty)
+	if (c == NOTHING || (c != OTHER && look_into(old) <= RECORDING))
 		return 0;
-	if (!c.recording) {
+	if (c == OTHER)
 		complain("%s: exists and is no recording", dir);
-		return -EEXIST;
-	}
-	name = format("%s.old", dir);
-	old = look_into(name);
-	free(name);
-	if (!old.exists || old.empty || (old.recording && !old.other))
-		return 0;
-	complain("%s.old: has other files than a recording, please remove it", dir);
+	else
+		complain("%s: has other files than a recording, please remove it", old);
 	return -EEXIST;
 }
 
-void output_discard(const char *path)
+void output_discard(const char *dir)
 {
-	DIR *dir = opendir(path);
-	struct dirent *e;
-
-	while (dir && (e = readdir(dir))) {
-		if (is_ours(e->d_name))
-			unlinkat(dirfd(dir), e->d_name, 0);
-	}
-	if (dir)
-		closedir(dir);
-	if (rmdir(path))
-		complain("%s: %s", path, strerror(errno));
+	remove_files(dir, NULL);
+	if (rmdir(dir))
+		complain("%s: %s", dir, strerror(errno));
 }
 
 /* Only for the user, because addresses of the kernel are in it. */
 int output_make(const char *dir)
 {
-	char *old = format("%s.old", dir);
-	int ret = 0;
+	char *old __free(pointer) = format("%s.old", dir);
 
-	if (!rmdir(dir))
-		;
-	else if (errno == ENOTEMPTY && !access(old, F_OK))
+	if (rmdir(dir) && errno == ENOTEMPTY && !access(old, F_OK))
 		output_discard(old);
-	if ((!access(dir, F_OK) && rename(dir, old)) || mkdir(dir, 0700)) {
-		ret = -errno;
-		complain("%s: %s", dir, strerror(errno));
-	}
-	free(old);
-	return ret;
-}
-
-u64 file_sizes(const char *dir, const char *pattern)
-{
-	char *path = format("%s/%s", dir, pattern);
-	glob_t found = {};
-	struct stat st;
-	u64 bytes = 0;
-	size_t i;
-
-	glob(path, 0, NULL, &found);
-	for (i = 0; i < found.gl_pathc; i++)
-		bytes += stat(found.gl_pathv[i], &st) ? 0 : st.st_size;
-	globfree(&found);
-	free(path);
-	return bytes;
+	if ((access(dir, F_OK) || !rename(dir, old)) && !mkdir(dir, 0700))
+		return 0;
+	complain("%s: %s", dir, strerror(errno));
+	return -EIO;
 }
 
 bool has_room(const char *dir, u64 bytes)
@@ -177,141 +151,94 @@ bool has_room(const char *dir, u64 bytes)
 	return false;
 }
 
-static FILE *create(const char *dir, const char *name)
+/* What the kernel writes may be replaced meanwhile. */
+static int try_copy(const char *from_dir, const char *name, const char *dir)
 {
-	char *path = format("%s/%s", dir, name);
-	FILE *f = fopen(path, "wxe");
+	FILE *from __free(file) = open_in(from_dir, name, "re");
+	FILE *to __free(file) = from ? open_in(dir, name, "we") : NULL;
+	char buf[1 << 16];
+	size_t n;
 
-	if (!f)
-		complain("%s: %s", path, strerror(errno));
-	free(path);
-	return f;
+	if (!to)
+		return -errno;
+	while ((n = fread(buf, 1, sizeof(buf), from)))
+		fwrite(buf, 1, n, to);
+	return ferror(from) || ferror(to) || fflush(to) ? -errno : 0;
 }
 
-static int finish(FILE *f, const char *dir, const char *name)
+int copy_file(const char *from_dir, const char *name, const char *dir)
 {
-	bool bad = ferror(f);
+	char *path __free(pointer) = format("%s/%s", from_dir, name);
+	int ret = -ESTALE, tries;
 
-	if (!fclose(f) && !bad)
+	for (tries = 0; ret == -ESTALE && tries < MAX_READS; tries++)
+		ret = try_copy(from_dir, name, dir);
+	if (ret == -ESTALE)
+		complain_stale(path);
+	else if (ret)
+		complain("%s, copied into %s: %s", path, dir, strerror(-ret));
+	if (ret)
+		remove_files(dir, name);
+	return ret;
+}
+
+static int save_text(const char *dir, const char *name, const char *text)
+{
+	FILE *f __free(file) = open_in(dir, name, "we");
+
+	if (f && fputs(text, f) >= 0 && !fflush(f))
 		return 0;
 	complain("%s/%s: %s", dir, name, strerror(errno));
 	return -EIO;
 }
 
-void remove_file(const char *dir, const char *name)
-{
-	char *path = format("%s/%s", dir, name);
-
-	unlink(path);
-	free(path);
-}
-
-static int copy_bytes(const char *path, FILE *to)
-{
-	FILE *from = fopen(path, "re");
-	char buf[1 << 16];
-	int ret = 0;
-	size_t n;
-
-	if (!from)
-		return -errno;
-	while ((n = fread(buf, 1, sizeof(buf), from)))
-		fwrite(buf, 1, n, to);
-	if (ferror(from))
-		ret = -errno;
-	fclose(from);
-	return ret;
-}
-
-static int copy_again(const char *path, FILE *to)
-{
-	rewind(to);
-	return ftruncate(fileno(to), 0) ? -errno : copy_bytes(path, to);
-}
-
-static int copy_to(const char *path, FILE *to)
-{
-	int ret, tries;
-
-	ret = copy_bytes(path, to);
-	for (tries = 1; ret == -ESTALE && tries < MAX_READS; tries++)
-		ret = copy_again(path, to);
-	if (ret == -ESTALE)
-		complain_stale(path);
-	else if (ret)
-		complain("%s: %s", path, strerror(-ret));
-	return ret;
-}
-
-int copy_file(const char *from_dir, const char *name, const char *dir)
-{
-	char *path = format("%s/%s", from_dir, name);
-	FILE *out = NULL;
-	int ret = -EIO;
-
-	if (access(path, R_OK))
-		complain("%s: %s", path, strerror(errno));
-	else
-		out = create(dir, name);
-	if (out) {
-		ret = copy_to(path, out);
-		if (finish(out, dir, name))
-			ret = -EIO;
-		if (ret)
-			remove_file(dir, name);
-	}
-	free(path);
-	return ret;
-}
-
 static int save_build_id(const struct map *m, const char *dir)
 {
-	FILE *f;
-	size_t i;
+	char *id __free(pointer) = build_id_text(&m->build_id);
+	char *line __free(pointer) = format("%s\n", id);
 
-	if (!m->build_id.len)
-		return 0;
-	f = create(dir, "build_id");
-	if (!f)
-		return -EIO;
-	for (i = 0; i < m->build_id.len; i++)
-		fprintf(f, "%02x", m->build_id.bytes[i]);
-	fputc('\n', f);
-	return finish(f, dir, "build_id");
+	return save_text(dir, "build_id", line);
 }
 
-/* @text: what record has seen; NULL: what is running now. */
-static int save_users(const struct map *m, const char *dir, const char *text)
+static bool has_users(const struct map *m)
 {
-	bool user = false;
 	size_t i;
-	FILE *f;
 
-	for (i = 0; !user && i < m->nr_stacks; i++)
-		user = m->stacks[i].nr_user;
-	if (!user)
-		return 0;
-	f = create(dir, "user_maps");
-	if (!f)
-		return -EIO;
-	if (text)
-		fputs(text, f);
-	else
-		write_users(f);
-	return finish(f, dir, "user_maps");
+	for (i = 0; i < m->nr_stacks; i++) {
+		if (m->stacks[i].nr_user)
+			return true;
+	}
+	return false;
 }
 
-/* Reads the copy back, to report an unusable one now. */
+/* What is running now. */
+static int save_running_users(const char *dir)
+{
+	FILE *f __free(file) = open_in(dir, "user_maps", "we");
+
+	if (f)
+		write_users(f);
+	if (f && !ferror(f) && !fflush(f))
+		return 0;
+	complain("%s/user_maps: %s", dir, strerror(errno));
+	return -EIO;
+}
+
+/*
+ * Reads the copy back, to report an unusable one now. @user_maps: what record has seen; NULL: what
+ * is running now.
+ */
 static int check_saved(const char *dir, const char *user_maps, size_t *nr_stacks)
 {
 	struct map m = {};
 	int ret;
 
 	ret = load_map(&m, dir);
-	if (!ret)
+	if (!ret && m.build_id.len)
 		ret = save_build_id(&m, dir);
-	if (!ret)
-		ret = save_users(&m, dir, user_maps);
+	if (!ret && has_users(&m))
+		ret = user_maps ? save_text(dir, "user_maps", user_maps) :
+				  save_running_users(dir);
 	if (!ret)
 		load_own_kallsyms(&m);
 	*nr_stacks = m.nr_stacks;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* --perf-script: the samples of a recording as "perf script" prints them. */
+#include "cleanup.h"
 #include "frame.h"
 #include "profile.h"
 #include "util.h"
@@ -35,40 +36,36 @@ static void hide_times(char *p)
  */
 static void print_event(const struct profile *p, struct sample *s)
 {
-	int which = p->cfg->off_cpu ? VAL_DELAY : p->cfg->weight ? VAL_FIELD : VAL_EVENTS;
 	char none[] = "", *text = s->text ? s->text : none;
+	int which = p->map->main_value;
 	size_t len;
 
-	if (which == VAL_DELAY) {
-		printf("%llu %s:\n", (s->val[which] + 500) / 1000, s->kind->name);
-		return;
-	}
-	if (which == VAL_FIELD) {
-		printf("%llu %s:\n", s->val[which], s->kind->name);
+	if (which != VAL_EVENTS) {
+		printf("%llu %s:\n", weight_of(s->val, which), s->kind->event->name);
 		return;
 	}
 	trim(text);
 	hide_times(text);
 	len = strlen(text);
-	printf("%s: %s%s\n", s->kind->name, text, !len ? "-" : text[len - 1] == ':' ? " -" : "");
+	printf("%s: %s%s\n", s->kind->event->name, text,
+	       !len ? "-" : text[len - 1] == ':' ? " -" : "");
 }
 
 /* With more than one space behind the name: it may have one letter only. */
 static void print_context(struct profile *p, const struct sample *s)
 {
-	char *comm = folded_name(copy_string(task_comm(p, s->task)));
+	char *comm __free(pointer) = folded_name(copy_string(task_comm(p, s->task)));
 
 	printf("%s", strcmp(comm, "<idle>") ? comm : "swapper");
-	printf(" %8u [%03u] %5llu.%06llu: ", s->task->pid, s->cpu, s->ts / 1000000000,
+	printf(" %8u [%03u] %5llu.%06llu: ", s->task->id.pid, s->cpu, s->ts / 1000000000,
 	       s->ts / 1000 % 1000000);
-	free(comm);
 }
 
 static void print_perf_frame(struct map *m, const struct stack *s, u32 i)
 {
 	struct frame *f = frame_get(m, s, i);
 	const char *mod, *name = frame_name(f, &mod);
-	char *safe = folded_name(copy_string(*name ? name : "[unknown]"));
+	char *safe __free(pointer) = folded_name(copy_string(*name ? name : "[unknown]"));
 
 	printf("\t%16llx %s", f->ip, safe);
 	if (f->sym)
@@ -77,25 +74,18 @@ static void print_perf_frame(struct map *m, const struct stack *s, u32 i)
 		printf(" (%s)\n", f->object ? f->object->path : "[unknown]");
 	else
 		printf(mod ? " ([%s])\n" : " ([kernel.kallsyms])\n", mod);
-	free(safe);
 }
 
-/* The frames are behind those of the map, for a moment. */
-bool print_perf_sample(struct profile *p, struct sample *sample, const struct words *w, u32 nr_user)
+bool print_perf_sample(struct profile *p, struct sample *sample, const struct stack *s)
 {
-	struct map *m = p->map;
-	struct stack s = { .nr = w->nr, .nr_user = nr_user, .first = m->nr_ips,
-			   .by_file = true, .hits = w->hits };
 	u32 i;
 
-	m->ips = grow(m->ips, &m->room_ips, m->nr_ips + w->nr, sizeof(*m->ips));
-	memcpy(m->ips + s.first, w->w, w->nr * sizeof(*w->w));
-	if (!stack_matches(m, &s, p->cfg))
+	if (!stack_matches(p->map, s, p->cfg))
 		return false;
 	print_context(p, sample);
 	print_event(p, sample);
-	for (i = 0; i < s.nr; i++)
-		print_perf_frame(m, &s, i);
+	for (i = 0; i < s->nr; i++)
+		print_perf_frame(p->map, s, i);
 	putchar('\n');
 	return true;
 }

@@ -20,58 +20,42 @@
 #include <trace-seq.h>
 
 #include "map.h"
+#include "pool.h"
 #include "user.h"
 #include "util.h"
 
 const char * const program = "plugin_stackmap";
 
-#define DEF_BUCKETS	4096
 #define SPLIT_MORE	0x80000000	/* in an id of stack_split: one more part follows */
-
-struct def {
-	struct def	*next;
-	u32		id;
-	u32		nr;
-	u32		ref;
-	bool		user;
-	bool		ambiguous;
-	u64		ips[];
-};
+#define AMBIGUOUS	UINT64_MAX
 
 /* What is known of one trace.dat. */
 struct session {
 	struct session		*next;
 	struct tep_handle	*tep;
-	struct def		*defs[DEF_BUCKETS];
-	struct map		map;
-	u32			*numbers;	/* of objects that the trace defines, plus 1 */
-	size_t			nr_numbers;
-	size_t			room_numbers;
+	struct map		defs;		/* by the trace; files have the kernel's numbers */
+	struct map		map;		/* a copy of stack_map_bin */
+	struct pool		known;		/* {id, in map}: the index of the stack, plus 1 */
 	bool			has_read_map;
 	bool			told_missing;
 	bool			told_damaged;
-};
-
-struct parts {
-	u32	nr;
-	u32	id[MAX_PARTS];
-	u64	ip[MAX_PARTS];		/* ip[i] was hit between parts i - 1 and i */
 };
 
 /* What is in a record. Each kind of event has some of it. */
 struct fields {
 	bool		user;
 	u64		cookie;
-	struct parts	parts;		/* nr is 0 without an id */
-	u64		hit;		/* where an interrupt came in user space, or 0 */
-	struct def	*own;		/* the frames, NULL if they are elsewhere */
+	u32		nr;			/* of the ids */
+	u32		id[MAX_PARTS];
+	u64		ip[MAX_PARTS];		/* ip[i] was hit between parts i - 1 and i */
+	u64		hit;			/* where an interrupt came in user space, or 0 */
+	struct stack	*own;			/* the frames, NULL if they are elsewhere */
 };
 
-struct ips {
-	const u64	*ip;
-	u32		nr;
-	bool		of_map;		/* objects have our numbers, not the kernel's */
-	bool		by_file;
+/* A stack of one of the maps. */
+struct part {
+	const struct map	*map;
+	const struct stack	*stack;
 };
 
 static struct session *sessions;
@@ -109,44 +93,44 @@ static bool first_time(bool *told)
 	return first;
 }
 
-static struct def **find_slot(struct session *ses, u32 id)
+/* Returns false if the last stack of the definitions is not needed there. */
+static bool define(struct session *ses, const struct stack *s)
 {
-	struct def **slot = &ses->defs[id % DEF_BUCKETS];
+	u64 *i = pool_find(&ses->known, s->id, false);
+	const struct map *m = &ses->defs;
+	const struct stack *old;
 
-	while (*slot && (*slot)->id != id)
-		slot = &(*slot)->next;
-	return slot;
+	if (!*i) {
+		*i = m->nr_stacks;
+		return true;
+	}
+	if (*i == AMBIGUOUS)
+		return false;
+	old = &m->stacks[*i - 1];
+	if (old->user == s->user && old->nr == s->nr &&
+	    !memcmp(m->ips + old->first, m->ips + s->first, s->nr * sizeof(*m->ips)))
+		return false;
+	complain("id %u has two stacks, maybe of two instances: no frames for it", s->id);
+	*i = AMBIGUOUS;
+	return false;
 }
 
-/* Takes @def. */
-static void define(struct session *ses, struct def *def)
+static void drop_last(struct map *m)
 {
-	struct def **slot = find_slot(ses, def->id), *old = *slot;
-
-	if (!old) {
-		*slot = def;
-		return;
-	}
-	if (old->user != def->user || old->nr != def->nr ||
-	    memcmp(old->ips, def->ips, def->nr * sizeof(*def->ips))) {
-		if (!old->ambiguous)
-			complain("id %u has two stacks, maybe of two instances: no frames for it",
-				 def->id);
-		old->ambiguous = true;
-	}
-	free(def);
+	m->nr_ips = m->stacks[--m->nr_stacks].first;
 }
 
 static u64 lowest_ip(const struct map *m)
 {
 	const struct stack *st;
 	u64 lowest = UINT64_MAX;
-	size_t i;
+	size_t i, ip;
 
-	for (st = m->stacks; st < m->stacks + m->nr_stacks; st++) {
-		for (i = st->first; i < st->first + st->nr - st->nr_user; i++) {
-			if (m->ips[i] >= m->text && m->ips[i] < lowest)
-				lowest = m->ips[i];
+	for (i = 0; i < m->nr_stacks; i++) {
+		st = &m->stacks[i];
+		for (ip = st->first; ip < st->first + st->nr - st->nr_user; ip++) {
+			if (m->ips[ip] >= m->text && m->ips[ip] < lowest)
+				lowest = m->ips[ip];
 		}
 	}
 	return lowest;
@@ -162,58 +146,41 @@ static bool is_of_this_boot(const struct session *ses)
 	return !symbol && tep_find_function(ses->tep, lowest_ip(&ses->map));
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-	const struct stack *sa = a, *sb = b;
-
-	return (sa->id > sb->id) - (sa->id < sb->id);
-}
-
 /* A damaged map keeps the stacks before the damage. */
 static void read_session_map(struct session *ses)
 {
-	const char *path = option_map->value;
+	const char *path = *option_map->value ? option_map->value : getenv("STACKMAP");
+	struct map *m = &ses->map;
+	size_t i;
 
-	ses->has_read_map = true;
-	if (!*path)
-		path = getenv("STACKMAP");
-	if (!path || !*path)
+	if (ses->has_read_map || !path || !*path)
 		return;
-	load_map(&ses->map, path);
+	ses->has_read_map = true;
+	load_map(m, path);
 	if (!is_of_this_boot(ses)) {
 		complain("%s is not used: it is of another boot, or the trace has no symbols",
-			 ses->map.name);
-		forget_stacks(&ses->map);
+			 m->name);
+		return;
 	}
-	sort_array(ses->map.stacks, ses->map.nr_stacks, sizeof(*ses->map.stacks), compare_ids);
-}
-
-static bool find_in_map(struct session *ses, u32 id, bool user, struct ips *ips)
-{
-	const struct stack key = { .id = id }, *found = NULL;
-	const struct map *m = &ses->map;
-
-	if (!ses->has_read_map)
-		read_session_map(ses);
-	if (m->nr_stacks)
-		found = bsearch(&key, m->stacks, m->nr_stacks, sizeof(key), compare_ids);
-	if (!found || found->user != user)
-		return false;
-	*ips = (struct ips) { m->ips + found->first, found->nr, true, found->by_file };
-	return true;
+	for (i = 0; i < m->nr_stacks; i++)
+		*pool_find(&ses->known, m->stacks[i].id, true) = i + 1;
 }
 
 /* A user stack is no kernel stack, whatever the id. */
-static bool find_ips(struct session *ses, u32 id, bool user, struct ips *ips)
+static bool find_part(struct session *ses, u32 id, bool user, struct part *part)
 {
-	struct def *def = *find_slot(ses, id);
+	struct map *m = &ses->defs;
+	u64 i = *pool_find(&ses->known, id, false);
 
-	if (!def)
-		return find_in_map(ses, id, user, ips);
-	if (def->ambiguous || def->user != user)
+	if (!i) {
+		read_session_map(ses);
+		m = &ses->map;
+		i = *pool_find(&ses->known, id, true);
+	}
+	if (!i || i == AMBIGUOUS || m->stacks[i - 1].user != user)
 		return false;
-	def->ref++;
-	*ips = (struct ips) { def->ips, def->nr, false, def->user };
+	m->stacks[i - 1].ref++;
+	*part = (struct part) { m, &m->stacks[i - 1] };
 	return true;
 }
 
@@ -229,17 +196,17 @@ static void tell_missing(struct session *ses, u32 id)
 }
 
 /* Returns the number of parts, 0 if there are no frames or not all of them. */
-static u32 find_all(struct session *ses, const struct fields *f, struct ips *ips)
+static u32 find_parts(struct session *ses, const struct fields *f, struct part *parts)
 {
 	u32 i;
 
 	if (f->own) {
-		*ips = (struct ips) { .ip = f->own->ips, .nr = f->own->nr };
-		return !!f->own->nr;
+		*parts = (struct part) { &ses->defs, f->own };
+		return 1;
 	}
-	for (i = 0; i < f->parts.nr; i++) {
-		if (!find_ips(ses, f->parts.id[i], f->user, &ips[i])) {
-			tell_missing(ses, f->parts.id[i]);
+	for (i = 0; i < f->nr; i++) {
+		if (!find_part(ses, f->id[i], f->user, &parts[i])) {
+			tell_missing(ses, f->id[i]);
 			return 0;
 		}
 	}
@@ -276,63 +243,61 @@ static bool read_array(struct tep_event *ev, struct tep_record *rec, const char 
 	return field && read_at(ev, rec, field->offset + i * size, size, val);
 }
 
-static bool read_parts(struct tep_event *ev, struct tep_record *rec, struct parts *parts)
+static bool read_ids(struct tep_event *ev, struct tep_record *rec, struct fields *f)
 {
 	u64 ip, id;
-	u32 n;
 
 	if (!read_field(ev, rec, "stack_id", &id) || (u32)id > INT32_MAX)
 		return false;
-	parts->id[0] = id;
-	parts->nr = 1;
+	f->id[f->nr++] = id;
 	if (!tep_find_field(ev, "outer"))
 		return true;
 	if (!read_field(ev, rec, "ip", &ip) || !read_field(ev, rec, "outer", &id))
 		return false;
-	for (n = 1; n < MAX_PARTS; n++) {
-		parts->ip[n] = ip;
-		parts->id[n] = id & INT32_MAX;
-		parts->nr = n + 1;
-		if (!(id & SPLIT_MORE))
+	for (; f->nr < MAX_PARTS; f->nr++) {
+		f->ip[f->nr] = ip;
+		f->id[f->nr] = id & INT32_MAX;
+		if (!(id & SPLIT_MORE)) {
+			f->nr++;
 			return true;
-		if (!read_array(ev, rec, "rest", 2 * n - 2, &ip) ||
-		    !read_array(ev, rec, "rest", 2 * n - 1, &id))
+		}
+		if (!read_array(ev, rec, "rest", 2 * f->nr - 2, &ip) ||
+		    !read_array(ev, rec, "rest", 2 * f->nr - 1, &id))
 			return false;
 	}
 	return false;
 }
 
 /* A stack of the kernel that has an id has frames. */
-static bool read_own(struct tep_event *ev, struct tep_record *rec, struct fields *f)
+static bool read_own(struct map *m, struct tep_event *ev, struct tep_record *rec, struct fields *f)
 {
-	struct def *def;
+	struct stack *s;
 	u64 nr;
 	u32 i;
 
-	if (!read_field(ev, rec, "size", &nr) || nr > MAX_DEPTH || (!nr && f->parts.nr && !f->user))
+	if (!read_field(ev, rec, "size", &nr) || nr > MAX_DEPTH || (!nr && f->nr && !f->user))
 		return false;
-	def = check_mem(calloc(1, sizeof(*def) + nr * sizeof(*def->ips)));
-	def->id = f->parts.id[0];
-	def->nr = nr;
-	def->user = f->user;
+	s = new_stack(m, nr);
+	s->id = f->id[0];
+	s->user = f->user;
+	s->by_file = f->user && f->nr;
+	f->own = s;
 	for (i = 0; i < nr; i++) {
-		if (read_array(ev, rec, "caller", i, &def->ips[i]))
-			continue;
-		free(def);
-		return false;
+		if (!read_array(ev, rec, "caller", i, &m->ips[s->first + i]))
+			return false;
 	}
-	f->own = def;
 	return true;
 }
 
-static bool read_fields(struct tep_event *ev, struct tep_record *rec, struct fields *f)
+static bool read_fields(struct session *ses, struct tep_event *ev, struct tep_record *rec,
+			struct fields *f)
 {
 	*f = (struct fields) { .user = !strncmp(ev->name, "user_", 5) };
 	return (!tep_find_field(ev, "cookie") || read_field(ev, rec, "cookie", &f->cookie)) &&
 	       (!tep_find_field(ev, "tgid") || !tep_find_field(ev, "ip") ||
 		read_field(ev, rec, "ip", &f->hit)) &&
-	       (!tep_find_field(ev, "stack_id") || read_parts(ev, rec, &f->parts)) &&
-	       (!tep_find_field(ev, "caller") || read_own(ev, rec, f));
+	       (!tep_find_field(ev, "stack_id") || read_ids(ev, rec, f)) &&
+	       (!tep_find_field(ev, "caller") || read_own(&ses->defs, ev, rec, f));
 }
 
 static void print_ip(struct trace_seq *s, struct tep_handle *tep, u64 ip)
@@ -350,28 +315,28 @@ static void print_ip(struct trace_seq *s, struct tep_handle *tep, u64 ip)
 		trace_seq_printf(s, "=> %s (%llx)\n", name, ip);
 }
 
-static struct object *find_object(const struct session *ses, u64 word, bool of_map)
+static struct object *find_object(struct session *ses, const struct map *m, u64 word)
 {
 	u32 i = word_object(word);
 
-	if (!of_map)
-		i = i < ses->nr_numbers ? ses->numbers[i] : 0;
-	return i && i <= ses->map.users.names.nr ? ses->map.users.objects[i - 1] : NULL;
+	if (i && m == &ses->defs)
+		i = *pool_find(&ses->defs.numbers, i, 0);
+	return i && i <= m->users.names.nr ? m->users.objects[i - 1] : NULL;
 }
 
 /* As the kernel prints it, but for the space that trace-cmd does not have before "=>". */
-static void print_user_ip(struct trace_seq *s, struct session *ses, const struct ips *ips, u32 i,
-			  bool exact)
+static void print_user_ip(struct trace_seq *s, struct session *ses, const struct map *m, u64 word,
+			  bool by_file, bool exact)
 {
-	u64 word = ips->ip[i], offset = word & OFFSET_MASK, back = !exact && offset, addr;
-	struct object *o = ips->by_file ? find_object(ses, word, ips->of_map) : NULL;
+	struct object *o = by_file ? find_object(ses, m, word) : NULL;
+	u64 offset = word & OFFSET_MASK, back = !exact && offset, addr;
 	const struct symbol *sym;
 
 	if (!o) {
 		trace_seq_printf(s, "=>  <%0*llx>\n", 2 * long_size(ses->tep), word);
 		return;
 	}
-	sym = find_in_object(&ses->map.users, o, offset - back, &addr);
+	sym = find_in_object(&ses->defs.users, o, offset - back, &addr);
 	trace_seq_printf(s, "=> %s[+0x%llx]", o->path, offset);
 	if (sym)
 		trace_seq_printf(s, " (%s+0x%llx)", sym->name, addr + back - sym->addr);
@@ -387,33 +352,40 @@ static void print_head(struct trace_seq *s, struct tep_event *ev, const struct f
 		trace_seq_printf(s, " %llx", f->cookie);
 	if (f->hit)
 		trace_seq_printf(s, " @%llx", f->hit);
-	for (i = 0; i < f->parts.nr; i++) {
+	for (i = 0; i < f->nr; i++) {
 		if (i)
-			trace_seq_printf(s, " @%llx", f->parts.ip[i]);
-		trace_seq_printf(s, " %u", f->parts.id[i]);
+			trace_seq_printf(s, " @%llx", f->ip[i]);
+		trace_seq_printf(s, " %u", f->id[i]);
 	}
 	trace_seq_putc(s, '>');
 }
 
+static void print_part(struct trace_seq *s, struct session *ses, const struct part *p, bool exact)
+{
+	const u64 *ips = p->map->ips + p->stack->first;
+	u32 i;
+
+	for (i = 0; i < p->stack->nr; i++) {
+		if (p->stack->user)
+			print_user_ip(s, ses, p->map, ips[i], p->stack->by_file, exact && !i);
+		else
+			print_ip(s, ses->tep, ips[i]);
+	}
+}
+
 static void print_frames(struct trace_seq *s, struct session *ses, const struct fields *f)
 {
-	struct ips ips[MAX_PARTS];
-	u32 nr = find_all(ses, f, ips), i, j;
-	struct ips hit = { .ip = &f->hit, .nr = 1, .by_file = true };
+	struct part parts[MAX_PARTS];
+	u32 i, nr = find_parts(ses, f, parts);
 
-	if (nr && (ips[0].nr || f->hit))
+	if (nr && (parts[0].stack->nr || f->hit))
 		trace_seq_putc(s, '\n');
 	if (nr && f->hit)
-		print_user_ip(s, ses, &hit, 0, true);
+		print_user_ip(s, ses, &ses->defs, f->hit, true, true);
 	for (i = 0; i < nr; i++) {
 		if (i)
-			print_ip(s, ses->tep, f->parts.ip[i]);
-		for (j = 0; j < ips[i].nr; j++) {
-			if (f->user)
-				print_user_ip(s, ses, &ips[i], j, !j && !f->hit);
-			else
-				print_ip(s, ses->tep, ips[i].ip[j]);
-		}
+			print_ip(s, ses->tep, f->ip[i]);
+		print_part(s, ses, &parts[i], !f->hit);
 	}
 }
 
@@ -422,143 +394,145 @@ static int print_event(struct trace_seq *s, struct tep_record *rec, struct tep_e
 {
 	struct session *ses = context;
 	struct fields f;
+	bool good = read_fields(ses, ev, rec, &f);
 
-	if (!read_fields(ev, rec, &f)) {
+	if (good) {
+		print_head(s, ev, &f);
+		print_frames(s, ses, &f);
+	} else {
 		if (first_time(&ses->told_damaged))
 			complain("damaged %s event", ev->name);
 		trace_seq_printf(s, "<%s, damaged>", ev->name);
-		return 0;
 	}
-	print_head(s, ev, &f);
-	print_frames(s, ses, &f);
-	if (f.own && f.parts.nr)
-		define(ses, f.own);
-	else
-		free(f.own);
+	if (f.own && (!good || !f.nr || !define(ses, f.own)))
+		drop_last(&ses->defs);
 	return 0;
+}
+
+/* The bytes of a field; one without a size goes on to the end of the record. */
+static const char *read_bytes(struct tep_event *ev, struct tep_record *rec, const char *name,
+			      size_t *len)
+{
+	struct tep_format_field *f = tep_find_field(ev, name);
+
+	if (!f || f->offset > rec->size || f->size > rec->size - f->offset)
+		return NULL;
+	*len = f->size ? f->size : rec->size - f->offset;
+	return (const char *)rec->data + f->offset;
 }
 
 /* user_object_def: a file, by its number in the stacks. */
 static int define_object(struct trace_seq *s, struct tep_record *rec, struct tep_event *ev,
 			 void *context)
 {
-	struct tep_format_field *bytes = tep_find_field(ev, "build_id");
-	struct tep_format_field *path = tep_find_field(ev, "path");
-	struct session *ses = context;
+	struct map *m = &((struct session *)context)->defs;
+	size_t room = 0, len = 0;
+	const char *bytes = read_bytes(ev, rec, "build_id", &room);
+	const char *path = read_bytes(ev, rec, "path", &len);
 	struct build_id id = {};
-	u64 number, len, bias;
-	struct object *o;
+	u64 number, id_len, bias;
 	u32 i;
 
-	if (!read_field(ev, rec, "object", &number) || !read_field(ev, rec, "id_size", &len) ||
-	    !read_field(ev, rec, "bias", &bias) || !bytes || !path || len > MAX_BUILD_ID ||
-	    len > (u64)bytes->size || bytes->offset + bytes->size > rec->size ||
-	    path->offset > rec->size || number >= OBJECT_LIMIT ||
-	    !memchr((char *)rec->data + path->offset, 0, rec->size - path->offset)) {
+	if (!read_field(ev, rec, "object", &number) || !read_field(ev, rec, "id_size", &id_len) ||
+	    !read_field(ev, rec, "bias", &bias) || !bytes || !path || id_len > MAX_BUILD_ID ||
+	    id_len > room || number >= OBJECT_LIMIT || !memchr(path, 0, len)) {
 		trace_seq_printf(s, "<%s, damaged>", ev->name);
 		return 0;
 	}
-	id.len = len;
-	memcpy(id.bytes, (char *)rec->data + bytes->offset, len);
-	i = get_object(&ses->map.users, (char *)rec->data + path->offset, &id);
-	set_number(&ses->numbers, &ses->nr_numbers, &ses->room_numbers, number, i);
-	o = i ? ses->map.users.objects[i - 1] : NULL;
-	trace_seq_printf(s, "<%s %llu %s>", ev->name, number, o ? o->path : "");
-	if (!o)
-		return 0;
-	o->bias = bias;
-	o->has_bias = len;
+	id.len = id_len;
+	memcpy(id.bytes, bytes, id_len);
+	i = user_object(&m->users, path, &id, bias);
+	*pool_find(&m->numbers, number, 0) = i;
+	trace_seq_printf(s, "<%s %llu %s>", ev->name, number,
+			 i ? m->users.objects[i - 1]->path : "");
 	return 0;
 }
 
-static bool write_padded(FILE *f, const void *data, size_t len)
+static void write_padded(FILE *f, const void *data, size_t len)
 {
 	static const char zeros[8];
 
-	return fwrite(data, 1, len, f) == len && fwrite(zeros, 1, -len % 8, f) == -len % 8;
+	fwrite(data, 1, len, f);
+	fwrite(zeros, 1, -len % 8, f);
 }
 
-static bool write_object(FILE *f, u32 number, const struct object *o)
+static void write_object(FILE *f, u32 number, const struct object *o)
 {
 	const u32 head[] = { number, o->id.len }, tail[] = { strlen(o->file), 0 };
-	const u64 bias = o->bias;
 
-	return fwrite(head, sizeof(head), 1, f) && fwrite(&bias, sizeof(bias), 1, f) &&
-	       fwrite(tail, sizeof(tail), 1, f) && write_padded(f, o->id.bytes, o->id.len) &&
-	       write_padded(f, o->file, tail[0]);
+	fwrite(head, sizeof(head), 1, f);
+	fwrite(&o->bias, sizeof(o->bias), 1, f);
+	fwrite(tail, sizeof(tail), 1, f);
+	write_padded(f, o->id.bytes, o->id.len);
+	write_padded(f, o->file, tail[0]);
 }
 
-/* A section of type 5. */
-static bool write_objects(const struct session *ses, FILE *f)
+static void write_objects(struct map *m, FILE *f)
 {
-	u32 head[] = { 5, 0 };
-	bool good = true;
-	char *text;
+	u32 head[] = { SECTION_OBJECTS, 0 }, object;
 	size_t i, len;
+	char *text;
 	FILE *mem;
 
 	mem = check_mem(open_memstream(&text, &len));
-	for (i = 1; i < ses->nr_numbers; i++) {
-		if (ses->numbers[i])
-			good &= write_object(mem, i, ses->map.users.objects[ses->numbers[i] - 1]);
+	for (i = 1; i <= m->numbers.nr; i++) {
+		object = *pool_value(&m->numbers, i);
+		if (object)
+			write_object(mem, *pool_words(&m->numbers, i),
+				     m->users.objects[object - 1]);
 	}
-	good &= !fclose(mem);
+	fclose(mem);
 	head[1] = len;
-	good = good && fwrite(head, sizeof(head), 1, f) && fwrite(text, 1, len, f) == len;
+	fwrite(head, sizeof(head), 1, f);
+	fwrite(text, 1, len, f);
 	free(text);
-	return good;
 }
 
-static u32 flags_of(const struct def *def)
+static void write_stack(const struct map *m, const struct stack *s, FILE *f)
 {
-	u32 flags = def->user ? RECORD_USER : 0, i;
+	const u32 flags = (s->user ? RECORD_USER : 0) | (s->by_file ? RECORD_BY_FILE : 0);
+	const u32 head[] = { s->id, s->nr, s->ref, flags };
 
-	for (i = 0; def->user && i < def->nr; i++)
-		flags |= word_object(def->ips[i]) ? RECORD_BY_FILE : 0;
-	return flags;
+	fwrite(head, sizeof(head), 1, f);
+	fwrite(m->ips + s->first, sizeof(*m->ips), s->nr, f);
 }
 
-static bool save_def(FILE *f, const struct def *def)
+static void drop_ambiguous(struct session *ses)
 {
-	const u32 head[] = { def->id, def->nr, def->ref, flags_of(def) };
+	struct map *m = &ses->defs;
+	size_t i, n = 0;
 
-	return fwrite(head, sizeof(head), 1, f) &&
-	       fwrite(def->ips, sizeof(*def->ips), def->nr, f) == def->nr;
-}
-
-/* Returns their number. Without @f it only counts. */
-static u32 write_defs(const struct session *ses, FILE *f)
-{
-	const struct def *def;
-	u32 nr = 0;
-	size_t i;
-
-	for (i = 0; i < DEF_BUCKETS; i++) {
-		for (def = ses->defs[i]; def; def = def->next) {
-			if (def->ambiguous || (f && !save_def(f, def)))
-				continue;
-			nr++;
-		}
+	for (i = 0; i < m->nr_stacks; i++) {
+		if (*pool_find(&ses->known, m->stacks[i].id, false) != AMBIGUOUS)
+			m->stacks[n++] = m->stacks[i];
 	}
-	return nr;
+	m->nr_stacks = n;
 }
 
-static void save_session(const struct session *ses)
+static void save_session(struct session *ses)
 {
-	const u32 head[] = { 0x464D5342, 2, write_defs(ses, NULL), !!ses->nr_numbers };
 	const char *path = option_save->value;
-	bool good = false;
+	struct map *m = &ses->defs;
+	u32 head[] = { MAP_MAGIC, MAP_VERSION, 0, !!m->numbers.nr };
+	bool bad = true;
+	size_t i;
 	FILE *f;
 
-	if (!*path || !head[2])
+	drop_ambiguous(ses);
+	if (!*path || !m->nr_stacks)
 		return;
+	head[2] = m->nr_stacks;
 	f = fopen(path, "we");
 	if (f) {
-		good = fwrite(head, sizeof(head), 1, f) && write_defs(ses, f) == head[2] &&
-		       (!head[3] || write_objects(ses, f));
-		good &= !fclose(f);
+		fwrite(head, sizeof(head), 1, f);
+		for (i = 0; i < m->nr_stacks; i++)
+			write_stack(m, &m->stacks[i], f);
+		if (m->numbers.nr)
+			write_objects(m, f);
+		bad = ferror(f);
+		bad |= !!fclose(f);
 	}
-	if (!good)
+	if (bad)
 		complain("%s: %s", path, strerror(errno));
 }
 
@@ -587,27 +561,6 @@ EXPORTED int TEP_PLUGIN_LOADER(struct tep_handle *tep)
 	return 0;
 }
 
-static void free_session(struct session *ses)
-{
-	struct def *def;
-	size_t i;
-
-	for (i = 0; i < DEF_BUCKETS; i++) {
-		while ((def = ses->defs[i])) {
-			ses->defs[i] = def->next;
-			free(def);
-		}
-	}
-	users_free(&ses->map.users);
-	free(ses->numbers);
-	free(ses->map.numbers);
-	free(ses->map.stacks);
-	free(ses->map.ips);
-	free(ses->map.name);
-	free(ses->map.dir);
-	free(ses);
-}
-
 EXPORTED void TEP_PLUGIN_UNLOADER(struct tep_handle *tep)
 {
 	struct session **last = &sessions, *ses;
@@ -623,5 +576,8 @@ EXPORTED void TEP_PLUGIN_UNLOADER(struct tep_handle *tep)
 	save_session(ses);
 	tep_plugin_remove_options(options);
 	*last = ses->next;
-	free_session(ses);
+	map_free_stacks(&ses->defs);
+	map_free_stacks(&ses->map);
+	pool_free(&ses->known);
+	free(ses);
 }

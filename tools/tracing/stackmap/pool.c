@@ -2,6 +2,19 @@
 #include "pool.h"
 #include "util.h"
 
+void add_words(struct words *w, const u64 *words, size_t nr)
+{
+	w->w = grow(w->w, &w->room, w->nr + nr, sizeof(*w->w));
+	if (nr)
+		memcpy(w->w + w->nr, words, nr * sizeof(*words));
+	w->nr += nr;
+}
+
+void add_word(struct words *w, u64 word)
+{
+	add_words(w, &word, 1);
+}
+
 static u64 hash_words(const u64 *words, u32 nr)
 {
 	u64 hash = nr;
@@ -33,7 +46,7 @@ static bool is_pooled(const struct pool *p, u32 i, u64 hash, const u64 *words, u
 	const struct pooled *e = &p->list[i];
 
 	return e->hash == hash && e->nr == nr &&
-	       (!nr || !memcmp(p->words + e->first, words, nr * sizeof(*words)));
+	       (!nr || !memcmp(p->words.w + e->first, words, nr * sizeof(*words)));
 }
 
 u32 pool_add(struct pool *p, const u64 *words, u32 nr)
@@ -47,12 +60,9 @@ u32 pool_add(struct pool *p, const u64 *words, u32 nr)
 		if (is_pooled(p, p->slots[at], hash, words, nr))
 			return p->slots[at];
 	}
-	p->words = grow(p->words, &p->room_words, p->nr_words + nr + 1, sizeof(*p->words));
-	if (nr)
-		memcpy(p->words + p->nr_words, words, nr * sizeof(*words));
 	p->list = grow(p->list, &p->room, p->nr + 2, sizeof(*p->list));
-	p->list[++p->nr] = (struct pooled) { .hash = hash, .first = p->nr_words, .nr = nr };
-	p->nr_words += nr;
+	p->list[++p->nr] = (struct pooled) { .hash = hash, .first = p->words.nr, .nr = nr };
+	add_words(&p->words, words, nr);
 	p->slots[at] = p->nr;
 	return p->nr;
 }
@@ -60,7 +70,7 @@ u32 pool_add(struct pool *p, const u64 *words, u32 nr)
 void pool_free(struct pool *p)
 {
 	free(p->list);
-	free(p->words);
+	free(p->words.w);
 	free(p->slots);
 	*p = (struct pool) {};
 }

@@ -8,25 +8,9 @@
 
 #include "stackmap.h"
 
-struct pooled {
-	u64	hash;
-	u64	value;
-	size_t	first;		/* index of the first word */
-	u32	nr;
-};
-
-struct pool {
-	struct pooled	*list;		/* list[0] is not used */
-	size_t		nr;		/* the highest number */
-	size_t		room;
-	u64		*words;
-	size_t		nr_words;
-	size_t		room_words;
-	u32		*slots;		/* numbers, by hash; 0: free */
-	size_t		mask;
-};
-
 u32 pool_add(struct pool *p, const u64 *words, u32 nr);
+void add_words(struct words *w, const u64 *words, size_t nr);
+void add_word(struct words *w, u64 word);
 void pool_free(struct pool *p);
 
 static inline u64 *pool_value(struct pool *p, u32 nr)
@@ -36,7 +20,7 @@ static inline u64 *pool_value(struct pool *p, u32 nr)
 
 static inline const u64 *pool_words(const struct pool *p, u32 nr)
 {
-	return p->words + p->list[nr].first;
+	return p->words.w + p->list[nr].first;
 }
 
 /* The value of a key of two words. */

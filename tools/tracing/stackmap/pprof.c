@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "checksum.h"
+#include "cleanup.h"
 #include "frame.h"
 #include "symbols.h"
 #include "util.h"
@@ -100,11 +101,9 @@ struct pprof {
 	struct bytes	message;
 	struct bytes	part;		/* of message */
 	struct intern	strings;
-	struct intern	functions;	/* their ids are indices plus 1 */
-	struct intern	locations;	/* here, too */
-	struct intern	modules;	/* their mappings follow that of the kernel; also objects */
-	struct object	**objects;	/* as many; NULL: a module */
-	size_t		room_objects;
+	struct pool	functions;	/* of the indices of their names */
+	struct pool	locations;	/* of {address, object, is_user} */
+	struct pool	modules;	/* of {name, 0} or {0, object} */
 	bool		has_functions;
 };
 
@@ -126,7 +125,7 @@ static void put_types(struct pprof *p)
 	const struct value_type *v = p->map->values;
 	int i;
 
-	for (i = 0; i < NR_VALUES && v->type; i++) {
+	for (i = 0; i < NR_VALUES; i++) {
 		if (v[i].type)
 			put_type(p, PROFILE_SAMPLE_TYPE, v[i].type, v[i].unit);
 	}
@@ -140,7 +139,7 @@ static void put_values(const struct pprof *p, const struct stack *s, struct byte
 	const struct value_type *v = p->map->values;
 	int i;
 
-	for (i = 0; i < NR_VALUES && v->type; i++) {
+	for (i = 0; i < NR_VALUES; i++) {
 		if (v[i].type)
 			put_varint(b, s->val[i]);
 	}
@@ -162,45 +161,34 @@ static u64 kernel_limit(const struct map *m)
 	return UINT64_MAX;
 }
 
-/* Modules and objects in one table. */
-static u32 add_module(struct pprof *p, const char *mod, struct object *o)
-{
-	char *id = o ? build_id_text(&o->id) : NULL;
-	char *key = o ? format("%s\n%s", o->path, id) : copy_string(mod);
-	size_t known = p->modules.nr, i = intern(&p->modules, key);
-
-	free(key);
-	free(id);
-	if (i == known) {
-		p->objects = grow(p->objects, &p->room_objects, i + 1, sizeof(*p->objects));
-		p->objects[i] = o;
-	}
-	return KERNEL_MAPPING + 1 + i;
-}
-
 /* 0: in no mapping. */
 static u32 mapping_of(struct pprof *p, const struct frame *f, u64 addr, const char *mod)
 {
 	const struct map *m = p->map;
+	u64 key[2] = {};
 
 	if (f->user)
-		return f->object ? add_module(p, NULL, f->object) : 0;
-	if (mod)
-		return add_module(p, mod, NULL);
-	return addr >= kernel_start(m) && addr < kernel_limit(m) ? KERNEL_MAPPING : 0;
+		key[1] = (uintptr_t)f->object;
+	else if (mod)
+		key[0] = string_index(p, mod);
+	else if (addr >= kernel_start(m) && addr < kernel_limit(m))
+		return KERNEL_MAPPING;
+	return key[0] || key[1] ? KERNEL_MAPPING + pool_add(&p->modules, key, 2) : 0;
 }
 
 static void put_function(struct pprof *p, const char *name)
 {
-	size_t known = p->functions.nr, i = intern(&p->functions, name);
+	u64 str = string_index(p, name);
+	size_t known = p->functions.nr;
+	u32 id = pool_add(&p->functions, &str, 1);
 
-	put_number(&p->part, LINE_FUNCTION, i + 1);
+	put_number(&p->part, LINE_FUNCTION, id);
 	put_message(&p->message, LOCATION_LINE, &p->part);
-	if (i < known)
+	if (id <= known)
 		return;
-	put_number(&p->part, FUNCTION_ID, i + 1);
-	put_number(&p->part, FUNCTION_NAME, string_index(p, name));
-	put_number(&p->part, FUNCTION_SYSTEM_NAME, string_index(p, name));
+	put_number(&p->part, FUNCTION_ID, id);
+	put_number(&p->part, FUNCTION_NAME, str);
+	put_number(&p->part, FUNCTION_SYSTEM_NAME, str);
 	put_message(&p->out, PROFILE_FUNCTION, &p->part);
 }
 
@@ -224,29 +212,17 @@ static u64 location_addr(const struct frame *f)
 	return lookup_addr(f->object ? f->offset : f->ip, f->exact);
 }
 
-static char *location_key(struct frame *f, u64 addr)
-{
-	const char *user = f->user ? "user " : "";
-
-	if (f->object)
-		return format("%llx of %p", addr, f->object);
-	return format("%s%llx", user, addr);
-}
-
 /* As pprof expects, the address of a call is inside of it, not behind it. */
 static u32 location_id(struct pprof *p, struct frame *f)
 {
-	u64 addr = location_addr(f);
+	const u64 key[] = { location_addr(f), (uintptr_t)f->object, f->user };
 	size_t known = p->locations.nr;
-	char *key;
 
 	if (f->uid)
 		return f->uid;
-	key = location_key(f, addr);
-	f->uid = intern(&p->locations, key) + 1;
-	free(key);
+	f->uid = pool_add(&p->locations, key, ARRAY_SIZE(key));
 	if (f->uid > known)
-		put_location(p, f, addr, f->uid);
+		put_location(p, f, key[0], f->uid);
 	return f->uid;
 }
 
@@ -262,11 +238,9 @@ static void put_label(struct pprof *p, const char *key, const char *str, u64 num
 /* Locations may get into the profile meanwhile, so the sample is made in a buffer of its own. */
 static void put_sample(struct pprof *p, const struct stack *s)
 {
-	const struct task *task = p->map->tasks ? &p->map->tasks[s->id] : NULL;
 	struct bytes ids = {};
 	u32 i;
 
-	frames_prefetch(p->map, s);
 	for (i = 0; i < s->nr; i++)
 		put_varint(&ids, location_id(p, frame_get(p->map, s, i)));
 	put_bytes(&p->message, SAMPLE_LOCATION, ids.data, ids.len);
@@ -274,39 +248,32 @@ static void put_sample(struct pprof *p, const struct stack *s)
 	put_values(p, s, &ids);
 	put_bytes(&p->message, SAMPLE_VALUE, ids.data, ids.len);
 	free(ids.data);
-	if (task && *task->comm) {
-		put_label(p, "comm", task->comm, 0);
-		put_label(p, "pid", NULL, task->pid);
+	if (s->task) {
+		put_label(p, "comm", s->task->comm, 0);
+		put_label(p, "pid", NULL, s->task->pid);
 	}
 	put_message(&p->out, PROFILE_SAMPLE, &p->message);
 }
 
-static void put_mapping(struct pprof *p, u32 id, u64 start, u64 limit, const char *file)
+static void put_mapping(struct pprof *p, u32 id, u64 start, u64 limit, const char *file,
+			const struct build_id *build_id, bool has_functions)
 {
+	char *text __free(pointer) = build_id ? build_id_text(build_id) : copy_string("");
+
 	put_number(&p->message, MAPPING_ID, id);
 	put_number(&p->message, MAPPING_START, start);
 	put_number(&p->message, MAPPING_LIMIT, limit);
 	put_number(&p->message, MAPPING_FILE, string_index(p, file));
-}
-
-/* The kernel is mapped at _text, with offset 0. pprof finds out where KASLR put it. */
-static void put_kernel(struct pprof *p)
-{
-	const struct map *m = p->map;
-	char *id = build_id_text(&m->build_id);
-
-	put_mapping(p, KERNEL_MAPPING, kernel_start(m), kernel_limit(m), "[kernel.kallsyms]");
-	put_number(&p->message, MAPPING_BUILD_ID, string_index(p, id));
-	put_number(&p->message, MAPPING_HAS_FUNCTIONS, p->has_functions);
+	put_number(&p->message, MAPPING_BUILD_ID, string_index(p, text));
+	put_number(&p->message, MAPPING_HAS_FUNCTIONS, has_functions);
 	put_message(&p->out, PROFILE_MAPPING, &p->message);
-	free(id);
 }
 
 /* From the first function to the end of the last one. */
 static void put_module(struct pprof *p, const char *mod, u32 id)
 {
 	const struct symtab *t = &p->map->kallsyms;
-	char *file = format("[%s]", mod);
+	char *file __free(pointer) = format("[%s]", mod);
 	u64 start = 0, limit = 0;
 	const struct symbol *s;
 
@@ -316,10 +283,31 @@ static void put_module(struct pprof *p, const char *mod, u32 id)
 		start = start ? start : s->addr;
 		limit = s->end;
 	}
-	put_mapping(p, id, start, limit, file);
-	put_number(&p->message, MAPPING_HAS_FUNCTIONS, 1);
-	put_message(&p->out, PROFILE_MAPPING, &p->message);
-	free(file);
+	put_mapping(p, id, start, limit, file, NULL, true);
+}
+
+/*
+ * The kernel is mapped at _text, with offset 0. pprof finds out where KASLR put it. Addresses in an
+ * object are offsets.
+ */
+static void put_mappings(struct pprof *p)
+{
+	const struct map *m = p->map;
+	const struct object *o;
+	const u64 *key;
+	u32 i;
+
+	put_mapping(p, KERNEL_MAPPING, kernel_start(m), kernel_limit(m), "[kernel.kallsyms]",
+		    &m->build_id, p->has_functions);
+	for (i = 1; i <= p->modules.nr; i++) {
+		key = pool_words(&p->modules, i);
+		o = (const struct object *)(uintptr_t)key[1];
+		if (o)
+			put_mapping(p, KERNEL_MAPPING + i, 0, o->limit, o->path, &o->id,
+				    o->symtab.nr);
+		else
+			put_module(p, p->strings.list[key[0]]->s, KERNEL_MAPPING + i);
+	}
 }
 
 static void write_little_endian(u32 n, int bytes)
@@ -349,38 +337,12 @@ static void write_gzip(const char *data, size_t len)
 	write_little_endian(len, 4);
 }
 
-/* Addresses in an object are offsets. */
-static void put_object(struct pprof *p, const struct object *o, u32 id)
-{
-	char *build_id = build_id_text(&o->id);
-
-	put_mapping(p, id, 0, o->limit, o->path);
-	put_number(&p->message, MAPPING_BUILD_ID, string_index(p, build_id));
-	put_number(&p->message, MAPPING_HAS_FUNCTIONS, !!o->symtab.nr);
-	put_message(&p->out, PROFILE_MAPPING, &p->message);
-	free(build_id);
-}
-
-static void put_modules(struct pprof *p)
-{
-	u32 id = KERNEL_MAPPING + 1;
-	size_t i;
-
-	for (i = 0; i < p->modules.nr; i++, id++) {
-		if (p->objects[i])
-			put_object(p, p->objects[i], id);
-		else
-			put_module(p, p->modules.list[i]->s, id);
-	}
-}
-
 static void pprof_free(struct pprof *p)
 {
 	intern_free(&p->strings);
-	intern_free(&p->functions);
-	intern_free(&p->locations);
-	intern_free(&p->modules);
-	free(p->objects);
+	pool_free(&p->functions);
+	pool_free(&p->locations);
+	pool_free(&p->modules);
 	free(p->out.data);
 	free(p->message.data);
 	free(p->part.data);
@@ -398,8 +360,7 @@ void print_pprof(struct map *m)
 	put_number(&p.out, PROFILE_PERIOD, 1);
 	for (i = 0; i < m->nr_stacks; i++)
 		put_sample(&p, &m->stacks[i]);
-	put_kernel(&p);
-	put_modules(&p);
+	put_mappings(&p);
 	for (i = 0; i < p.strings.nr; i++)
 		put_string(&p.out, PROFILE_STRING, p.strings.list[i]->s);
 	write_gzip(p.out.data, p.out.len);

@@ -4,25 +4,6 @@
 #include "util.h"
 #include "view.h"
 
-/* Faster than printf(), which would dominate on large maps. */
-static void print_hex(u64 n)
-{
-	char buf[2 * sizeof(n)];
-
-	fwrite_unlocked(buf, 1, put_hex(buf, n) - buf, stdout);
-}
-
-static void print_decimal(u32 n)
-{
-	char buf[10], *p = buf + sizeof(buf);
-
-	do {
-		*--p = '0' + n % 10;
-		n /= 10;
-	} while (n);
-	fwrite_unlocked(p, 1, buf + sizeof(buf) - p, stdout);
-}
-
 /* The start of a frame's line. */
 static const char *frame_number(u32 i)
 {
@@ -35,13 +16,11 @@ static const char *frame_number(u32 i)
 
 static void print_indented(const char *lines, const char *indent)
 {
-	size_t len;
+	int len;
 
 	for (; *lines; lines += len + 1) {
 		len = strcspn(lines, "\n");
-		printf("%s%.*s\n", indent, (int)len, lines);
-		if (!lines[len])
-			return;
+		printf("%s%.*s\n", indent, len, lines);
 	}
 }
 
@@ -62,7 +41,6 @@ void print_stack(struct map *m, const struct stack *s, const struct config *cfg)
 {
 	u32 i;
 
-	frames_prefetch(m, s);
 	printf("%sstack_id %u [ref %llu, depth %u]\n", is_user_stack(s) ? "user_" : "",
 	       s->id, s->ref, s->nr);
 	for (i = 0; i < s->nr; i++)
@@ -112,64 +90,53 @@ void print_folded(const struct map *m, const struct paths *p)
  * A symbol can hold any bytes. Those outside of ASCII are written as the character with that
  * number, so the output is always valid and complete.
  */
-static size_t plain_json(const char *s)
+static void print_json_string(const char *s, size_t len)
 {
-	size_t n = 0;
-
-	while (s[n] >= ' ' && s[n] <= '~' && s[n] != '"' && s[n] != '\\')
-		n++;
-	return n;
-}
-
-static void print_json_string(const char *s)
-{
-	size_t n;
+	const char *end = s + len;
 
 	putchar_unlocked('"');
-	while (*s) {
-		n = plain_json(s);
-		fwrite_unlocked(s, 1, n, stdout);
-		s += n;
+	for (; s < end; s++) {
 		if (*s == '"' || *s == '\\')
-			printf("\\%c", *s++);
-		else if (*s)
-			printf("\\u%04x", (unsigned char)*s++);
+			putchar_unlocked('\\');
+		if (*s >= ' ' && *s <= '~')
+			putchar_unlocked(*s);
+		else
+			printf("\\u%04x", (unsigned char)*s);
 	}
 	putchar_unlocked('"');
 }
 
 static void print_json_lines(const char *lines)
 {
-	char *line, *copy = copy_string(lines), *next = copy;
-	const char *sep = "";
+	const char *sep = "[";
+	size_t len;
 
-	putchar('[');
-	while ((line = strsep(&next, "\n")) && *line) {
+	for (; *lines; lines += len + 1) {
+		len = strcspn(lines, "\n");
 		fputs(sep, stdout);
-		print_json_string(line);
+		print_json_string(lines, len);
 		sep = ", ";
 	}
-	putchar(']');
-	free(copy);
+	fputs(*sep == '[' ? "[]" : "]", stdout);
 }
 
 /* Addresses are strings, because most JSON readers use doubles for numbers and lose bits. */
 static void print_json_stack(struct map *m, const struct stack *s, const struct config *cfg)
 {
+	const char *text;
+	struct frame *f;
 	u32 i;
 
-	frames_prefetch(m, s);
 	printf("{\"id\": %u,%s \"ref_count\": %llu, \"depth\": %u,\n  \"ips\": [", s->id,
 	       is_user_stack(s) ? " \"user\": true," : "", s->ref, s->nr);
-	for (i = 0; i < s->nr; i++) {
-		fputs_unlocked(i ? ", \"0x" : "\"0x", stdout);
-		print_hex(m->ips[s->first + i]);
-		putchar_unlocked('"');
-	}
+	for (i = 0; i < s->nr; i++)
+		printf("%s\"0x%llx\"", i ? ", " : "", m->ips[s->first + i]);
 	fputs("],\n  \"symbols\": [", stdout);
 	for (i = 0; i < s->nr; i++) {
 		fputs_unlocked(i ? ", " : "", stdout);
-		print_json_string(frame_text(frame_get(m, s, i)));
+		f = frame_get(m, s, i);
+		text = frame_text(f);
+		print_json_string(text, f->len);
 	}
 	if (cfg->lines)
 		fputs("],\n  \"lines\": [", stdout);
@@ -202,10 +169,8 @@ static void print_speedscope_samples(const struct map *m, const struct paths *p)
 	for (i = 0; i < m->nr_stacks; i++) {
 		s = &m->stacks[i];
 		fputs(i ? ",\n  [" : "\n  [", stdout);
-		for (frame = s->nr; frame--; ) {
-			print_decimal(p->uids[s->first + frame]);
-			putchar_unlocked(frame ? ',' : ']');
-		}
+		for (frame = s->nr; frame--; )
+			printf("%llu%c", p->uids[s->first + frame], frame ? ',' : ']');
 	}
 }
 
@@ -233,7 +198,7 @@ void print_speedscope(struct map *m, const struct paths *p, const struct config 
 	sort_by_path(m, p);
 	printf("{\"$schema\": \"https://www.speedscope.app/file-format-schema.json\",\n"
 	       " \"exporter\": \"stackmap_dump\",\n \"profiles\": [{\"type\": \"sampled\", \"name\": ");
-	print_json_string(cfg->trace ? cfg->trace : m->name);
+	print_json_string(m->name, strlen(m->name));
 	printf(", \"unit\": \"none\",\n \"samples\": [");
 	print_speedscope_samples(m, p);
 	printf("],\n \"weights\": [");
@@ -242,7 +207,7 @@ void print_speedscope(struct map *m, const struct paths *p, const struct config 
 	       sum);
 	for (i = 0; i < p->names.nr; i++) {
 		fputs(i ? ",\n  {\"name\": " : "\n  {\"name\": ", stdout);
-		print_json_string(p->names.list[i]->s);
+		print_json_string(p->names.list[i]->s, strlen(p->names.list[i]->s));
 		putchar('}');
 	}
 	puts("]}}");

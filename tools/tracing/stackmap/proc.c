@@ -48,14 +48,10 @@ static bool read_program_header(int fd, const Elf64_Ehdr *e, u32 i, Elf64_Phdr *
 
 static void read_notes(int fd, const Elf64_Phdr *p, struct build_id *id)
 {
-	char *buf;
+	static char buf[MAX_NOTES];
 
-	if (p->p_filesz > MAX_NOTES)
-		return;
-	buf = check_mem(malloc(p->p_filesz + 1));
-	if (read_at(fd, buf, p->p_filesz, p->p_offset))
+	if (p->p_filesz <= sizeof(buf) && read_at(fd, buf, p->p_filesz, p->p_offset))
 		build_id_of_notes(buf, p->p_filesz, id);
-	free(buf);
 }
 
 /* Of an ELF file that runs on this machine. Without elfutils, which test machines may lack. */
@@ -96,7 +92,7 @@ const struct build_id *file_id(struct scan *s, const char *key, const char *path
 void write_mapping(FILE *out, u32 tgid, const struct mapping *map,
 		   const struct build_id *id, const char *path)
 {
-	char *hex = build_id_text(id);
+	char *hex __free(pointer) = build_id_text(id);
 
 	fprintf(out, "map %u %llx-%llx %llx %s", tgid, map->start, map->end, map->offset,
 		*hex ? hex : *id->stamp ? id->stamp : "-");
@@ -105,7 +101,6 @@ void write_mapping(FILE *out, u32 tgid, const struct mapping *map,
 	for (; *path; path++)
 		*path == '\n' ? fputs("\\012", out) : fputc(*path, out);
 	fputc('\n', out);
-	free(hex);
 }
 
 /* "55d0-55d2 r-xp 00001000 fe:01 1234     /usr/bin/cat". Functions are in executable mappings. */
@@ -134,52 +129,26 @@ static void scan_mapping(struct scan *s, u32 tgid, char *line)
 
 static void scan_mappings(struct scan *s, u32 tgid)
 {
-	char *path = format("/proc/%u/maps", tgid), *line = NULL;
-	FILE *f = fopen(path, "re");
+	char *path __free(pointer) = format("/proc/%u/maps", tgid);
+	FILE *f __free(file) = fopen(path, "re");
+	char *line __free(pointer) = NULL;
 	size_t room = 0;
 
 	while (f && getline(&line, &room, f) > 0)
 		scan_mapping(s, tgid, line);
-	if (f)
-		fclose(f);
-	free(line);
-	free(path);
-}
-
-typedef void scan_fn(struct scan *s, u32 n, u32 arg);
-
-/* Calls @fn for each number that is the name of a file there. */
-static void scan_numbers(const char *path, scan_fn *fn, struct scan *s, u32 arg)
-{
-	DIR *dir = opendir(path);
-	struct dirent *e;
-
-	while (dir && (e = readdir(dir))) {
-		if (isdigit((unsigned char)*e->d_name))
-			fn(s, strtoul(e->d_name, NULL, 10), arg);
-	}
-	if (dir)
-		closedir(dir);
-}
-
-static void scan_thread(struct scan *s, u32 tid, u32 tgid)
-{
-	if (tid != tgid)
-		fprintf(s->out, "task %u %u\n", tid, tgid);
-}
-
-static void scan_process(struct scan *s, u32 tgid, u32 unused)
-{
-	char *path = format("/proc/%u/task", tgid);
-
-	scan_mappings(s, tgid);
-	scan_numbers(path, scan_thread, s, tgid);
-	free(path);
 }
 
 void scan_processes(struct scan *s)
 {
-	scan_numbers("/proc", scan_process, s, 0);
+	DIR *dir = opendir("/proc");
+	struct dirent *e;
+
+	while (dir && (e = readdir(dir))) {
+		if (isdigit((unsigned char)*e->d_name))
+			scan_mappings(s, strtoul(e->d_name, NULL, 10));
+	}
+	if (dir)
+		closedir(dir);
 }
 
 void scan_free(struct scan *s)

@@ -10,18 +10,15 @@
 #include "util.h"
 #include "view.h"
 
-/* Frames that stand for a stack that is not there. */
-static const u64 no_stack = WORD_NO_STACK, undefined = WORD_UNDEFINED;
-
 const char *task_comm(struct profile *p, struct task_state *t)
 {
 	const char *comm;
 
-	if (!*t->comm) {
-		comm = t->pid ? tep_data_comm_from_pid(p->tep, t->pid) : "<idle>";
-		snprintf(t->comm, sizeof(t->comm), "%s", comm && *comm ? comm : "<...>");
+	if (!*t->id.comm) {
+		comm = t->id.pid ? tep_data_comm_from_pid(p->tep, t->id.pid) : "<idle>";
+		snprintf(t->id.comm, sizeof(t->id.comm), "%s", comm && *comm ? comm : "<...>");
 	}
-	return t->comm;
+	return t->id.comm;
 }
 
 /* "1,5-7": without a list, every number is in it. */
@@ -42,40 +39,36 @@ static bool number_in(const char *list, u32 n)
 	return false;
 }
 
-bool is_wanted(struct record *r)
+bool is_wanted(const struct record *r, struct task_state *t)
 {
 	const struct config *cfg = r->profile->cfg;
 
-	if (!r->kind->wanted || r->rec->ts < cfg->from || (cfg->to && r->rec->ts > cfg->to) ||
-	    !number_in(cfg->pids, r->pid) || !number_in(cfg->cpus, r->cpu))
-		return false;
-	return !cfg->comm ||
-	       !fnmatch(cfg->comm, task_comm(r->profile, get_task(r->profile, r->in, r->pid)), 0);
+	return r->kind->wanted && r->rec->ts >= cfg->from && (!cfg->to || r->rec->ts <= cfg->to) &&
+	       number_in(cfg->pids, r->pid) && number_in(cfg->cpus, r->cpu) &&
+	       (!cfg->comm || !fnmatch(cfg->comm, task_comm(r->profile, t), 0));
 }
 
-void count_sample(struct profile *p, struct sample *s)
+/* Samples are added up by {kind and value, stacks, task}: few words, as this is done for each. */
+static u64 *find_sum(struct profile *p, const struct sample *s, u32 value)
 {
 	bool by_task = p->cfg->by_task || p->cfg->off_cpu;
-	const u64 key[] = { s->kind->nr, s->kernel, s->user, by_task ? s->task->nr : 0 };
-	u32 entry = pool_add(&p->entries, key, ARRAY_SIZE(key));
-	u64 *val;
-	int i;
+	const u64 key[] = {
+		(u64)s->kind->event->id * NR_VALUES + value, (u64)s->kernel << 32 | s->user,
+		by_task ? s->task->nr : 0,
+	};
 
-	if (entry > p->nr_values) {
-		p->values = grow(p->values, &p->room_values, entry + 1, sizeof(*p->values));
-		memset(p->values[entry], 0, sizeof(*p->values));
-		p->nr_values = entry;
-	}
-	val = p->values[entry];
-	for (i = 0; i < NR_VALUES; i++)
-		val[i] += s->val[i];
-	p->stats.samples++;
+	return pool_value(&p->entries, pool_add(&p->entries, key, ARRAY_SIZE(key)));
 }
 
-static void add_word(struct words *w, u64 word)
+void count_sample(struct profile *p, const struct sample *s)
 {
-	w->w = grow(w->w, &w->room, w->nr + 1, sizeof(*w->w));
-	w->w[w->nr++] = word;
+	u32 i;
+
+	p->counts[COUNT_SAMPLES]++;
+	for (i = 0; i < NR_VALUES; i++) {
+		if (s->val[i])
+			*find_sum(p, s, i) += s->val[i];
+	}
 }
 
 static void drop_frames(struct words *w, u32 n)
@@ -95,18 +88,18 @@ static u32 resolve(struct profile *p, u32 kernel, u32 user, struct words *w)
 	if (kernel && !resolve_kernel(p, kernel, w)) {
 		w->nr = 0;
 		w->hits = 0;
-		add_word(w, undefined);
-		p->stats.undefined++;
+		add_word(w, WORD_UNDEFINED);
+		p->counts[COUNT_UNDEFINED]++;
 	} else if (kernel && !p->cfg->keep_tracer) {
 		drop_frames(w, tracer_frames(p->map, w->w, w->nr));
 	}
 	if (!kernel && !user)
-		add_word(w, no_stack);
+		add_word(w, WORD_NO_STACK);
 	nr = w->nr;
 	if (user && !resolve_user(p, user, w)) {
-		p->stats.user_undefined++;
+		p->counts[COUNT_UNDEFINED]++;
 		if (!kernel)
-			add_word(w, undefined);
+			add_word(w, WORD_UNDEFINED);
 		nr = w->nr;
 	}
 	return w->nr - nr;
@@ -114,82 +107,65 @@ static u32 resolve(struct profile *p, u32 kernel, u32 user, struct words *w)
 
 static struct stack *add_stack(struct map *m, const struct words *w, u32 nr_user)
 {
+	struct words ips = { .w = m->ips, .nr = m->nr_ips, .room = m->room_ips };
 	struct stack *s;
 
 	m->stacks = grow(m->stacks, &m->room_stacks, m->nr_stacks + 1, sizeof(*m->stacks));
-	m->ips = grow(m->ips, &m->room_ips, m->nr_ips + w->nr, sizeof(*m->ips));
-	s = &m->stacks[m->nr_stacks];
+	s = &m->stacks[m->nr_stacks++];
 	*s = (struct stack) {
-		.id = m->nr_stacks++, .nr = w->nr, .nr_user = nr_user, .first = m->nr_ips,
+		.id = m->nr_stacks - 1, .nr = w->nr, .nr_user = nr_user, .first = m->nr_ips,
 		.by_file = true, .hits = w->hits,
 	};
-	memcpy(m->ips + m->nr_ips, w->w, w->nr * sizeof(*w->w));
-	m->nr_ips += w->nr;
+	add_words(&ips, w->w, w->nr);
+	m->ips = ips.w;
+	m->nr_ips = ips.nr;
+	m->room_ips = ips.room;
 	return s;
 }
 
-static void add_task(struct profile *p, const struct stack *s, u32 nr)
-{
-	struct map *m = p->map;
-	struct task *t;
-
-	m->tasks = grow(m->tasks, &m->room_tasks, m->nr_stacks, sizeof(*m->tasks));
-	t = &m->tasks[s->id];
-	*t = (struct task) {};
-	if (!nr)
-		return;
-	t->pid = p->task_list[nr]->pid;
-	snprintf(t->comm, sizeof(t->comm), "%s", task_comm(p, p->task_list[nr]));
-}
-
-/* Stacks of one task that consist of the same frames are one. */
+/* Stacks of one task that consist of the same frames are one. @task: 0 for all. */
 static struct stack *find_stack(struct profile *p, struct pool *known, struct words *w, u32 nr_user,
 				u32 task)
 {
-	size_t nr = w->nr;
+	struct task_state *t = task ? task_at(p, task) : NULL;
 	struct stack *s;
-	u64 *value;
+	u32 i;
 
 	add_word(w, nr_user);
-	add_word(w, p->cfg->by_task ? task : 0);
-	value = pool_value(known, pool_add(known, w->w, w->nr));
-	w->nr = nr;
-	if (*value)
-		return &p->map->stacks[*value - 1];
+	add_word(w, task);
+	i = pool_add(known, w->w, w->nr);
+	w->nr -= 2;
+	if (i <= p->map->nr_stacks)
+		return &p->map->stacks[i - 1];
 	s = add_stack(p->map, w, nr_user);
-	*value = p->map->nr_stacks;
-	if (p->cfg->by_task)
-		add_task(p, s, task);
+	if (t && *task_comm(p, t))
+		s->task = &t->id;
 	return s;
 }
 
 static void add_entry(struct profile *p, struct pool *known, u32 entry, struct words *w)
 {
 	const u64 *key = pool_words(&p->entries, entry);
-	struct stack *s;
-	u32 nr_user;
-	int i;
+	u32 which = key[0] % NR_VALUES, task = key[2], nr_user;
+	u64 value = *pool_value(&p->entries, entry);
 
-	if (p->cfg->off_cpu && is_skipped_task(p, p->task_list[key[3]]))
+	if (p->cfg->off_cpu && is_skipped_task(p, task_at(p, task)))
 		return;
-	if (!p->kinds[key[0]]->has_stacks) {
-		p->stats.never += p->values[entry][VAL_EVENTS];
+	if (!p->kinds[key[0] / NR_VALUES]->has_stacks) {
+		p->counts[COUNT_NEVER] += which == VAL_EVENTS ? value : 0;
 		return;
 	}
-	nr_user = resolve(p, key[1], key[2], w);
-	s = find_stack(p, known, w, nr_user, key[3]);
-	for (i = 0; i < NR_VALUES; i++)
-		s->val[i] += p->values[entry][i];
+	nr_user = resolve(p, key[1] >> 32, key[1], w);
+	find_stack(p, known, w, nr_user, p->cfg->by_task ? task : 0)->val[which] += value;
 }
 
-static int main_value(const struct config *cfg)
+/* Nanoseconds as microseconds. */
+u64 weight_of(const u64 *values, int which)
 {
-	if (cfg->off_cpu)
-		return VAL_DELAY;
-	return cfg->weight ? VAL_FIELD : VAL_EVENTS;
+	return which == VAL_DELAY ? (values[which] + 500) / 1000 : values[which];
 }
 
-/* From nanoseconds to microseconds. Drops what weighs nothing. */
+/* Drops what weighs nothing. */
 static void set_weights(struct map *m, const struct config *cfg)
 {
 	struct stack *s;
@@ -197,7 +173,7 @@ static void set_weights(struct map *m, const struct config *cfg)
 
 	for (i = 0; i < m->nr_stacks; i++) {
 		s = &m->stacks[i];
-		s->val[VAL_DELAY] = (s->val[VAL_DELAY] + 500) / 1000;
+		s->val[VAL_DELAY] = weight_of(s->val, VAL_DELAY);
 		s->ref = s->val[m->main_value];
 		if (s->ref || cfg->all_values)
 			m->stacks[n++] = *s;
@@ -216,7 +192,7 @@ static void set_value_types(struct map *m, const struct config *cfg)
 		};
 	if (cfg->off_cpu)
 		m->values[VAL_DELAY] = (struct value_type) { "delay", "microseconds" };
-	m->main_value = main_value(cfg);
+	m->main_value = cfg->off_cpu ? VAL_DELAY : cfg->weight ? VAL_FIELD : VAL_EVENTS;
 }
 
 static void make_stacks(struct profile *p)
@@ -232,7 +208,7 @@ static void make_stacks(struct profile *p)
 	free(w.w);
 }
 
-static void print_queued(struct profile *p, struct sample *s)
+void print_sample(struct profile *p, struct sample *s)
 {
 	struct words w = {};
 	u32 nr_user;
@@ -240,61 +216,68 @@ static void print_queued(struct profile *p, struct sample *s)
 	if (s->unwanted || (p->cfg->off_cpu && is_skipped_task(p, s->task)))
 		return;
 	if (!s->kernel && !s->user && !s->kind->has_stacks) {
-		p->stats.never++;
+		p->counts[COUNT_NEVER]++;
 		return;
 	}
 	nr_user = resolve(p, s->kernel, s->user, &w);
-	p->stats.samples += print_perf_sample(p, s, &w, nr_user);
+	p->counts[COUNT_SAMPLES] += print_perf_sample(p, s, add_stack(p->map, &w, nr_user));
+	p->map->nr_stacks = 0;
+	p->map->nr_ips = 0;
 	free(w.w);
 }
 
 static void note_stats(const struct profile *p, const char *path)
 {
-	const struct profile_stats *s = &p->stats;
+	static const struct {
+		enum count	count;
+		const char	*before;
+		const char	*behind;
+	} notes[] = {
+		{ COUNT_NO_EVENT, "", "stacks have no event, it was lost" },
+		{ COUNT_UNDEFINED, "",
+		  "different stacks have ids that neither the recording nor a map defines" },
+		{ COUNT_USER_LOST, "", "user stacks were lost or not yet taken" },
+		{ COUNT_NEVER, "left out ", "events of kinds that have no stacks" },
+		{ COUNT_ASLEEP, "", "tasks were away at the end, and count up to there" },
+		{ COUNT_FIRST_IN, "", "times a task came whose leaving was not recorded" },
+		{ COUNT_SKIPPED, "left out ", "tasks: not all of their switches are recorded" },
+		{ COUNT_FREE_UNKNOWN, "", "frees of what was not seen allocated" },
+		{ COUNT_REUSED, "",
+		  "allocations at addresses in use: the older ones do not count" },
+	};
+	const u64 *n = p->counts;
+	size_t i;
 
-	note("%s: %llu records, %llu samples", path, s->records, s->samples);
-	if (s->gaps)
-		note("%llu gaps, with %llu or more buffer entries lost", s->gaps, s->lost);
-	if (s->no_event)
-		note("%llu stacks have no event, it was lost", s->no_event);
-	if (s->undefined || s->user_undefined)
-		note("%llu different stacks have ids that neither the recording nor a map defines",
-		     s->undefined + s->user_undefined);
-	if (s->user_lost)
-		note("%llu user stacks were lost or not yet taken", s->user_lost);
-	if (s->never)
-		note("left out %llu events of kinds that have no stacks", s->never);
-	if (s->asleep)
-		note("%llu tasks were away at the end, and count up to there", s->asleep);
-	if (s->first_in)
-		note("%llu times a task came whose leaving was not recorded", s->first_in);
-	if (s->skipped)
-		note("left out %llu tasks: not all of their switches are recorded", s->skipped);
+	note("%s: %llu records, %llu samples", path, n[COUNT_RECORDS], n[COUNT_SAMPLES]);
+	if (n[COUNT_GAPS])
+		note("%llu gaps, with %llu or more buffer entries lost", n[COUNT_GAPS],
+		     n[COUNT_LOST]);
+	for (i = 0; i < ARRAY_SIZE(notes); i++) {
+		if (n[notes[i].count])
+			note("%s%llu %s", notes[i].before, n[notes[i].count], notes[i].behind);
+	}
 	if (p->cfg->off_cpu)
-		note("%llu switches were %s (--off-cpu%s counts these)", s->preempted,
+		note("%llu switches were %s (--off-cpu%s counts these)", n[COUNT_PREEMPTED],
 		     p->cfg->preempted ? "no preemptions" : "preemptions",
 		     p->cfg->preempted ? "" : "=preempted");
-	if (s->free_unknown)
-		note("%llu frees of what was not seen allocated", s->free_unknown);
-	if (s->reused)
-		note("%llu allocations at addresses in use: the older ones do not count",
-		     s->reused);
 }
 
 /* What makes a profile wrong, and not only smaller. */
 static int complain_stats(const struct profile *p, const char *path)
 {
-	if (p->stats.differ)
+	bool none = !p->map->nr_stacks && !p->script;
+	const u64 *n = p->counts;
+
+	if (n[COUNT_DIFFER])
 		complain("%s: %llu ids are other stacks in the map beside it, of another recording",
-			 path, p->stats.differ);
-	if (p->stats.cut)
-		complain("%s: %llu records are shorter than their formats say", path, p->stats.cut);
-	if (!p->stats.records)
+			 path, n[COUNT_DIFFER]);
+	if (n[COUNT_CUT])
+		complain("%s: %llu records are shorter than their formats say", path, n[COUNT_CUT]);
+	if (!n[COUNT_RECORDS])
 		complain("%s: has no records", path);
-	else if (!p->map->nr_stacks && !p->queue.print)
-		complain("%s: has no stacks%s", path, p->stats.samples ? "" : " of such events");
-	return p->stats.differ || p->stats.cut || !p->stats.records ||
-	       (!p->map->nr_stacks && !p->queue.print) ? -EINVAL : 0;
+	else if (none)
+		complain("%s: has no stacks%s", path, n[COUNT_SAMPLES] ? "" : " of such events");
+	return n[COUNT_DIFFER] || n[COUNT_CUT] || !n[COUNT_RECORDS] || none ? -EINVAL : 0;
 }
 
 /* The one that the map beside the file is of. */
@@ -312,27 +295,30 @@ static struct instance *recorded_instance(struct profile *p)
 	return found;
 }
 
-static int use_saved_map(struct profile *p, struct map *saved)
+static void use_saved_map(struct profile *p, const struct map *saved)
 {
 	struct instance *in = NULL;
+	u64 object;
 	size_t i;
 
-	if (saved->nr_stacks || p->map->nr_numbers)
+	if (saved->nr_stacks || p->map->numbers.nr)
 		in = recorded_instance(p);
-	for (i = 1; in && i < p->map->nr_numbers; i++) {
-		if (p->map->numbers[i])
-			*pool_find(&p->objects, in->nr, i) = p->map->numbers[i];
+	if (!in)
+		return;
+	for (i = 1; i <= p->map->numbers.nr; i++) {
+		object = *pool_value(&p->map->numbers, i);
+		if (object)
+			*pool_find(&p->objects, in->nr, *pool_words(&p->map->numbers, i)) = object;
 	}
-	return in ? use_map(p, saved, in) : 0;
+	use_map(p, saved, in);
 }
 
 /* Symbols of another boot would give wrong names. */
 static int check_boot(const struct profile *p, const char *path)
 {
-	const struct symtab *t = &p->map->kallsyms;
-	u64 text = t->text ? t->text : p->map->text;
+	u64 text = p->map->kallsyms.text;
 
-	if (!text || !t->text || tep_find_function_address(p->tep, text) == text ||
+	if (!text || tep_find_function_address(p->tep, text) == text ||
 	    !tep_find_function(p->tep, text + 1))
 		return 0;
 	complain("%s: the kallsyms or the map beside it are of another boot", path);
@@ -358,71 +344,66 @@ static const struct symbol *find_recorded_symbol(struct profile *p, u64 addr)
 	return (struct symbol *)(uintptr_t)*value;
 }
 
+/* @pool: its values are allocated. */
+static void free_values(struct pool *pool)
+{
+	u32 i;
+
+	for (i = 1; i <= pool->nr; i++)
+		free((void *)(uintptr_t)*pool_value(pool, i));
+	pool_free(pool);
+}
+
 void profile_free(struct map *m)
 {
 	struct profile *p = m->profile;
 	struct sample *s;
-	size_t i;
 
 	if (!p)
 		return;
-	stacks_free(p);
-	for (i = 1; i <= p->tasks.nr; i++)
-		free(p->task_list[i]);
-	for (i = 1; i <= p->symbols.nr; i++)
-		free((struct symbol *)(uintptr_t)*pool_value(&p->symbols, i));
 	while ((s = p->unused)) {
 		p->unused = s->next;
 		free(s);
 	}
-	free(p->task_list);
-	pool_free(&p->symbols);
-	pool_free(&p->tasks);
+	stacks_free(p);
+	free_values(&p->tasks);
+	free_values(&p->symbols);
 	pool_free(&p->entries);
 	pool_free(&p->addresses);
-	free(p->values);
 	dat_close(p);
 	free(p);
 	m->profile = NULL;
 }
 
-static int read_all(struct profile *p, const char *path, struct map *saved)
-{
-	int ret = dat_read(p, path);
-
-	drop_waiting(p);
-	weigh_end(p);
-	ret = ret ? ret : use_saved_map(p, saved);
-	return ret;
-}
-
 /* Samples are printed as they come, so all definitions are read before. */
-static int read_definitions(struct profile *p, const char *path, struct map *saved)
+static int read_definitions(struct profile *p, const char *path, const struct map *saved)
 {
 	int ret;
 
 	p->define_only = true;
 	ret = dat_read(p, path);
 	p->define_only = false;
+	p->script = true;
 	if (!ret)
-		ret = use_saved_map(p, saved);
+		use_saved_map(p, saved);
 	dat_close(p);
 	return ret ? ret : dat_open(p, path);
 }
 
-static int read_profile(struct profile *p, const char *path, bool script, struct map *saved)
+static int read_profile(struct profile *p, const char *path, bool script, const struct map *saved)
 {
 	int ret = dat_open(p, path);
 
 	if (!ret)
 		ret = check_boot(p, path);
-	if (!ret && script) {
+	if (!ret && script)
 		ret = read_definitions(p, path, saved);
-		p->queue.print = print_queued;
-	}
 	if (ret)
 		return ret;
-	ret = read_all(p, path, saved);
+	ret = dat_read(p, path);
+	drop_waiting(p);
+	weigh_end(p);
+	use_saved_map(p, saved);
 	make_stacks(p);
 	note_stats(p, path);
 	return complain_stats(p, path) ? -EINVAL : ret;
@@ -440,7 +421,6 @@ int make_profile(struct map *m, const char *path, bool script, const struct conf
 
 	p->map = m;
 	p->cfg = cfg;
-	p->queue.last = &p->queue.first;
 	m->profile = p;
 	m->find_symbol = m->kallsyms.nr ? NULL : find_recorded_symbol;
 	m->stacks = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Profiles of recordings (trace.dat), in one pass. What is kept does not grow with the number of
- * events, but with that of different stacks, of tasks, and of what is allocated at one time.
+ * events, but with that of different stacks, of tasks, and of different addresses of memory.
  *
  *   dat.c	opens the file by libtracecmd, and tells for each record what kind of event it is
  *   sample.c	an event is a sample; finds its stacks among the records that follow
@@ -26,50 +26,41 @@
 #include "stackmap.h"
 #include "user.h"
 
+#define MAX_KINDS	(UINT16_MAX + 1)
 #define MAX_INSTANCES	64
 #define MAX_CPUS	4096
 #define MAX_WAITING	256	/* events of a CPU */
 
 struct profile;
+struct record;
 struct sample;
 
-enum kind_type {
-	KIND_EVENT, KIND_ID, KIND_SPLIT, KIND_FULL, KIND_DEF, KIND_USER_ID, KIND_USER_FULL,
-	KIND_USER_DEF, KIND_COOKIE, KIND_UNWIND_ID, KIND_UNWIND_SPLIT, KIND_UNWIND_FULL,
-	KIND_OBJECT,
+/* Fields of events; the names are in dat.c. */
+enum field {
+	FIELD_PID, FIELD_FLAGS, FIELD_PREEMPT, FIELD_ID, FIELD_SIZE, FIELD_CALLER, FIELD_IP,
+	FIELD_OUTER, FIELD_REST, FIELD_COOKIE, FIELD_TGID, FIELD_OBJECT, FIELD_BIAS, FIELD_ID_SIZE,
+	FIELD_BUILD_ID, FIELD_PATH, FIELD_PREV_PID, FIELD_PREV_STATE, FIELD_PREV_COMM,
+	FIELD_NEXT_PID, FIELD_NEXT_COMM, FIELD_WEIGHT, FIELD_PTR, NR_FIELDS,
 };
 
 /* An event of the file; fields that it lacks are NULL. */
 struct kind {
-	enum kind_type			type;
 	struct tep_event		*event;
-	const char			*name;
-	u32				nr;		/* of the event in the file */
+	void				(*take)(struct record *r);
+	bool				is_event;
+	bool				is_user;	/* a stack of user space */
+	bool				defines;	/* what an id is */
 	bool				wanted;
 	bool				has_stacks;	/* some sample has */
 	bool				is_switch;
 	bool				is_alloc;
 	bool				is_free;
-	struct tep_format_field		*id;
-	struct tep_format_field		*size;
-	struct tep_format_field		*frames;
-	struct tep_format_field		*ip;
-	struct tep_format_field		*outer;
-	struct tep_format_field		*cookie;
-	struct tep_format_field		*tgid;
-	struct tep_format_field		*weight;
-	struct tep_format_field		*ptr;
-	struct tep_format_field		*prev_pid;
-	struct tep_format_field		*prev_state;
-	struct tep_format_field		*prev_comm;
-	struct tep_format_field		*next_pid;
-	struct tep_format_field		*next_comm;
+	struct tep_format_field		*field[NR_FIELDS];
 };
 
 struct task_state {
-	u32		pid;
-	u32		nr;		/* its number */
-	char		comm[COMM_LEN + 1];
+	struct task	id;
+	u32		nr;		/* in profile->tasks */
 	u64		cookie;		/* the last one */
 	u32		unwound;	/* the stack of that, if it has come */
 	struct sample	*waiting;	/* for that stack */
@@ -88,7 +79,7 @@ struct cpu_state {
 
 struct instance {
 	struct tracecmd_input	*handle;
-	const char		*name;
+	const char		*clock;
 	u32			nr;
 	u64			nr_records;
 	struct cpu_state	*cpus[MAX_CPUS];
@@ -100,19 +91,18 @@ struct record {
 	struct instance		*in;
 	struct kind		*kind;
 	struct tep_record	*rec;
-	u32			pid;
 	u32			cpu;
-	u32			flags;
-	u32			preempt;
+	u64			pid;
+	u64			flags;
+	u64			preempt;
 };
 
 struct sample {
-	struct sample	*next;		/* that waits for the same user stack */
+	struct sample	*next;		/* that waits for the same user stack, or is not used */
 	struct sample	*printed_next;
 	struct kind	*kind;
 	struct task_state *task;
 	u64		ts;
-	u64		cookie;
 	u64		val[NR_VALUES];
 	u32		kernel;		/* stacks; 0: none */
 	u32		user;
@@ -123,37 +113,18 @@ struct sample {
 	bool		unwanted;
 	bool		has_kernel;	/* its stack has been seen */
 	bool		has_cookie;
-	bool		done;		/* nobody holds it */
-	bool		queued;
 	char		*text;		/* the fields, if they are printed */
 };
 
-/* What is not as one might expect, told in the end. */
-struct profile_stats {
-	u64	records;
-	u64	samples;
-	u64	gaps;
-	u64	lost;		/* in the gaps, as far as it is known */
-	u64	no_event;	/* stacks */
-	u64	undefined;	/* samples whose ids have no stack */
-	u64	user_undefined;
-	u64	user_lost;	/* samples whose user stack has not come */
-	u64	differ;		/* ids with another stack in the map than in the file */
-	u64	cut;		/* records that are too short */
-	u64	never;		/* samples of events that never have stacks */
-	u64	asleep;		/* tasks at the end */
-	u64	first_in;	/* switches to tasks whose leave was not seen */
-	u64	skipped;	/* tasks */
-	u64	preempted;	/* samples that are no sleep, or the reverse */
-	u64	free_unknown;
-	u64	reused;		/* addresses that were allocated twice */
-};
-
-struct queue {
-	struct sample	*first;
-	struct sample	**last;
-	size_t		nr;
-	void		(*print)(struct profile *p, struct sample *s);
+/* What is not as one might expect, told in the end: see profile.c. */
+enum count {
+	COUNT_RECORDS, COUNT_EVENTS, COUNT_SAMPLES, COUNT_GAPS,
+	COUNT_LOST,		/* in the gaps, as far as it is known */
+	COUNT_PREEMPTED,		/* samples that are no sleep, or the reverse */
+	COUNT_DIFFER,		/* ids with another stack in the map than in the file */
+	COUNT_CUT,		/* records that are too short */
+	COUNT_NO_EVENT, COUNT_UNDEFINED, COUNT_USER_LOST, COUNT_NEVER, COUNT_ASLEEP, COUNT_FIRST_IN,
+	COUNT_SKIPPED, COUNT_FREE_UNKNOWN, COUNT_REUSED, NR_COUNTS,
 };
 
 struct profile {
@@ -161,17 +132,14 @@ struct profile {
 	const struct config	*cfg;
 	struct tracecmd_input	*top;
 	struct tep_handle	*tep;
-	struct kind		**kinds;	/* by id */
-	size_t			nr_kinds;
+	struct kind		*kinds[MAX_KINDS];
 	struct instance		instances[MAX_INSTANCES];
 	u32			nr_instances;
-	struct tep_format_field	*common_pid;
-	struct tep_format_field	*common_flags;
-	struct tep_format_field	*common_preempt;
 	int			long_size;
 	bool			mono;		/* the times are those of user_maps */
 	bool			filtered;	/* not all switches are recorded */
 	bool			define_only;	/* the first of two passes */
+	bool			count_only;
 	struct pool		stacks;		/* {STACK_IDS, ...} and so on */
 	struct pool		ids;		/* of {instance, id} to the index of a ref */
 	struct pool		contents;	/* frames */
@@ -179,19 +147,17 @@ struct profile {
 	size_t			nr_refs;
 	size_t			room_refs;
 	struct pool		objects;	/* of {instance, number} to an object, plus 1 */
-	struct pool		entries;	/* {kind, kernel, user, task}, for values */
-	u64			(*values)[NR_VALUES];
-	size_t			nr_values;
-	size_t			room_values;
+	struct pool		entries;	/* sums of samples, see profile.c */
 	struct pool		tasks;		/* of {instance, pid} to a task_state */
-	struct task_state	**task_list;
-	size_t			room_tasks;
 	struct pool		symbols;	/* of {address}, if there is no kallsyms */
 	struct pool		addresses;	/* of {instance, address} to a sample */
 	struct sample		*unused;
-	struct queue		queue;
+	bool			script;		/* samples are printed, in the order of time */
+	struct sample		*first;		/* of those to print */
+	struct sample		**last;
+	size_t			nr_queued;
 	u64			last_ts;
-	struct profile_stats	stats;
+	u64			counts[NR_COUNTS];
 };
 
 /* dat.c */
@@ -199,23 +165,22 @@ int dat_open(struct profile *p, const char *path);
 int dat_read(struct profile *p, const char *path);
 void dat_close(struct profile *p);
 int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unused, void *data);
-bool get_number(const struct record *r, const struct tep_format_field *f, u64 *n);
-bool get_long(const struct record *r, const struct tep_format_field *f, u32 i, u64 *n);
+bool get_number(const struct record *r, enum field field, u64 *n);
+bool get_long(const struct record *r, enum field field, u32 i, u64 *n);
+bool get_bytes(const struct record *r, enum field field, const char **bytes, u32 *len);
 
 /* sample.c */
-void take_record(struct record *r);
+void set_type(struct kind *k);
 void drop_waiting(struct profile *p);
-struct sample *new_sample(struct record *r);
-void sample_hold(struct sample *s);
+void queue_sample(struct profile *p, struct sample *s);
 void sample_put(struct profile *p, struct sample *s);
 struct task_state *get_task(struct profile *p, const struct instance *in, u32 pid);
 
 /* stacks.c */
-u32 stack_of_ids(struct record *r);
-u32 stack_of_frames(struct record *r);
+u32 read_stack(struct record *r);
 void define_stack(struct record *r);
 void define_object(struct record *r);
-int use_map(struct profile *p, const struct map *m, const struct instance *in);
+void use_map(struct profile *p, const struct map *m, const struct instance *in);
 bool resolve_kernel(struct profile *p, u32 stack, struct words *w);
 bool resolve_user(struct profile *p, u32 stack, struct words *w);
 void stacks_free(struct profile *p);
@@ -228,13 +193,18 @@ void weigh_end(struct profile *p);
 bool is_skipped_task(const struct profile *p, const struct task_state *t);
 
 /* perf.c */
-bool print_perf_sample(struct profile *p, struct sample *sample, const struct words *w,
-		       u32 nr_user);
+bool print_perf_sample(struct profile *p, struct sample *sample, const struct stack *s);
 
 /* profile.c */
-bool is_wanted(struct record *r);
+bool is_wanted(const struct record *r, struct task_state *t);
 const char *task_comm(struct profile *p, struct task_state *t);
-void count_sample(struct profile *p, struct sample *s);
-void queue_sample(struct profile *p, struct sample *s);
+void count_sample(struct profile *p, const struct sample *s);
+void print_sample(struct profile *p, struct sample *s);
+u64 weight_of(const u64 *values, int which);
+
+static inline struct task_state *task_at(struct profile *p, u32 nr)
+{
+	return (struct task_state *)(uintptr_t)*pool_value(&p->tasks, nr);
+}
 
 #endif

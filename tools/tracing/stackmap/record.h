@@ -23,7 +23,7 @@ struct instance_stat {
 enum user_stacks { USER_NONE, USER_ANY, USER_NOW, USER_DELAY };
 
 struct wanted {
-	char		*event;
+	const char	*event;
 	const char	*filter;	/* or NULL */
 };
 
@@ -35,37 +35,31 @@ struct recording {
 	u32		*pids;
 	size_t		nr_pids;
 	size_t		room_pids;
-	const char	*buffer_kb;
-	const char	*realtime;
+	u64		buffer_kb;	/* 0: as it is */
+	u64		realtime;	/* 0: no */
 	bool		all;
 	enum user_stacks user;
 	u64		duration;	/* in seconds; 0: no limit */
 	char		**command;	/* NULL: none */
 	char		*output;
-	char		*instance;
+	const char	*instance;
 	char		*dir;		/* of the instance */
-	sigset_t	old_signals;	/* those that are blocked for programs */
-	int		signals;	/* a signalfd */
+	sigset_t	signals;	/* those that are blocked, but for programs */
+	pid_t		tool;
+	pid_t		group;		/* of the tool and of the command */
+	/* The keeper's. */
+	int		signal_fd;
 	pid_t		pid;		/* of the command, until it has ended */
 	int		status;		/* of the command */
 	int		go;		/* a pipe: a byte starts the command */
-	pid_t		keeper;		/* until it has ended */
-	int		keeper_status;
-	int		stop;		/* a pipe: closing it ends the recording */
-	int		ready;		/* a pipe: a byte tells that recording has begun */
-	bool		started;
-	u64		start;		/* in milliseconds */
-	u64		shown;		/* second of the last progress */
-	/* The keeper's. */
-	struct watch	watch;
 	pid_t		recorder;
+	bool		stopped;
+	u64		start;		/* in milliseconds */
+	u64		last_look;	/* in half seconds */
+	struct watch	watch;
 };
 
-struct args {
-	char	**v;
-	size_t	nr;
-	size_t	room;
-};
+#define NO_COMMAND	127
 
 /* instance.c */
 char *find_tracefs(void);
@@ -81,38 +75,33 @@ bool is_set(const char *dir, const char *file);
 int make_instance(const char *dir);
 int remove_instance(const char *dir);
 int enable_event(const char *dir, const char *event, const char *filter);
+FILE *open_in(const char *dir, const char *name, const char *mode);
 void read_instance_stat(const char *dir, struct instance_stat *s);
 /* keeper.c */
-int keep(struct recording *r, int ready, int stop);
+int keep(struct recording *r);
 /* output.c */
 char *output_name(const char *dir);
 int output_check(const char *dir);
 int output_make(const char *dir);
 void output_discard(const char *dir);
-bool has_file(const char *dir, const char *name);
 u64 file_sizes(const char *dir, const char *pattern);
+void remove_files(const char *dir, const char *pattern);
 bool has_room(const char *dir, u64 bytes);
-void remove_file(const char *dir, const char *name);
-int copy_file(const char *from_dir, const char *from, const char *dir);
+int copy_file(const char *from_dir, const char *name, const char *dir);
 int save_map(const char *from, const char *dir, const char *user_maps, size_t *nr_stacks);
 int save_checksums(const char *dir);
+/* program.c */
+void block_signals(sigset_t *set);
+void unblock_signals(void);
+bool find_program(const char *name);
+pid_t start_program(const char * const *args, const char *dir, bool silent);
+int wait_for_program(pid_t pid);
+int run_program(const char * const *args, const char *dir, bool silent);
 /* record.c */
 int record(int argc, char **argv);
-void free_recording(struct recording *r);
 /* save.c */
 int save(const char *dir, const char *instance);
 /* top.c */
 int top(int argc, char **argv);
-/* tracecmd.c */
-bool find_program(const char *name);
-pid_t start_program(const struct args *args, const char *dir, bool silent,
-		    const sigset_t *signals);
-int wait_for_program(pid_t pid);
-int run_program(const struct args *args, const char *dir, bool silent, const sigset_t *signals);
-void add_args(struct args *a, ...);
-void free_args(struct args *a);
-int make_head(const char *dir, const sigset_t *signals);
-u64 count_events(const char *dir);
-int restore(const char *dir, const char *instance, const sigset_t *signals);
 
 #endif

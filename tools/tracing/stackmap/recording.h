@@ -9,6 +9,7 @@
 #ifdef HAVE_LIBTRACECMD
 int make_profile(struct map *m, const char *path, bool script, const struct config *cfg);
 void profile_free(struct map *m);
+u64 count_events(const char *path);
 #else
 static inline int make_profile(struct map *m, const char *path, bool script,
 			       const struct config *cfg)
@@ -19,6 +20,11 @@ static inline int make_profile(struct map *m, const char *path, bool script,
 
 static inline void profile_free(struct map *m)
 {
+}
+
+static inline u64 count_events(const char *path)
+{
+	return 0;
 }
 #endif
 

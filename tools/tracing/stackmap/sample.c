@@ -12,25 +12,20 @@
 #define FLAG_SOFTIRQ	0x10
 #define FLAG_NMI	0x40
 
+#define MAX_QUEUED	(1 << 20)
+
 struct task_state *get_task(struct profile *p, const struct instance *in, u32 pid)
 {
 	u64 *value = pool_find(&p->tasks, in->nr, pid);
-	struct task_state *t;
+	struct task_state *t = (struct task_state *)(uintptr_t)*value;
 
-	if (*value)
-		return p->task_list[*value];
+	if (t)
+		return t;
 	t = check_mem(calloc(1, sizeof(*t)));
-	t->pid = pid;
+	t->id.pid = pid;
 	t->nr = p->tasks.nr;
-	p->task_list = grow(p->task_list, &p->room_tasks, t->nr + 1, sizeof(*p->task_list));
-	p->task_list[t->nr] = t;
-	*value = t->nr;
+	*value = (uintptr_t)t;
 	return t;
-}
-
-void sample_hold(struct sample *s)
-{
-	s->holders++;
 }
 
 static void recycle(struct profile *p, struct sample *s)
@@ -40,20 +35,17 @@ static void recycle(struct profile *p, struct sample *s)
 	p->unused = s;
 }
 
-/* A sample that is printed waits for those before it, but not for more than a million. */
+/* A sample that is printed waits for those before it, but not for too many. */
 static void print_queue(struct profile *p)
 {
 	struct sample *s;
 
-	while ((s = p->queue.first) && (s->done || p->queue.nr > 1 << 20)) {
-		p->queue.first = s->printed_next;
-		p->queue.nr--;
-		if (!p->queue.first)
-			p->queue.last = &p->queue.first;
-		p->stats.user_lost += !s->done;
-		p->queue.print(p, s);
-		s->queued = false;
-		if (s->done)
+	while ((s = p->first) && (s->holders == 1 || p->nr_queued > MAX_QUEUED)) {
+		p->first = s->printed_next;
+		p->nr_queued--;
+		p->counts[COUNT_USER_LOST] += s->holders > 1;
+		print_sample(p, s);
+		if (!--s->holders)
 			recycle(p, s);
 	}
 }
@@ -61,26 +53,23 @@ static void print_queue(struct profile *p)
 void queue_sample(struct profile *p, struct sample *s)
 {
 	s->printed_next = NULL;
-	s->queued = true;
-	*p->queue.last = s;
-	p->queue.last = &s->printed_next;
-	p->queue.nr++;
+	s->holders++;
+	*(p->first ? p->last : &p->first) = s;
+	p->last = &s->printed_next;
+	p->nr_queued++;
 }
 
 void sample_put(struct profile *p, struct sample *s)
 {
-	if (--s->holders)
-		return;
-	s->done = true;
-	if (!p->queue.print && !s->unwanted)
-		count_sample(p, s);
-	if (!s->queued)
+	if (!--s->holders) {
+		if (!p->script && !s->unwanted)
+			count_sample(p, s);
 		recycle(p, s);
-	if (p->queue.print)
-		print_queue(p);
+	}
+	print_queue(p);
 }
 
-struct sample *new_sample(struct record *r)
+static struct sample *new_sample(const struct record *r)
 {
 	struct profile *p = r->profile;
 	struct sample *s = p->unused;
@@ -92,8 +81,8 @@ struct sample *new_sample(struct record *r)
 	*s = (struct sample) {
 		.kind = r->kind, .task = get_task(p, r->in, r->pid), .ts = r->rec->ts,
 		.cpu = r->cpu, .flags = r->flags, .preempt = r->preempt, .holders = 1,
-		.unwanted = !is_wanted(r),
 	};
+	s->unwanted = !is_wanted(r, s->task);
 	return s;
 }
 
@@ -115,28 +104,29 @@ static void drop_other_tasks(struct record *r, struct cpu_state *c)
 
 	if (r->flags & (FLAG_HARDIRQ | FLAG_SOFTIRQ | FLAG_NMI))
 		return;
-	while (i && c->waiting[i - 1]->task->pid == r->pid)
+	while (i && c->waiting[i - 1]->task->id.pid == r->pid)
 		i--;
 	drop_oldest(r->profile, c, i);
 }
 
-static void learn_comm(struct record *r, u64 pid, const struct tep_format_field *f)
+static void learn_comm(struct record *r, u64 pid, enum field field)
 {
 	struct task_state *t = get_task(r->profile, r->in, pid);
+	const char *comm;
+	u32 len;
 
-	if (!f || f->size < COMM_LEN + 1 || f->offset + f->size > r->rec->size)
-		return;
-	memcpy(t->comm, (char *)r->rec->data + f->offset, COMM_LEN);
+	if (get_bytes(r, field, &comm, &len) && len > COMM_LEN)
+		memcpy(t->id.comm, comm, COMM_LEN);
 }
 
 static void take_switch(struct record *r)
 {
 	u64 prev, next;
 
-	if (!get_number(r, r->kind->prev_pid, &prev) || !get_number(r, r->kind->next_pid, &next))
+	if (!get_number(r, FIELD_PREV_PID, &prev) || !get_number(r, FIELD_NEXT_PID, &next))
 		return;
-	learn_comm(r, prev, r->kind->prev_comm);
-	learn_comm(r, next, r->kind->next_comm);
+	learn_comm(r, prev, FIELD_PREV_COMM);
+	learn_comm(r, next, FIELD_NEXT_COMM);
 	if (r->profile->cfg->off_cpu)
 		weigh_switch(r, prev, next);
 }
@@ -172,13 +162,17 @@ static void take_event(struct record *r)
 	if (s->unwanted)
 		return;
 	weigh_event(r, s);
-	if (p->queue.print && !s->unwanted)
-		s->text = text_of(r);
-	if (p->queue.print && !s->unwanted && !p->cfg->off_cpu && !p->cfg->allocs)
+	if (!p->script || s->unwanted)
+		return;
+	s->text = text_of(r);
+	if (!p->cfg->off_cpu && !p->cfg->allocs)
 		queue_sample(p, s);
 }
 
-/* The event that a stack belongs to. Events above it came in an interrupt that has ended. */
+/*
+ * The event that a stack belongs to; NULL if that does not count. Events above it came in an
+ * interrupt that has ended.
+ */
 static struct sample *find_event(struct record *r, bool kernel)
 {
 	struct cpu_state *c = r->in->cpus[r->cpu];
@@ -187,14 +181,16 @@ static struct sample *find_event(struct record *r, bool kernel)
 
 	while (i--) {
 		s = c->waiting[i];
-		if (s->task->pid != r->pid || s->flags != r->flags || s->preempt != r->preempt ||
+		if (s->task->id.pid != r->pid || s->flags != r->flags || s->preempt != r->preempt ||
 		    (kernel && s->has_kernel))
 			continue;
 		while (c->nr > i + 1)
 			sample_put(r->profile, c->waiting[--c->nr]);
-		return s;
+		s->has_kernel |= kernel;
+		s->kind->has_stacks = true;
+		return s->unwanted ? NULL : s;
 	}
-	r->profile->stats.no_event += kernel;
+	r->profile->counts[COUNT_NO_EVENT] += kernel;
 	return NULL;
 }
 
@@ -205,20 +201,22 @@ static void new_cookie(struct profile *p, struct task_state *t, u64 cookie)
 
 	while ((s = t->waiting)) {
 		t->waiting = s->next;
-		p->stats.user_lost++;
+		p->counts[COUNT_USER_LOST]++;
 		sample_put(p, s);
 	}
 	t->cookie = cookie;
 	t->unwound = 0;
 }
 
-static void take_cookie(struct record *r, struct sample *s)
+static void take_cookie(struct record *r)
 {
-	struct task_state *t = s->task;
+	struct sample *s = find_event(r, false);
+	struct task_state *t;
 	u64 cookie;
 
-	if (!get_number(r, r->kind->cookie, &cookie))
+	if (!s || !get_number(r, FIELD_COOKIE, &cookie))
 		return;
+	t = s->task;
 	if (cookie != t->cookie)
 		new_cookie(r->profile, t, cookie);
 	s->user = t->unwound;
@@ -228,81 +226,69 @@ static void take_cookie(struct record *r, struct sample *s)
 	s->has_cookie = true;
 	s->next = t->waiting;
 	t->waiting = s;
-	sample_hold(s);
+	s->holders++;
 }
 
 /* For all events since the task has entered the kernel. */
 static void take_unwound(struct record *r)
 {
 	struct task_state *t = get_task(r->profile, r->in, r->pid);
-	u32 stack = r->kind->type == KIND_UNWIND_FULL ? stack_of_frames(r) : stack_of_ids(r);
 	struct sample *s;
 	u64 cookie;
 
-	if (!get_number(r, r->kind->cookie, &cookie))
+	if (!get_number(r, FIELD_COOKIE, &cookie))
 		return;
 	if (cookie != t->cookie)
 		new_cookie(r->profile, t, cookie);
-	t->unwound = stack;
+	t->unwound = read_stack(r);
 	while ((s = t->waiting)) {
 		t->waiting = s->next;
-		s->user = stack;
+		s->user = t->unwound;
 		sample_put(r->profile, s);
 	}
 }
 
 static void take_stack(struct record *r)
 {
-	bool ids = r->kind->type == KIND_ID || r->kind->type == KIND_SPLIT ||
-		   r->kind->type == KIND_USER_ID;
-	bool kernel = r->kind->type < KIND_DEF;
-	struct sample *s = find_event(r, kernel);
+	struct sample *s = find_event(r, !r->kind->is_user);
 
-	if (!s)
-		return;
-	s->has_kernel |= kernel;
-	s->kind->has_stacks = true;
-	if (s->unwanted)
-		return;
-	if (r->kind->type == KIND_COOKIE)
-		take_cookie(r, s);
-	else if (kernel)
-		s->kernel = ids ? stack_of_ids(r) : stack_of_frames(r);
-	else
-		s->user = ids ? stack_of_ids(r) : stack_of_frames(r);
+	if (s)
+		*(r->kind->is_user ? &s->user : &s->kernel) = read_stack(r);
 }
 
-void take_record(struct record *r)
+enum { USER = 1, DEFINES = 2 };
+
+void set_type(struct kind *k)
 {
-	switch (r->kind->type) {
-	case KIND_DEF:
-	case KIND_USER_DEF:
-		define_stack(r);
-		break;
-	case KIND_OBJECT:
-		define_object(r);
-		break;
-	default:
-		break;
+	static const struct {
+		const char	*name;
+		void		(*take)(struct record *r);
+		u32		flags;
+	} types[] = {
+		{ "stack_id", take_stack, 0 },
+		{ "stack_split", take_stack, 0 },
+		{ "kernel_stack", take_stack, 0 },
+		{ "user_stack_id", take_stack, USER },
+		{ "user_stack", take_stack, USER },
+		{ "user_unwind_cookie", take_cookie, 0 },
+		{ "user_unwind_stack_id", take_unwound, USER },
+		{ "user_unwind_stack_split", take_unwound, USER },
+		{ "user_unwind_stack", take_unwound, USER },
+		{ "stack_def", define_stack, DEFINES },
+		{ "user_stack_def", define_stack, DEFINES | USER },
+		{ "user_object_def", define_object, DEFINES },
+	};
+	size_t i;
+
+	k->take = take_event;
+	for (i = 0; !strcmp(k->event->system, "ftrace") && i < ARRAY_SIZE(types); i++) {
+		if (strcmp(k->event->name, types[i].name))
+			continue;
+		k->take = types[i].take;
+		k->is_user = types[i].flags & USER;
+		k->defines = types[i].flags & DEFINES;
 	}
-	if (r->profile->define_only)
-		return;
-	switch (r->kind->type) {
-	case KIND_EVENT:
-		take_event(r);
-		break;
-	case KIND_DEF:
-	case KIND_USER_DEF:
-	case KIND_OBJECT:
-		break;
-	case KIND_UNWIND_ID:
-	case KIND_UNWIND_SPLIT:
-	case KIND_UNWIND_FULL:
-		take_unwound(r);
-		break;
-	default:
-		take_stack(r);
-	}
+	k->is_event = k->take == take_event;
 }
 
 /* At the end. */
@@ -318,5 +304,5 @@ void drop_waiting(struct profile *p)
 		}
 	}
 	for (i = 1; i <= p->tasks.nr; i++)
-		new_cookie(p, p->task_list[i], 0);
+		new_cookie(p, task_at(p, i), 0);
 }

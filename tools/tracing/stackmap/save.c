@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* "save": makes a directory, as "record" does, of what is in the ring buffer now. */
 #include <sched.h>
-#include <signal.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include "cleanup.h"
 #include "record.h"
 #include "util.h"
 
@@ -12,34 +12,29 @@
 static int hide_top_level(const char *dir)
 {
 	static const char * const files[] = { "per_cpu", "trace_clock" };
-	char *top = find_tracefs(), *from, *to;
-	int ret = 0;
+	char *top __free(pointer) = find_tracefs();
 	size_t i;
+	int bad;
 
-	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL))
-		ret = -errno;
-	for (i = 0; !ret && i < ARRAY_SIZE(files); i++) {
-		from = format("%s/%s", dir, files[i]);
-		to = format("%s/%s", top, files[i]);
-		if (mount(from, to, NULL, MS_BIND, NULL))
-			ret = -errno;
-		free(from);
-		free(to);
+	bad = unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL);
+	for (i = 0; !bad && i < ARRAY_SIZE(files); i++) {
+		char *from __free(pointer) = format("%s/%s", dir, files[i]);
+		char *to __free(pointer) = format("%s/%s", top, files[i]);
+
+		bad = mount(from, to, NULL, MS_BIND, NULL);
 	}
-	free(top);
-	if (ret)
-		complain("cannot mount %s in a namespace: %s", dir, strerror(-ret));
-	return ret;
+	if (bad)
+		complain("cannot mount %s in a namespace: %s", dir, strerror(errno));
+	return bad ? -EIO : 0;
 }
 
 /*
  * trace-cmd extract -B would read the top level as well, and reading consumes. Without -k, it would
  * reset all.
  */
-static int run_extract(const char *from, const char *instance, const char *dir,
-		       const sigset_t *signals)
+static int run_extract(const char *from, const char *instance, const char *dir)
 {
-	struct args args = {};
+	const char * const args[] = { "trace-cmd", "extract", "-k", "-o", "trace.dat", NULL };
 	struct instance_stat s;
 	int ret = 0;
 
@@ -48,19 +43,16 @@ static int run_extract(const char *from, const char *instance, const char *dir,
 		return -ENOSPC;
 	if (instance)
 		ret = hide_top_level(from);
-	add_args(&args, "trace-cmd", "extract", "-k", "-o", "trace.dat", NULL);
-	if (!ret) {
-		ret = run_program(&args, dir, true, signals);
-		if (ret)
-			complain("trace-cmd extract has failed");
-	}
-	free_args(&args);
+	if (ret)
+		return ret;
+	ret = run_program(args, dir, true);
+	if (ret)
+		complain("trace-cmd extract has failed");
 	return ret;
 }
 
 /* The buffer is read last: it is not there any more then. */
-static int save_buffer(const char *from, const char *instance, const char *dir,
-		       const sigset_t *signals)
+static int save_buffer(const char *from, const char *instance, const char *dir)
 {
 	bool extracts = find_program("trace-cmd");
 	size_t nr_stacks;
@@ -68,7 +60,7 @@ static int save_buffer(const char *from, const char *instance, const char *dir,
 
 	ret = save_map(from, dir, NULL, &nr_stacks);
 	if (!ret && extracts)
-		ret = run_extract(from, instance, dir, signals);
+		ret = run_extract(from, instance, dir);
 	else if (!ret)
 		ret = copy_file(from, "trace", dir);
 	if (ret) {
@@ -76,11 +68,8 @@ static int save_buffer(const char *from, const char *instance, const char *dir,
 		return ret;
 	}
 	ret = save_checksums(dir);
-	if (extracts)
-		note("%s: saved %zu stacks and the buffer, which is empty now", dir, nr_stacks);
-	else
-		note("%s: saved %zu stacks and the text of trace (trace-cmd is not here)", dir,
-		     nr_stacks);
+	note("%s: saved %zu stacks and %s", dir, nr_stacks, extracts ?
+	     "the buffer, which is empty now" : "the text of trace (trace-cmd is not here)");
 	if (!nr_stacks)
 		note_empty(instance);
 	return ret;
@@ -89,28 +78,24 @@ static int save_buffer(const char *from, const char *instance, const char *dir,
 /* Recording pauses, so that the map has all ids of the buffer. Signals wait until it goes on. */
 static int save_paused(const char *from, const char *instance, const char *dir)
 {
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 	bool was_on = is_set(from, "tracing_on");
-	sigset_t block, old;
-	size_t i;
+	sigset_t signals;
 	int ret;
 
-	sigemptyset(&block);
-	for (i = 0; i < ARRAY_SIZE(signals); i++)
-		sigaddset(&block, signals[i]);
-	sigprocmask(SIG_BLOCK, &block, &old);
+	block_signals(&signals);
 	if (was_on)
 		set(from, "tracing_on", "0");
-	ret = save_buffer(from, instance, dir, &old);
+	ret = save_buffer(from, instance, dir);
 	if (was_on)
 		set(from, "tracing_on", "1");
-	sigprocmask(SIG_SETMASK, &old, NULL);
+	unblock_signals();
 	return ret;
 }
 
 int save(const char *name, const char *instance)
 {
-	char *from = find_instance(instance), *dir = output_name(name);
+	char *from __free(pointer) = find_instance(instance);
+	char *dir __free(pointer) = output_name(name);
 	int ret;
 
 	ret = check_instance(instance);
@@ -120,7 +105,5 @@ int save(const char *name, const char *instance)
 		ret = output_make(dir);
 	if (!ret)
 		ret = save_paused(from, instance, dir);
-	free(from);
-	free(dir);
 	return ret;
 }

@@ -3,8 +3,8 @@
  * Types and limits of stackmap_dump.
  *
  * A map is read whole, into an array of stacks and an array of addresses. An address is looked up
- * in up to two tables of symbols, first kallsyms, then vmlinux. The texts of addresses are cached
- * in a fixed number of slots (frame.c), so memory is proportional to the size of the input.
+ * in up to two tables of symbols, first kallsyms, then vmlinux. The texts of a limited
+ * number of addresses are kept (frame.c), so memory is proportional to the size of the input.
  */
 #ifndef STACKMAP_H
 #define STACKMAP_H
@@ -50,6 +50,7 @@ struct stack {
 	u64		hits;		/* bit i: frame i was hit by an interrupt, it is no call */
 	u64		ref;		/* what it weighs */
 	u64		val[NR_VALUES];	/* in a profile */
+	const struct task *task;	/* in one by task */
 };
 
 struct symbol {
@@ -88,12 +89,34 @@ struct intern {
 	size_t		room;
 };
 
+struct words {
+	u64	*w;
+	size_t	nr;
+	size_t	room;
+	u64	hits;		/* as in struct stack */
+};
+
+/* See pool.h. */
+struct pooled {
+	u64	hash;
+	u64	value;
+	size_t	first;		/* index of the first word */
+	u32	nr;
+};
+
+struct pool {
+	struct pooled	*list;		/* list[0] is not used */
+	size_t		nr;		/* the highest number */
+	size_t		room;
+	struct words	words;
+	u32		*slots;		/* numbers, by hash; 0: free */
+	size_t		mask;
+};
+
 struct task {
 	char	comm[COMM_LEN + 1];
 	u32	pid;
 };
-
-struct process;
 
 enum object_state {
 	OBJECT_NEW, OBJECT_MISSING, OBJECT_OTHER, OBJECT_UNCHECKED, OBJECT_FOUND,
@@ -117,25 +140,14 @@ struct object {
 
 /* What user space has mapped (user.c). */
 struct users {
-	void		*tree;		/* of processes, by tgid */
-	struct process	**processes;
-	size_t		nr_processes;
-	size_t		room_processes;
+	struct pool	processes;	/* of {tgid, 0} to a process, see user.c */
 	struct intern	names;		/* keys of the objects */
 	struct object	**objects;
 	size_t		room_objects;
 	const char	*symfs;
 };
 
-struct words {
-	u64	*w;
-	size_t	nr;
-	size_t	room;
-	u64	hits;		/* as in struct stack */
-};
-
 struct vmlinux;
-struct frame;
 struct profile;
 
 struct map {
@@ -156,17 +168,13 @@ struct map {
 	struct symtab	kallsyms;
 	struct symtab	elfsyms;
 	struct vmlinux	*vmlinux;
-	struct frame	*frames;	/* FRAME_SLOTS of them */
+	struct pool	frames;		/* of {address, kind} to a frame, see frame.c */
 	struct users	users;
-	struct task	*tasks;		/* of a profile's stacks, at their ids, or NULL */
-	size_t		room_tasks;
 	struct value_type values[NR_VALUES]; /* of a profile */
 	int		main_value;	/* which of them ref is */
 	struct profile	*profile;	/* the recording, if the stacks are from one */
 	const struct symbol *(*find_symbol)(struct profile *p, u64 addr);
-	u32		*numbers;	/* section 5: objects plus 1, by the kernel's number */
-	size_t		nr_numbers;
-	size_t		room_numbers;
+	struct pool	numbers;	/* of {the kernel's number} to an object, plus 1 */
 	char		*source;	/* description of where the symbols came from */
 };
 
@@ -175,6 +183,7 @@ enum sort_key { SORT_REF, SORT_DEPTH, SORT_ID };
 struct config {
 	const char	**kallsyms;
 	size_t		nr_kallsyms;
+	size_t		room_kallsyms;
 	const char	*vmlinux;
 	const char	*symfs;
 	const char	*instance;
@@ -186,7 +195,7 @@ struct config {
 	bool		partial;
 	bool		map_only;
 	enum sort_key	sort;
-	size_t		top;
+	u64		top;
 	u64		min_ref;
 	bool		has_grep;
 	regex_t		grep;

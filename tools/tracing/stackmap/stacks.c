@@ -10,40 +10,29 @@ enum { STACK_IDS, STACK_FRAMES, STACK_USER_ID, STACK_USER_FRAMES };
 
 /* An id as long as it means one stack. */
 struct ref {
-	u64	key[2];
+	u32	instance;
 	u32	content;	/* 0: not defined so far */
 	bool	from_map;
 };
 
-static u32 new_ref(struct profile *p, const u64 *key)
+/*
+ * @content: what the id is from now on; 0: what it is. A generation is used again after some
+ * thousand others: then the id means another stack.
+ */
+static u32 find_ref(struct profile *p, const struct instance *in, u32 id, bool user, u32 content)
 {
-	p->refs = grow(p->refs, &p->room_refs, p->nr_refs + 1, sizeof(*p->refs));
-	p->refs[p->nr_refs] = (struct ref) { .key = { key[0], key[1] } };
-	return p->nr_refs++;
-}
+	const u64 of = in->nr | (user ? OF_USER : 0);
+	u64 *nr = pool_find(&p->ids, of, id & INT32_MAX);
+	u32 known = *nr ? p->refs[*nr - 1].content : 0;
 
-static u32 find_ref(struct profile *p, const struct instance *in, u32 id, bool user)
-{
-	const u64 key[] = { in->nr | (user ? OF_USER : 0), id & INT32_MAX };
-	u64 *value = pool_find(&p->ids, key[0], key[1]);
-
-	if (!*value)
-		*value = new_ref(p, key) + 1;
-	return *value - 1;
-}
-
-/* A generation is used again after some thousand others: then the id means another stack. */
-static void bind(struct profile *p, const struct instance *in, u32 id, bool user, u32 content)
-{
-	u32 ref = find_ref(p, in, id, user);
-
-	if (p->refs[ref].content && p->refs[ref].content != content) {
-		const u64 key[] = { p->refs[ref].key[0], p->refs[ref].key[1] };
-
-		ref = new_ref(p, key);
-		*pool_find(&p->ids, key[0], key[1]) = ref + 1;
+	if (!*nr || (known && content && known != content)) {
+		p->refs = grow(p->refs, &p->room_refs, p->nr_refs + 1, sizeof(*p->refs));
+		p->refs[p->nr_refs++] = (struct ref) { .instance = in->nr };
+		*nr = p->nr_refs;
 	}
-	p->refs[ref].content = content;
+	if (content)
+		p->refs[*nr - 1].content = content;
+	return *nr - 1;
 }
 
 static u64 epoch_of(struct record *r)
@@ -51,77 +40,79 @@ static u64 epoch_of(struct record *r)
 	struct profile *p = r->profile;
 	u64 tgid;
 
-	if (!get_number(r, r->kind->tgid, &tgid))
+	if (!get_number(r, FIELD_TGID, &tgid))
 		return 0;
 	return users_epoch(&p->map->users, tgid, p->mono ? r->rec->ts : UINT64_MAX);
 }
 
-static u32 add_user_id(struct record *r, u64 id)
+/* With an address if an interrupt hit it, before the stack of the id. */
+static u32 read_user_id(struct record *r, u64 id)
 {
-	u64 w[] = { STACK_USER_ID, epoch_of(r), find_ref(r->profile, r->in, id, true), 0 };
-	u32 nr = 3;
+	u64 w[] = { STACK_USER_ID, epoch_of(r), find_ref(r->profile, r->in, id, true, 0), 0 };
+	u32 nr = 3 + get_number(r, FIELD_IP, &w[3]);
 
-	nr += r->kind->type == KIND_UNWIND_SPLIT && get_number(r, r->kind->ip, &w[3]);
 	return pool_add(&r->profile->stacks, w, nr);
 }
 
-/* Between two parts is the address that an interrupt has hit. */
-u32 stack_of_ids(struct record *r)
+/* Between two parts of a stack is the address that an interrupt has hit. */
+static bool read_part(struct record *r, u32 i, u64 *ip, u64 *id)
 {
-	struct profile *p = r->profile;
-	u64 w[2 * MAX_PARTS] = { STACK_IDS };
-	u32 nr = 2, i;
-	u64 id, ip;
+	if (!i)
+		return get_number(r, FIELD_IP, ip) && get_number(r, FIELD_OUTER, id);
+	return get_long(r, FIELD_REST, 2 * i - 2, ip) && get_long(r, FIELD_REST, 2 * i - 1, id);
+}
 
-	if (!get_number(r, r->kind->id, &id))
-		return 0;
-	if (r->kind->type >= KIND_USER_ID)
-		return add_user_id(r, id);
-	w[1] = find_ref(p, r->in, id, false);
-	if (r->kind->type == KIND_SPLIT) {
-		if (!get_number(r, r->kind->ip, &ip) || !get_number(r, r->kind->outer, &id))
+static u32 read_ids(struct record *r, u64 id)
+{
+	u64 w[2 * MAX_PARTS] = { STACK_IDS, find_ref(r->profile, r->in, id, false, 0) };
+	bool more = r->kind->field[FIELD_OUTER];
+	u32 nr = 2;
+	u64 ip;
+
+	for (; more && nr < 2 * MAX_PARTS; more = id & SPLIT_MORE) {
+		if (!read_part(r, nr / 2 - 1, &ip, &id))
 			return 0;
-		for (i = 0; nr < 2 * MAX_PARTS; i += 2) {
-			w[nr++] = ip;
-			w[nr++] = find_ref(p, r->in, id, false);
-			if (!(id & SPLIT_MORE))
-				break;
-			if (!get_long(r, r->kind->frames, i, &ip) ||
-			    !get_long(r, r->kind->frames, i + 1, &id))
-				return 0;
-		}
+		w[nr++] = ip;
+		w[nr++] = find_ref(r->profile, r->in, id, false, 0);
 	}
-	return pool_add(&p->stacks, w, nr);
+	return pool_add(&r->profile->stacks, w, nr);
 }
 
 /* Returns their number, or -1. user_stack has no size, and ends with a 0. */
 static int read_frames(struct record *r, u64 *ips)
 {
-	struct tep_format_field *f = r->kind->frames;
+	struct tep_format_field *f = r->kind->field[FIELD_CALLER];
+	bool sized = r->kind->field[FIELD_SIZE];
 	u64 nr;
 	u32 i;
 
 	if (!f || f->offset > r->rec->size)
 		return -1;
-	if (!r->kind->size)
-		nr = (r->rec->size - f->offset) / r->profile->long_size;
-	else if (!get_number(r, r->kind->size, &nr))
+	nr = (r->rec->size - f->offset) / r->profile->long_size;
+	if (sized && !get_number(r, FIELD_SIZE, &nr))
 		return -1;
 	for (i = 0; i < nr && i < MAX_DEPTH; i++) {
-		if (!get_long(r, f, i, &ips[i]))
+		if (!get_long(r, FIELD_CALLER, i, &ips[i]))
 			return -1;
-		if (!r->kind->size && !ips[i])
+		if (!sized && !ips[i])
 			break;
 	}
 	return i;
 }
 
-u32 stack_of_frames(struct record *r)
+/* Returns 0 if there is none. */
+u32 read_stack(struct record *r)
 {
-	u64 w[2 + MAX_DEPTH];
-	bool user = r->kind->type >= KIND_USER_ID;
-	int nr = read_frames(r, w + 2);
+	bool user = r->kind->is_user;
+	u64 w[2 + MAX_DEPTH], id;
+	int nr;
 
+	if (r->kind->field[FIELD_ID]) {
+		if (!get_number(r, FIELD_ID, &id))
+			return 0;
+		return user ? read_user_id(r, id) : read_ids(r, id);
+	}
+	nr = read_frames(r, w + 2);
 	w[0] = user ? STACK_USER_FRAMES : STACK_FRAMES;
 	w[1] = user ? epoch_of(r) : 0;
 	return nr > 0 ? pool_add(&r->profile->stacks, w, 2 + nr) : 0;
@@ -133,79 +124,52 @@ void define_stack(struct record *r)
 	int nr = read_frames(r, ips);
 
 	/* Below what an interrupt has hit, there may be no more frames of user space. */
-	if (nr < 0 || (!nr && r->kind->type == KIND_DEF) || !get_number(r, r->kind->id, &id))
+	if (nr < !r->kind->is_user || !get_number(r, FIELD_ID, &id))
 		return;
-	bind(r->profile, r->in, id, r->kind->type == KIND_USER_DEF,
-	     pool_add(&r->profile->contents, ips, nr));
-}
-
-/* An array without a length goes on to the end of the record. */
-static bool read_bytes(struct record *r, const char *name, const char **data, u32 *len)
-{
-	struct tep_format_field *f = tep_find_field(r->kind->event, name);
-
-	if (!f || f->offset > r->rec->size || f->size > r->rec->size - f->offset)
-		return false;
-	*data = (const char *)r->rec->data + f->offset;
-	*len = f->size > 0 ? f->size : r->rec->size - f->offset;
-	return true;
-}
-
-static struct object *set_object(struct profile *p, const struct instance *in, u32 number, u32 i)
-{
-	if (i)
-		*pool_find(&p->objects, in->nr, number) = i;
-	return i ? p->map->users.objects[i - 1] : NULL;
+	find_ref(r->profile, r->in, id, r->kind->is_user,
+		 pool_add(&r->profile->contents, ips, nr));
 }
 
 void define_object(struct record *r)
 {
-	struct users *u = &r->profile->map->users;
 	struct build_id id = {};
 	const char *bytes, *path;
-	struct object *o;
 	u64 number, bias, id_size;
-	u32 len;
+	u32 len, i;
 
-	if (!get_number(r, r->kind->id, &number) ||
-	    !get_number(r, tep_find_field(r->kind->event, "bias"), &bias) ||
-	    !get_number(r, tep_find_field(r->kind->event, "id_size"), &id_size) ||
-	    !read_bytes(r, "build_id", &bytes, &len) || id_size > len || len > MAX_BUILD_ID)
+	if (!get_number(r, FIELD_OBJECT, &number) || !get_number(r, FIELD_BIAS, &bias) ||
+	    !get_number(r, FIELD_ID_SIZE, &id_size) ||
+	    !get_bytes(r, FIELD_BUILD_ID, &bytes, &len) || id_size > len || len > MAX_BUILD_ID)
 		return;
 	id.len = id_size;
 	memcpy(id.bytes, bytes, id.len);
-	if (!read_bytes(r, "path", &path, &len) || !memchr(path, 0, len))
+	if (!get_bytes(r, FIELD_PATH, &path, &len) || !memchr(path, 0, len))
 		return;
-	o = set_object(r->profile, r->in, number, get_object(u, path, &id));
-	if (o) {
-		o->bias = bias;
-		o->has_bias = id.len;
-	}
-}
-
-static void use_stack(struct profile *p, const struct map *m, const struct stack *s,
-		      const struct instance *in)
-{
-	u32 nr = find_ref(p, in, s->id, s->user);
-	struct ref *ref = &p->refs[nr];
-	u32 content = pool_add(&p->contents, m->ips + s->first, s->nr);
-
-	if (!ref->content) {
-		ref->content = content;
-		ref->from_map = true;
-	} else if (!s->user && ref->content != content) {
-		p->stats.differ++;
-	}
+	i = user_object(&r->profile->map->users, path, &id, bias);
+	if (i)
+		*pool_find(&r->profile->objects, r->in->nr, (u32)number) = i;
 }
 
 /* The ids that the file does not define. */
-int use_map(struct profile *p, const struct map *m, const struct instance *in)
+void use_map(struct profile *p, const struct map *m, const struct instance *in)
 {
+	const struct stack *s;
+	struct ref *ref;
+	u32 nr, content;
 	size_t i;
 
-	for (i = 0; i < m->nr_stacks; i++)
-		use_stack(p, m, &m->stacks[i], in);
-	return 0;
+	for (i = 0; i < m->nr_stacks; i++) {
+		s = &m->stacks[i];
+		nr = find_ref(p, in, s->id, s->user, 0);
+		ref = &p->refs[nr];
+		content = pool_add(&p->contents, m->ips + s->first, s->nr);
+		if (!ref->content) {
+			ref->content = content;
+			ref->from_map = true;
+		} else if (!s->user && ref->content != content) {
+			p->counts[COUNT_DIFFER]++;
+		}
+	}
 }
 
 static const u64 *content_of(struct profile *p, u64 ref, u32 *nr)
@@ -216,13 +180,6 @@ static const u64 *content_of(struct profile *p, u64 ref, u32 *nr)
 	return f->content ? pool_words(&p->contents, f->content) : NULL;
 }
 
-static void append(struct words *w, const u64 *words, u32 nr)
-{
-	w->w = grow(w->w, &w->room, w->nr + nr + 1, sizeof(*w->w));
-	memcpy(w->w + w->nr, words, nr * sizeof(*words));
-	w->nr += nr;
-}
-
 /* False if an id is not defined. */
 bool resolve_kernel(struct profile *p, u32 stack, struct words *w)
 {
@@ -230,18 +187,18 @@ bool resolve_kernel(struct profile *p, u32 stack, struct words *w)
 	u32 i, n, nr = p->stacks.list[stack].nr;
 
 	if (s[0] == STACK_FRAMES) {
-		append(w, s + 2, nr - 2);
+		add_words(w, s + 2, nr - 2);
 		return true;
 	}
 	for (i = 1; i < nr; i += 2) {
 		ips = content_of(p, s[i], &n);
 		if (!ips)
 			return false;
-		append(w, ips, n);
+		add_words(w, ips, n);
 		if (i + 1 >= nr)
 			break;
 		w->hits |= w->nr < 64 ? 1ULL << w->nr : 0;
-		append(w, s + i + 1, 1);
+		add_word(w, s[i + 1]);
 	}
 	return true;
 }
@@ -253,7 +210,7 @@ static u64 user_word(struct profile *p, const struct ref *ref, u64 epoch, u64 wo
 
 	if (!ref || !word_object(word))
 		return place_word(&p->map->users, epoch, word, exact);
-	object = *pool_find(&p->objects, (u32)ref->key[0], word_object(word));
+	object = *pool_find(&p->objects, ref->instance, word_object(word));
 	return make_word(object, word & OFFSET_MASK);
 }
 
@@ -270,9 +227,9 @@ bool resolve_user(struct profile *p, u32 stack, struct words *w)
 		ips = content_of(p, s[2], &nr);
 		if (!ips)
 			return false;
-		append(w, s + 3, hit);
+		add_words(w, s + 3, hit);
 	}
-	append(w, ips, nr);
+	add_words(w, ips, nr);
 	for (i = first; i < w->nr; i++) {
 		/* What the map has was translated when it was read. */
 		if (ref && ref->from_map && i >= first + hit && word_object(w->w[i]))

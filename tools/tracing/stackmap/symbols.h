@@ -10,7 +10,7 @@ bool same_id(const struct build_id *a, const struct build_id *b);
 char *build_id_text(const struct build_id *id);
 struct stat;
 void file_stamp(const struct stat *st, char *stamp, size_t size);
-void read_build_id(FILE *f, struct build_id *id);
+char *parse_build_id(char *s, struct build_id *id);
 void load_build_id(const char *path, struct build_id *id);
 void build_id_of_notes(const char *p, size_t len, struct build_id *id);
 void running_build_id(struct build_id *id);
@@ -22,20 +22,19 @@ int load_symbols(struct map *m, const struct map *sibling, const struct config *
 void map_free(struct map *m);
 /* symtab.c */
 struct symbol *symtab_add(struct symtab *t);
+u32 alias_rank(const struct symbol *s);
+void symtab_sort(struct symtab *t);
 bool is_text(const struct symbol *s);
 void drop_aliases(struct symtab *t);
 void symtab_finish(struct symtab *t);
 const struct symbol *symtab_find(const struct symtab *t, u64 addr);
 void symtab_shift(struct symtab *t, u64 delta);
-void sort_elf_symbols(struct symtab *t);
 const char *symtab_keep(struct symtab *t, char *name);
 void symtab_free(struct symtab *t);
 char *demangle(const char *name);
 bool is_skipped(const struct symbol *s);
 void symtab_mark(struct symtab *t, const struct symbol *s);
-char *strip_brackets(char *s);
-int check_whole(const char *name, const char *buf, size_t len);
-int parse_kallsyms(struct symtab *t, const char *name, char *buf, size_t len);
+int parse_symbol_line(void *t, char *line);
 int symtab_load(struct symtab *t, const char *path);
 /* vmlinux.c */
 void vmlinux_free(struct vmlinux *v);

@@ -23,13 +23,39 @@ struct symbol *symtab_add(struct symtab *t)
 	return s;
 }
 
+/* scripts/kallsyms.c sorts such aliases last. */
+static bool looks_like_bound(const char *name)
+{
+	size_t len = strlen(name);
+
+	if (strncmp(name, "__", 2) || len < 8)
+		return false;
+	return !strncmp(name, "__start_", 8) || !strncmp(name, "__stop_", 7) ||
+	       !strncmp(name, "__end_", 6) || !strcmp(name + len - 6, "_start") ||
+	       !strcmp(name + len - 4, "_end");
+}
+
+/* Its order of aliases. */
+u32 alias_rank(const struct symbol *s)
+{
+	return (s->type == 'W' ? 1U << 31 : 0) | looks_like_bound(s->name) << 30 |
+	       (u32)strspn(s->name, "_");
+}
+
 static int compare_symbols(const void *a, const void *b)
 {
 	const struct symbol *sa = a, *sb = b;
 
 	if (sa->addr != sb->addr)
 		return sa->addr < sb->addr ? -1 : 1;
-	return sa->seq < sb->seq ? -1 : sa->seq > sb->seq;
+	if (sa->seq != sb->seq)
+		return sa->seq < sb->seq ? -1 : 1;
+	return strcmp(sa->name, sb->name);
+}
+
+void symtab_sort(struct symtab *t)
+{
+	sort_array(t->syms, t->nr, sizeof(*t->syms), compare_symbols);
 }
 
 bool is_text(const struct symbol *s)
@@ -44,26 +70,23 @@ static bool same_module(const struct symbol *a, const struct symbol *b)
 
 /*
  * For the kernel, a symbol ends at the next symbol, and the last one of a module's text at the end
- * of the allocation. kallsyms does not have that address. It is at the end of a page.
+ * of the allocation. kallsyms does not have that address. It is at the end of a page. Of a module
+ * of last_boot_info, only the start is known. No address beyond _end belongs to it.
  */
-static void set_end(struct symbol *s, const struct symbol *next)
+static void set_end(const struct symtab *t, struct symbol *s, const struct symbol *next)
 {
-	u64 page_end = (s->addr | (SYM_PAGE - 1)) + 1;
+	u64 limit = (s->addr | (SYM_PAGE - 1)) + 1;
+	bool adjoins = false;
 
-	if (next && same_module(s, next) && (!s->mod || is_text(s) == is_text(next)))
-		s->end = next->addr;
-	else
-		s->end = next && next->addr < page_end ? next->addr : page_end;
+	if (s->type == MODULE_BASE)
+		limit = s->addr + (16 << 20);
+	else if (next)
+		adjoins = same_module(s, next) && (!s->mod || is_text(s) == is_text(next));
+	s->end = adjoins || (next && next->addr < limit) ? next->addr : limit;
 	if (s->end < s->addr)
 		s->end = UINT64_MAX;
-}
-
-/* Only the start of such a module is known. */
-static void set_base_end(struct symbol *s, const struct symbol *next)
-{
-	u64 reach = s->addr + (16 << 20);
-
-	s->end = next && next->addr < reach ? next->addr : reach;
+	if (!s->mod && s->addr == t->kernel_end)
+		s->end = s->addr;
 }
 
 static bool has_symbols_of(const struct symtab *t, const char *mod)
@@ -101,27 +124,16 @@ void drop_aliases(struct symtab *t)
 	t->nr = n;
 }
 
-/* An address beyond _end does not belong to the last symbol. */
-static u64 end_of(const struct symtab *t, const struct symbol *s)
-{
-	return !s->mod && s->addr == t->kernel_end ? s->addr : s->end;
-}
-
 void symtab_finish(struct symtab *t)
 {
 	const struct symbol *next = NULL;
 	size_t i;
 
 	drop_known_bases(t);
-	sort_array(t->syms, t->nr, sizeof(*t->syms), compare_symbols);
+	symtab_sort(t);
 	drop_aliases(t);
-	for (i = t->nr; i--; next = &t->syms[i]) {
-		if (t->syms[i].type == MODULE_BASE)
-			set_base_end(&t->syms[i], next);
-		else
-			set_end(&t->syms[i], next);
-		t->syms[i].end = end_of(t, &t->syms[i]);
-	}
+	for (i = t->nr; i--; next = &t->syms[i])
+		set_end(t, &t->syms[i], next);
 }
 
 static int compare_addr(const void *key, const void *elem)
@@ -156,43 +168,6 @@ void symtab_shift(struct symtab *t, u64 delta)
 	t->kernel_end += t->kernel_end ? delta : 0;
 }
 
-/* scripts/kallsyms.c sorts such aliases last. */
-static bool looks_like_bound(const char *name)
-{
-	size_t len = strlen(name);
-
-	if (strncmp(name, "__", 2) || len < 8)
-		return false;
-	return !strncmp(name, "__start_", 8) || !strncmp(name, "__stop_", 7) ||
-	       !strncmp(name, "__end_", 6) || !strcmp(name + len - 6, "_start") ||
-	       !strcmp(name + len - 4, "_end");
-}
-
-/* The order of scripts/kallsyms.c, which reads the output of nm -n. */
-static int compare_elf_symbols(const void *a, const void *b)
-{
-	const struct symbol *sa = a, *sb = b;
-	int ret;
-
-	if (sa->addr != sb->addr)
-		return sa->addr < sb->addr ? -1 : 1;
-	ret = (sa->type == 'W') - (sb->type == 'W');
-	if (!ret)
-		ret = looks_like_bound(sa->name) - looks_like_bound(sb->name);
-	if (!ret)
-		ret = (int)strspn(sa->name, "_") - (int)strspn(sb->name, "_");
-	return ret ? ret : strcmp(sa->name, sb->name);
-}
-
-void sort_elf_symbols(struct symtab *t)
-{
-	size_t i;
-
-	sort_array(t->syms, t->nr, sizeof(*t->syms), compare_elf_symbols);
-	for (i = 0; i < t->nr; i++)
-		t->syms[i].seq = i;
-}
-
 /* Takes @name. */
 const char *symtab_keep(struct symtab *t, char *name)
 {
@@ -225,6 +200,7 @@ void symtab_free(struct symtab *t)
 		free(t->bufs[i]);
 	free(t->bufs);
 	free(t->syms);
+	*t = (struct symtab) {};
 }
 
 /*
@@ -251,7 +227,7 @@ void symtab_mark(struct symtab *t, const struct symbol *s)
 		t->kernel_end = s->addr;
 }
 
-char *strip_brackets(char *s)
+static char *strip_brackets(char *s)
 {
 	size_t len = strlen(s);
 
@@ -307,61 +283,21 @@ static int parse_symbol(struct symtab *t, u64 addr, char *rest)
 	return 0;
 }
 
-static int parse_line(struct symtab *t, char *line)
+/* A copy may have come through a program that ends lines by "\r\n". */
+int parse_symbol_line(void *t, char *line)
 {
 	u64 addr;
 	char *end;
 
+	line[strcspn(line, "\r")] = '\0';
 	if (!*line || *line == '#')
 		return 0;
 	if (!isxdigit((unsigned char)*line))
 		return -EINVAL;
 	addr = strtoull(line, &end, 16);
-	switch (*end) {
-	case ' ':
+	if (*end == ' ')
 		return parse_symbol(t, addr, end + 1);
-	case '\t':
-		return parse_base(t, addr, end + 1);
-	default:
-		return -EINVAL;
-	}
-}
-
-/* A copy may have come through a program that ends lines by "\r\n". */
-static void strip_return(char *line)
-{
-	size_t len = strlen(line);
-
-	if (len && line[len - 1] == '\r')
-		line[len - 1] = '\0';
-}
-
-int parse_kallsyms(struct symtab *t, const char *name, char *buf, size_t len)
-{
-	char *line, *next = buf;
-	bool whole;
-
-	while ((line = strsep(&next, "\n"))) {
-		whole = next || line + strlen(line) == buf + len;
-		strip_return(line);
-		if (!whole || parse_line(t, line)) {
-			complain("%s: byte %td: not a line of kallsyms", name, line - buf);
-			return -EINVAL;
-		}
-	}
-	return 0;
-}
-
-/* The kernel ends each line, so a copy without a newline at its end was cut off. */
-int check_whole(const char *name, const char *buf, size_t len)
-{
-	if (len && buf[len - 1] == '\n')
-		return 0;
-	if (len)
-		complain("%s: byte %zu: cut off in a line", name, len);
-	else
-		complain("%s: empty", name);
-	return -EINVAL;
+	return *end == '\t' ? parse_base(t, addr, end + 1) : -EINVAL;
 }
 
 /* With kptr_restrict, the file can be read, but every address is 0. */
@@ -378,18 +314,14 @@ static bool all_zero(const struct symtab *t)
 
 int symtab_load(struct symtab *t, const char *path)
 {
-	size_t len;
-	char *buf = slurp_file(path, &len);
+	char *buf;
+	int ret = load_lines(path, "kallsyms", &buf, parse_symbol_line, t);
 
-	if (!buf)
-		return -ENOENT;
 	symtab_keep(t, buf);
-	if (check_whole(path, buf, len) || parse_kallsyms(t, path, buf, len))
-		return -EINVAL;
-	if (all_zero(t)) {
+	if (!ret && all_zero(t)) {
 		complain("%s: kptr_restrict hides all addresses (root sees them, unless it is 2)",
 			 path);
-		return -EPERM;
+		ret = -EPERM;
 	}
-	return 0;
+	return ret;
 }

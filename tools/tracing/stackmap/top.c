@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /* "top": which stacks of the live map are used most now, by the differences of their counts. */
-#include <getopt.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/signalfd.h>
 #include <termios.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "cleanup.h"
 #include "frame.h"
 #include "map.h"
+#include "options.h"
 #include "record.h"
 #include "symbols.h"
 #include "util.h"
@@ -29,188 +30,128 @@ static const char top_help[] =
 "  -b, --batch            print text that is not for a terminal, with all functions\n"
 "  -h, --help             print this text\n";
 
-struct use {
-	u32	id;
-	bool	user;
-	u64	ref;		/* in all */
-	u64	more;		/* since the last look */
-	size_t	index;		/* in map->stacks */
-};
-
 struct top {
 	const char	*instance;
 	u64		delay;		/* in milliseconds */
 	u64		number;		/* of looks; 0: no end */
 	u64		limit;		/* of rows; 0: all */
 	bool		batch;
-	struct map	map;
-	struct config	cfg;
-	struct use	*uses;		/* by id */
-	size_t		nr;
+	struct map	map;		/* in val[0], what was used since the last look */
+	struct pool	refs;		/* of {id, is_user} */
 	u64		time;		/* of the look, in milliseconds */
-	struct termios	terminal;	/* as it was */
+	int		signals;	/* a signalfd, or -1 */
 };
 
-static int ended;	/* by a signal */
-
-static void end(int sig)
+static void set_delay(void *to, char *arg)
 {
-	__atomic_store_n(&ended, 1, __ATOMIC_RELAXED);
-}
-
-static bool is_ended(void)
-{
-	return __atomic_load_n(&ended, __ATOMIC_RELAXED);
-}
-
-static u64 milliseconds(const char *arg)
-{
-	char *rest;
-	double s = strtod(arg, &rest);
-
-	if (rest == arg || *rest || !(s >= 0.01 && s <= 1e6))
-		usage("not a number of seconds", arg);
-	return s * 1000;
+	*(u64 *)to = parse_seconds(arg, 0.01, 1e6) * 1000;
 }
 
 static void parse_top_options(int argc, char **argv, struct top *t)
 {
-	static const struct option options[] = {
-		{ "instance",	required_argument, NULL, 'i' },
-		{ "delay",	required_argument, NULL, 'd' },
-		{ "number",	required_argument, NULL, 'n' },
-		{ "top",	required_argument, NULL, 't' },
-		{ "batch",	no_argument,	   NULL, 'b' },
-		{ "help",	no_argument,	   NULL, 'h' },
-		{}
+	const struct choice choices[] = {
+		{ "instance", 'i', ARG, set_instance, &t->instance },
+		{ "delay", 'd', ARG, set_delay, &t->delay },
+		{ "number", 'n', ARG, set_count, &t->number },
+		{ "top", 't', ARG, set_count, &t->limit },
+		{ "batch", 'b', NO_ARG, set_flag, &t->batch },
+		{ "help", 'h', NO_ARG, print_help, (char *)top_help },
 	};
-	int opt;
 
 	optind = 2;
-	while ((opt = getopt_long(argc, argv, "i:d:n:t:bh", options, NULL)) != -1) {
-		if (opt == 'i')
-			t->instance = instance_name(optarg);
-		else if (opt == 'd')
-			t->delay = milliseconds(optarg);
-		else if (opt == 'n')
-			t->number = parse_number(optarg, UINT32_MAX, 10);
-		else if (opt == 't')
-			t->limit = parse_number(optarg, UINT32_MAX, 10);
-		else if (opt == 'b')
-			t->batch = true;
-		else if (opt == 'h')
-			print_and_exit(top_help);
-		else
-			exit(EXIT_USAGE);
-	}
+	parse_choices(argc, argv, choices, ARRAY_SIZE(choices), true);
 	if (optind < argc)
 		usage("top has no arguments", argv[optind]);
 	t->batch |= !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-	const struct use *ua = a, *ub = b;
-	int ret = compare_u64(ua->id, ub->id);
-
-	return ret ? ret : ua->user - ub->user;
-}
-
 static int compare_more(const void *a, const void *b)
 {
-	const struct use *ua = a, *ub = b;
-	int ret = compare_u64(ub->more, ua->more);
+	const struct stack *sa = a, *sb = b;
+	int ret = compare_u64(sb->val[0], sa->val[0]);
 
-	return ret ? ret : compare_u64(ua->id, ub->id);
+	return ret ? ret : compare_u64(sa->id, sb->id);
 }
 
 /* A stack is new if its id was not there before, or if it counts less: there was a reset. */
-static void take_uses(struct top *t)
+static u64 take_refs(struct top *t)
 {
-	struct use *old = t->uses, *u, *before;
-	size_t i, nr_old = t->nr;
+	struct pool before = t->refs;
+	struct stack *s;
+	u64 old, sum = 0;
+	size_t i;
 
-	t->nr = t->map.nr_stacks;
-	t->uses = check_mem(calloc(t->nr + 1, sizeof(*t->uses)));
-	for (i = 0; i < t->nr; i++) {
-		const struct stack *s = &t->map.stacks[i];
-
-		u = &t->uses[i];
-		*u = (struct use) { s->id, is_user_stack(s), s->ref, s->ref, i };
-		before = old ? bsearch(u, old, nr_old, sizeof(*old), compare_ids) : NULL;
-		if (before && before->ref <= u->ref)
-			u->more -= before->ref;
+	t->refs = (struct pool) {};
+	for (i = 0; i < t->map.nr_stacks; i++) {
+		s = &t->map.stacks[i];
+		old = *pool_find(&before, s->id, is_user_stack(s));
+		s->val[0] = s->ref - (old <= s->ref ? old : 0);
+		*pool_find(&t->refs, s->id, is_user_stack(s)) = s->ref;
+		sum += s->val[0];
 	}
-	sort_array(t->uses, t->nr, sizeof(*t->uses), compare_ids);
-	free(old);
+	pool_free(&before);
+	return sum;
 }
 
 /* @width: of the line; 0: no limit */
-static void print_use(struct top *t, const struct use *u, u64 ms, size_t width)
+static void print_use(struct map *m, const struct stack *s, u64 ms, size_t width)
 {
-	const struct stack *s = &t->map.stacks[u->index];
-	const char *mod, *between = "";
-	char *line;
+	char *line __free(pointer) = NULL;
+	const char *mod;
 	size_t len;
 	FILE *f;
 	u32 i;
 
 	f = check_mem(open_memstream(&line, &len));
-	fprintf(f, "%10.1f %10llu  ", u->more * 1000.0 / ms, u->ref);
-	for (i = 0; i < s->nr && (!width || (size_t)ftell(f) < width); i++) {
-		fprintf(f, "%s%s", between, frame_name(frame_get(&t->map, s, i), &mod));
-		between = " < ";
-	}
+	fprintf(f, "%10.1f %10llu  ", s->val[0] * 1000.0 / ms, s->ref);
+	for (i = 0; i < s->nr && (!width || (size_t)ftell(f) < width); i++)
+		fprintf(f, "%s%s", i ? " < " : "", frame_name(frame_get(m, s, i), &mod));
 	fclose(f);
-	check_mem(line);
-	printf("%.*s\n", (int)(width && len > width ? width : len), line);
-	free(line);
+	printf("%.*s\n", (int)(width && len > width ? width : len), (char *)check_mem(line));
 }
 
-static void show(struct top *t, u64 ms)
+/* @sum: of all stacks since the last look, so many milliseconds ago. */
+static void show(struct top *t, u64 sum, u64 ms)
 {
 	struct winsize size = { .ws_row = 24, .ws_col = 80 };
-	struct use *rows = check_mem(calloc(t->nr + 1, sizeof(*rows)));
 	size_t i, nr = 0, limit = t->limit ? t->limit : SIZE_MAX;
-	u64 more = 0;
+	struct map *m = &t->map;
 
-	for (i = 0; i < t->nr; i++) {
-		more += t->uses[i].more;
-		if (t->uses[i].more)
-			rows[nr++] = t->uses[i];
-	}
-	sort_array(rows, nr, sizeof(*rows), compare_more);
+	sort_array(m->stacks, m->nr_stacks, sizeof(*m->stacks), compare_more);
+	while (nr < m->nr_stacks && m->stacks[nr].val[0])
+		nr++;
 	if (!t->batch) {
 		ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
 		limit = t->limit ? t->limit : size.ws_row > 4 ? size.ws_row - 4U : 1;
 		printf("\033[H\033[J");
 	}
 	printf("%.1f stacks in a second, %zu different ones now, %zu in the map\n\n",
-	       more * 1000.0 / ms, nr, t->nr);
+	       sum * 1000.0 / ms, nr, m->nr_stacks);
 	printf("%10s %10s  STACK\n", "A SECOND", "IN ALL");
 	for (i = 0; i < nr && i < limit; i++)
-		print_use(t, &rows[i], ms, t->batch ? 0 : size.ws_col - 1);
+		print_use(m, &m->stacks[i], ms, t->batch ? 0 : size.ws_col - 1);
 	if (t->batch)
 		putchar('\n');
 	fflush(stdout);
-	free(rows);
 }
 
-/* Returns false if it is time to end. */
+/* Returns false if it is time to end: q, Ctrl-C, which is a byte here, or a signal. */
 static bool wait_for_look(const struct top *t)
 {
-	struct pollfd fd = { .fd = t->batch ? -1 : STDIN_FILENO, .events = POLLIN };
+	struct pollfd fds[] = {
+		{ .fd = t->batch ? -1 : STDIN_FILENO, .events = POLLIN },
+		{ .fd = t->signals, .events = POLLIN },
+	};
 	u64 now, until = t->time + t->delay;
 	char c;
 
-	for (now = now_ms(); !is_ended() && now < until; now = now_ms()) {
-		if (poll(&fd, 1, until - now) <= 0)
-			continue;
-		/* Ctrl-C is a byte here. */
-		if (read(STDIN_FILENO, &c, 1) != 1 || c == 'q' || c == 3)
+	for (now = now_ms(); now < until; now = now_ms()) {
+		poll(fds, ARRAY_SIZE(fds), until - now);
+		if (fds[1].revents ||
+		    (fds[0].revents && (read(STDIN_FILENO, &c, 1) != 1 || c == 'q' || c == 3)))
 			return false;
 	}
-	return !is_ended();
+	return true;
 }
 
 static int look_again(struct top *t)
@@ -223,8 +164,7 @@ static int look_again(struct top *t)
 		return ret;
 	drop_tracers(&t->map);
 	t->time = now_ms();
-	take_uses(t);
-	show(t, t->time - before);
+	show(t, take_refs(t), t->time - before);
 	return ferror(stdout) ? -EIO : 0;
 }
 
@@ -234,7 +174,7 @@ static int watch_map(struct top *t)
 	int ret = 0;
 
 	t->time = now_ms();
-	take_uses(t);
+	take_refs(t);
 	for (i = 0; !ret && (!t->number || i < t->number) && wait_for_look(t); i++)
 		ret = look_again(t);
 	return ret;
@@ -242,25 +182,29 @@ static int watch_map(struct top *t)
 
 static int watch_on_terminal(struct top *t)
 {
-	const struct sigaction action = { .sa_handler = end };
-	struct termios now;
+	struct termios before, now;
+	sigset_t set;
 	int ret;
 
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGHUP, &action, NULL);
-	tcgetattr(STDIN_FILENO, &t->terminal);
-	now = t->terminal;
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	t->signals = signalfd(-1, &set, SFD_CLOEXEC);
+	tcgetattr(STDIN_FILENO, &before);
+	now = before;
 	now.c_lflag &= ~(ICANON | ECHO | ISIG);
 	tcsetattr(STDIN_FILENO, TCSANOW, &now);
 	ret = watch_map(t);
-	tcsetattr(STDIN_FILENO, TCSANOW, &t->terminal);
+	tcsetattr(STDIN_FILENO, TCSANOW, &before);
 	return ret;
 }
 
 int top(int argc, char **argv)
 {
-	struct top t = { .delay = 1000 };
-	char *path;
+	struct top t = { .delay = 1000, .signals = -1 };
+	struct config cfg = {};
+	char *path __free(pointer) = NULL;
 	int ret;
 
 	parse_top_options(argc, argv, &t);
@@ -269,13 +213,12 @@ int top(int argc, char **argv)
 	if (!ret)
 		ret = load_map(&t.map, path);
 	if (!ret)
-		ret = load_symbols(&t.map, NULL, &t.cfg);
+		ret = load_symbols(&t.map, NULL, &cfg);
 	if (!ret && !t.map.nr_stacks)
 		note_empty(t.instance);
 	if (!ret)
 		ret = t.batch ? watch_map(&t) : watch_on_terminal(&t);
 	map_free(&t.map);
-	free(t.uses);
-	free(path);
+	pool_free(&t.refs);
 	return ret ? 1 : 0;
 }

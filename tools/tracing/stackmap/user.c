@@ -1,42 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Reads user_maps, and finds the file that a process had mapped at an address at some time. */
 #include <ctype.h>
-#include <search.h>
 
+#include "pool.h"
 #include "symbols.h"
 #include "user.h"
 #include "util.h"
 
 struct process {
-	u32		tgid;
-	u32		nr;		/* in users->processes */
 	struct mapping	*maps;
 	size_t		nr_maps;
 	size_t		room;
 };
 
-static int compare_process(const void *a, const void *b)
+/* @nr: in the pool. NULL if nothing is known of it. */
+static struct process *process_at(struct users *u, u32 nr)
 {
-	const struct process *pa = a, *pb = b;
-
-	return pa->tgid < pb->tgid ? -1 : pa->tgid > pb->tgid;
+	return (struct process *)(uintptr_t)*pool_value(&u->processes, nr);
 }
 
 static struct process *get_process(struct users *u, u32 tgid)
 {
-	struct process *new = check_mem(calloc(1, sizeof(*new)));
-	struct process **found;
+	u64 *p = pool_find(&u->processes, tgid, 0);
 
-	new->tgid = tgid;
-	new->nr = u->nr_processes;
-	found = check_mem(tsearch(new, &u->tree, compare_process));
-	if (*found != new) {
-		free(new);
-		return *found;
-	}
-	u->processes = grow(u->processes, &u->room_processes, new->nr + 1, sizeof(*u->processes));
-	u->processes[u->nr_processes++] = new;
-	return new;
+	if (!*p)
+		*p = (uintptr_t)check_mem(calloc(1, sizeof(struct process)));
+	return (struct process *)(uintptr_t)*p;
 }
 
 static char *object_name(const char *path)
@@ -84,12 +73,11 @@ static char *unescape(const char *path)
 /* Returns its number plus 1; 0 if there are too many. */
 u32 get_object(struct users *u, const char *path, const struct build_id *id)
 {
-	char *hex = build_id_text(id), *key = format("%s%s %s", hex, id->stamp, path);
+	char *hex __free(pointer) = build_id_text(id);
+	char *key __free(pointer) = format("%s%s %s", hex, id->stamp, path);
 	size_t known = u->names.nr, i = intern(&u->names, key);
 	struct object *o;
 
-	free(hex);
-	free(key);
 	if (i == known) {
 		o = check_mem(calloc(1, sizeof(*o)));
 		o->file = unescape(path);
@@ -102,26 +90,37 @@ u32 get_object(struct users *u, const char *path, const struct build_id *id)
 	return i + 1 < OBJECT_LIMIT ? i + 1 : 0;
 }
 
-/* How many lines of the process are not later than that, and which process it is. */
-u64 users_epoch(const struct users *u, u32 tgid, u64 time)
+/* As the kernel defines it: with p_vaddr - p_offset of its text. */
+u32 user_object(struct users *u, const char *path, const struct build_id *id, u64 bias)
 {
-	struct process key = { .tgid = tgid }, **found = tfind(&key, &u->tree, compare_process);
-	size_t lo = 0, hi, mid;
+	u32 i = get_object(u, path, id);
 
-	if (!found)
-		return 0;
-	hi = (*found)->nr_maps;
+	if (i) {
+		u->objects[i - 1]->bias = bias;
+		u->objects[i - 1]->has_bias = id->len;
+	}
+	return i;
+}
+
+/* How many lines of the process are not later than that, and which process it is. */
+u64 users_epoch(struct users *u, u32 tgid, u64 time)
+{
+	const u64 key[] = { tgid, 0 };
+	u64 nr = pool_add(&u->processes, key, ARRAY_SIZE(key));
+	const struct process *p = process_at(u, nr);
+	size_t lo = 0, hi = p ? p->nr_maps : 0, mid;
+
 	while (lo < hi) {
 		mid = lo + (hi - lo) / 2;
-		if ((*found)->maps[mid].time <= time)
+		if (p->maps[mid].time <= time)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	return (u64)((*found)->nr + 1) << 32 | lo;
+	return p ? nr << 32 | lo : 0;
 }
 
-static const struct mapping *find_mapping(const struct users *u, u64 epoch, u64 addr)
+static const struct mapping *find_mapping(struct users *u, u64 epoch, u64 addr)
 {
 	const struct mapping *map;
 	const struct process *p;
@@ -129,7 +128,7 @@ static const struct mapping *find_mapping(const struct users *u, u64 epoch, u64 
 
 	if (!epoch)
 		return NULL;
-	p = u->processes[(epoch >> 32) - 1];
+	p = process_at(u, epoch >> 32);
 	while (i--) {
 		map = &p->maps[i];
 		if (map->exec)
@@ -145,7 +144,7 @@ static const struct mapping *find_mapping(const struct users *u, u64 epoch, u64 
 }
 
 /* A return address may be behind the end of the mapping. */
-u64 place_word(const struct users *u, u64 epoch, u64 addr, bool exact)
+u64 place_word(struct users *u, u64 epoch, u64 addr, bool exact)
 {
 	const struct mapping *map = find_mapping(u, epoch, exact || !addr ? addr : addr - 1);
 	u64 offset;
@@ -166,166 +165,101 @@ static struct mapping *add_mapping(struct process *p, u64 time)
 	return &p->maps[p->nr_maps++];
 }
 
-static bool take_word(char **p, const char *word)
+static char *parse_file_id(char *s, struct build_id *id)
 {
-	size_t len = strlen(word);
+	size_t len = strcspn(s, " ");
 
-	if (strncmp(*p, word, len))
-		return false;
-	*p += len;
-	return true;
+	if (*s == '-')
+		return s + 1;
+	if (*s != '=' || len >= sizeof(id->stamp))
+		return parse_build_id(s, id);
+	memcpy(id->stamp, s, len);
+	return s + len;
 }
 
-/* A number, and the character behind it. */
-static bool take_number(char **p, int base, char sep, u64 max, u64 *n)
+static int parse_map(struct users *u, char *line, u64 time)
 {
-	char *end;
-
-	if (!isxdigit((unsigned char)**p))
-		return false;
-	errno = 0;
-	*n = strtoull(*p, &end, base);
-	if (end == *p || errno || *n > max || *end != sep)
-		return false;
-	*p = end + !!sep;
-	return true;
-}
-
-static bool take_build_id(char **p, struct build_id *id)
-{
-	char *end = strchrnul(*p, ' '), pair[3] = {};
-
-	if (**p == '=' && (size_t)(end - *p) < sizeof(id->stamp)) {
-		memcpy(id->stamp, *p, end - *p);
-		*p = end;
-	} else if (!take_word(p, "-")) {
-		while (id->len < MAX_BUILD_ID && isxdigit((unsigned char)(*p)[0]) &&
-		       isxdigit((unsigned char)(*p)[1])) {
-			memcpy(pair, *p, 2);
-			id->bytes[id->len++] = strtoul(pair, NULL, 16);
-			*p += 2;
-		}
-	}
-	if (*p != end)
-		return false;
-	*p += *end == ' ';
-	return true;
-}
-
-static int parse_map(struct users *u, char *p, u64 time)
-{
-	struct build_id id = {};
 	u64 tgid, start, end, offset;
+	struct build_id id = {};
 	struct mapping *map;
 	struct object *o;
+	int at = 0;
+	char *p;
 
-	if (!take_number(&p, 10, ' ', UINT32_MAX, &tgid) ||
-	    !take_number(&p, 16, '-', UINT64_MAX, &start) ||
-	    !take_number(&p, 16, ' ', UINT64_MAX, &end) ||
-	    !take_number(&p, 16, ' ', UINT64_MAX, &offset) || !take_build_id(&p, &id))
+	if (sscanf(line, "map %llu %llx-%llx %llx %n", &tgid, &start, &end, &offset, &at) != 4 ||
+	    tgid > UINT32_MAX || end <= start || !line[at])
+		return -EINVAL;
+	p = parse_file_id(line + at, &id);
+	if (*p && *p++ != ' ')
 		return -EINVAL;
 	map = add_mapping(get_process(u, tgid), time);
 	map->start = start;
 	map->end = end;
 	map->offset = offset;
-	if (!*p || end <= start)
-		return 0;
-	map->object = get_object(u, p, &id);
-	if (!map->object)
-		return 0;
-	o = u->objects[map->object - 1];
-	if (o->limit < offset + (end - start))
-		o->limit = offset + (end - start);
+	map->object = *p ? get_object(u, p, &id) : 0;
+	if (map->object) {
+		o = u->objects[map->object - 1];
+		if (o->limit < offset + (end - start))
+			o->limit = offset + (end - start);
+	}
 	return 0;
 }
 
-static int parse_fork(struct users *u, char *p, u64 time)
+static void add_fork(struct users *u, u32 child, u32 tgid, u64 time)
 {
-	struct process *parent;
-	struct mapping *map;
-	u64 child, tgid;
-	size_t nr;
-
-	if (!take_number(&p, 10, ' ', UINT32_MAX, &child) ||
-	    !take_number(&p, 10, '\0', UINT32_MAX, &tgid))
-		return -EINVAL;
-	parent = get_process(u, tgid);
+	struct process *parent = get_process(u, tgid);
 	/* Taken first: a damaged file may have a process that is its own parent. */
-	nr = parent->nr_maps;
-	map = add_mapping(get_process(u, child), time);
+	size_t nr = parent->nr_maps;
+	struct mapping *map = add_mapping(get_process(u, child), time);
+
 	map->parent = parent;
 	map->nr_parent = nr;
-	return 0;
 }
 
-static int parse_exec(struct users *u, char *p, u64 time)
+int parse_user_line(void *users, char *line)
 {
-	u64 tgid;
+	struct users *u = users;
+	u64 time = 0, tgid, parent = 0;
+	int at = 0;
+	char more;
 
-	if (!take_number(&p, 10, '\0', UINT32_MAX, &tgid))
+	if (*line == '@' && sscanf(line, "@%llu %n", &time, &at) != 1)
 		return -EINVAL;
-	add_mapping(get_process(u, tgid), time)->exec = true;
-	return 0;
-}
-
-static int parse_user_line(struct users *u, char *line)
-{
-	u64 time = 0;
-
-	if (take_word(&line, "@") && !take_number(&line, 10, ' ', UINT64_MAX, &time))
-		return -EINVAL;
-	if (take_word(&line, "map "))
+	line += at;
+	if (!strncmp(line, "map ", 4))
 		return parse_map(u, line, time);
-	if (take_word(&line, "fork "))
-		return parse_fork(u, line, time);
-	if (take_word(&line, "exec "))
-		return parse_exec(u, line, time);
-	return take_word(&line, "task ") ? 0 : -EINVAL;
-}
-
-int parse_users(struct users *u, const char *name, char *buf, size_t len)
-{
-	char *line, *next = buf;
-
-	if (check_whole(name, buf, len))
+	if (!strncmp(line, "task ", 5))
+		return 0;
+	if (sscanf(line, "fork %llu %llu%c", &tgid, &parent, &more) != 2 &&
+	    sscanf(line, "exec %llu%c", &tgid, &more) != 1)
 		return -EINVAL;
-	while ((line = strsep(&next, "\n"))) {
-		if (!next && !*line && line == buf + len)
-			return 0;
-		if ((next ? next - 1 : buf + len) != line + strlen(line) ||
-		    parse_user_line(u, line)) {
-			complain("%s: byte %td: not a line of user_maps", name, line - buf);
-			return -EINVAL;
-		}
-	}
+	if (tgid > UINT32_MAX || parent > UINT32_MAX)
+		return -EINVAL;
+	if (*line == 'f')
+		add_fork(u, tgid, parent, time);
+	else
+		add_mapping(get_process(u, tgid), time)->exec = true;
 	return 0;
 }
 
 int load_users(struct users *u, const char *path)
 {
-	size_t len;
-	char *buf = slurp_file(path, &len);
-	int ret;
+	char *buf __free(pointer) = NULL;
 
-	if (!buf)
-		return -ENOENT;
-	ret = parse_users(u, path, buf, len);
-	free(buf);
-	return ret;
-}
-
-static void free_process(void *p)
-{
-	free(((struct process *)p)->maps);
-	free(p);
+	return load_lines(path, "user_maps", &buf, parse_user_line, u);
 }
 
 void users_free(struct users *u)
 {
+	struct process *p;
 	size_t i;
 
-	tdestroy(u->tree, free_process);
-	free(u->processes);
+	for (i = 1; i <= u->processes.nr; i++) {
+		p = process_at(u, i);
+		free(p ? p->maps : NULL);
+		free(p);
+	}
+	pool_free(&u->processes);
 	for (i = 0; i < u->names.nr; i++) {
 		object_free_symbols(u->objects[i]);
 		free(u->objects[i]->file);

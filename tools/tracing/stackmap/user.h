@@ -6,7 +6,7 @@
  *	@123456789 map 1234 5581c000-5581e000 1000 ID /usr/bin/cat
  *	@123456789 fork 1300 1234	process 1300 begins with what 1234 has mapped so far
  *	@123456789 exec 1234		nothing that was mapped before is there any more
- *	task 1235 1234			not used: thread 1235 belongs to process 1234
+ *	task 1235 1234			not used; older recordings have it
  *
  * The time is in nanoseconds of the clock mono; without it, the line counts from the beginning.
  * ID is the build id in hexadecimal, "=MAJOR:MINOR,INODE,SIZE,SECONDS.NANOSECONDS" (of the last
@@ -82,9 +82,10 @@ void write_users(FILE *f);
 
 /* user.c */
 u32 get_object(struct users *u, const char *path, const struct build_id *id);
-u64 users_epoch(const struct users *u, u32 tgid, u64 time);
-u64 place_word(const struct users *u, u64 epoch, u64 addr, bool exact);
-int parse_users(struct users *u, const char *name, char *buf, size_t len);
+u32 user_object(struct users *u, const char *path, const struct build_id *id, u64 bias);
+u64 users_epoch(struct users *u, u32 tgid, u64 time);
+u64 place_word(struct users *u, u64 epoch, u64 addr, bool exact);
+int parse_user_line(void *users, char *line);
 int load_users(struct users *u, const char *path);
 void users_free(struct users *u);
 

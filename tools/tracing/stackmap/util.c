@@ -27,6 +27,16 @@ u64 parse_number(const char *s, u64 max, int base)
 	return n;
 }
 
+double parse_seconds(const char *s, double min, double max)
+{
+	char *end;
+	double n = strtod(s, &end);
+
+	if (end == s || *end || !(n >= min && n <= max))
+		usage("not a number of seconds", s);
+	return n;
+}
+
 _Noreturn void print_and_exit(const char *text)
 {
 	fputs(text, stdout);
@@ -62,54 +72,74 @@ void sort_array(void *array, size_t nr, size_t size, int (*cmp)(const void *, co
 		qsort(array, nr, size, cmp);
 }
 
-/* Writes the digits of @n without a NUL. Returns the byte after them. */
-char *put_hex(char *p, u64 n)
-{
-	int shift = n ? (63 - __builtin_clzll(n)) & ~3 : 0;
-
-	for (; shift >= 0; shift -= 4)
-		*p++ = "0123456789abcdef"[n >> shift & 15];
-	return p;
-}
-
 char *copy_string(const char *s)
 {
 	return check_mem(strdup(s));
 }
 
-/* Returns all of @f with a NUL after it; NULL (and errno) if it cannot be read. */
-static char *slurp(FILE *f, size_t *len)
+/* "-" is stdin. */
+FILE *open_input(const char *path)
 {
+	return strcmp(path, "-") ? fopen(path, "re") : stdin;
+}
+
+/* Returns all of a file with a NUL behind it; NULL and errno if it cannot be read. */
+char *slurp(const char *path, size_t *len)
+{
+	FILE *f = open_input(path);
 	size_t room = 0, n = 0, got;
 	char *buf = NULL;
 
+	if (!f)
+		return NULL;
 	do {
-		buf = grow(buf, &room, n + BUFSIZ + 1, 1);
+		buf = grow(buf, &room, n + (1 << 16), 1);
 		got = fread(buf + n, 1, room - n - 1, f);
 		n += got;
 	} while (got);
-
-	if (ferror(f)) {
-		free(buf);
-		return NULL;
-	}
 	buf[n] = '\0';
 	*len = n;
+	if (ferror(f)) {
+		free(buf);
+		buf = NULL;
+	}
+	if (f != stdin)
+		fclose(f);
 	return buf;
 }
 
-char *slurp_file(const char *path, size_t *len)
+/* The kernel ends each line, so a copy without a newline at its end was cut off. */
+int parse_lines(const char *name, const char *what, char *buf, size_t len, line_fn *parse, void *to)
 {
-	FILE *f = fopen(path, "re");
-	char *buf = NULL;
+	char *line, *end;
 
-	if (f) {
-		buf = slurp(f, len);
-		fclose(f);
+	if (!len)
+		complain("%s: empty", name);
+	else if (buf[len - 1] != '\n')
+		complain("%s: byte %zu: cut off in a line", name, len);
+	if (!len || buf[len - 1] != '\n')
+		return -EINVAL;
+	for (line = buf; line < buf + len; line = end + 1) {
+		end = memchr(line, '\n', buf + len - line);
+		*end = '\0';
+		if (line + strlen(line) == end && !parse(to, line))
+			continue;
+		complain("%s: byte %td: not a line of %s", name, line - buf, what);
+		return -EINVAL;
 	}
-	if (!buf)
-		complain("%s: %s", path, strerror(errno));
-	return buf;
+	return 0;
+}
+
+/* The caller frees @buf, into which the parsed lines may point. */
+int load_lines(const char *path, const char *what, char **buf, line_fn *parse, void *to)
+{
+	size_t len;
+
+	*buf = slurp(path, &len);
+	if (*buf)
+		return parse_lines(path, what, *buf, len, parse, to);
+	complain("%s: %s", path, strerror(errno));
+	return -ENOENT;
 }
 
 static int compare_interned(const void *a, const void *b)

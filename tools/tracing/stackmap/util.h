@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "cleanup.h"
 #include "stackmap.h"
 
 extern const char * const program;	/* of main.c or of the plugin: who complains */
@@ -42,16 +43,23 @@ struct interned {
 	char		s[];
 };
 
+/* Returns 0 if it is such a line. */
+typedef int line_fn(void *to, char *line);
+
 /* util.c */
 _Noreturn void usage(const char *why, const char *arg);
 u64 parse_number(const char *s, u64 max, int base);
+double parse_seconds(const char *s, double min, double max);
 _Noreturn void print_and_exit(const char *text);
 void *check_mem(void *p);
 void *grow(void *array, size_t *room, size_t need, size_t size);
 void sort_array(void *array, size_t nr, size_t size, int (*cmp)(const void *, const void *));
-char *put_hex(char *p, u64 n);
 char *copy_string(const char *s);
-char *slurp_file(const char *path, size_t *len);
+FILE *open_input(const char *path);
+char *slurp(const char *path, size_t *len);
+int parse_lines(const char *name, const char *what, char *buf, size_t len, line_fn *parse,
+		void *to);
+int load_lines(const char *path, const char *what, char **buf, line_fn *parse, void *to);
 size_t intern(struct intern *in, const char *s);
 void intern_free(struct intern *in);
 u64 now_ms(void);

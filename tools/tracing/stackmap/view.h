@@ -3,17 +3,18 @@
 #ifndef STACKMAP_VIEW_H
 #define STACKMAP_VIEW_H
 
+#include "pool.h"
 #include "stackmap.h"
 
-struct name_slot;
-
+/* Functions by their names. */
 struct paths {
-	struct intern		names;
-	u32			*uids;	/* of the frames, at their indices in map->ips */
-	struct name_slot	*slots;	/* NAME_SLOTS of them */
+	struct intern	names;
+	struct pool	symbols;	/* the numbers of their names, plus 1 */
+	u64		*uids;		/* numbers of the frames, at their indices in map->ips */
 };
 
 /* merge.c */
+u32 name_frame(struct map *m, const struct stack *s, u32 i, struct paths *p);
 void merge_stacks(struct map *m, struct paths *p, const struct config *cfg);
 void paths_free(struct paths *p);
 void sort_by_path(struct map *m, const struct paths *p);

@@ -4,46 +4,31 @@
  *
  * Without HAVE_LIBDW, the only function reports that.
  */
-#include <fcntl.h>
 #include <unistd.h>
 
+#include "elf_file.h"
 #include "symbols.h"
 #include "util.h"
 
 #ifdef HAVE_LIBDW
 
 #include <dwarf.h>
-#include <elfutils/libdw.h>
-#include <elfutils/libdwelf.h>
-#include <gelf.h>
-#include <libelf.h>
-
-/* The addresses of one compile unit. Not every compiler writes .debug_aranges. */
-struct unit_range {
-	Dwarf_Addr	lo;
-	Dwarf_Addr	hi;
-	Dwarf_Off	die;
-};
 
 struct vmlinux {
-	int			fd;
-	Elf			*elf;
-	Dwarf			*dwarf;
-	u64		delta;		/* run time minus link time */
-	struct unit_range	*units;
-	size_t			nr_units;
-	size_t			room_units;
+	Dwfl		*dwfl;
+	Dwarf		*dwarf;
+	u64		delta;		/* run time minus the addresses that libdwfl uses */
+	Dwarf_Addr	bias;		/* these minus those of dwarf */
+	struct symtab	units;		/* seq: the offset of the DIE */
 };
 
 void vmlinux_free(struct vmlinux *v)
 {
 	if (!v)
 		return;
-	dwarf_end(v->dwarf);
-	elf_end(v->elf);
-	if (v->fd >= 0)
-		close(v->fd);
-	free(v->units);
+	if (v->dwfl)
+		dwfl_end(v->dwfl);
+	symtab_free(&v->units);
 	free(v);
 }
 
@@ -59,15 +44,14 @@ static bool not_in_kallsyms(const char *name)
 		"__kstrtab_", "__kstrtabns_", "__mod_device_table__", "__UNIQUE_ID_modinfo_",
 	};
 	static const char * const suffix[] = { "_from_arm", "_from_thumb", "_veneer" };
-	size_t i, len = strlen(name);
+	size_t i, n, len = strlen(name);
 
 	for (i = 0; i < ARRAY_SIZE(prefix); i++) {
 		if (!strncmp(name, prefix[i], strlen(prefix[i])))
 			return true;
 	}
 	for (i = 0; i < ARRAY_SIZE(suffix); i++) {
-		size_t n = strlen(suffix[i]);
-
+		n = strlen(suffix[i]);
 		if (len >= n && !strcmp(name + len - n, suffix[i]))
 			return true;
 	}
@@ -75,132 +59,56 @@ static bool not_in_kallsyms(const char *name)
 }
 
 /* Only the types that matter: weak symbols lose against aliases, text ends where data begins. */
-static char symbol_type(Elf *elf, const GElf_Sym *sym)
+static char type_of_symbol(const struct symbol *s, int info, u64 flags)
 {
-	Elf_Scn *scn = elf_getscn(elf, sym->st_shndx);
-	GElf_Shdr shdr;
-
-	if (sym->st_shndx >= SHN_LORESERVE || !scn || !gelf_getshdr(scn, &shdr))
+	if (not_in_kallsyms(s->name))
+		return 0;
+	if (!(flags & SHF_ALLOC))
 		return 'A';
-	if (!(shdr.sh_flags & SHF_ALLOC))
-		return 'A';
-	if (GELF_ST_BIND(sym->st_info) == STB_WEAK)
+	if (GELF_ST_BIND(info) == STB_WEAK)
 		return 'W';
-	return shdr.sh_flags & SHF_EXECINSTR ? 'T' : 'D';
+	return flags & SHF_EXECINSTR ? 'T' : 'D';
 }
 
-static bool is_named_address(const GElf_Sym *sym)
-{
-	int type = GELF_ST_TYPE(sym->st_info);
-
-	return sym->st_shndx != SHN_UNDEF && type != STT_FILE && type != STT_SECTION;
-}
-
-static void add_kernel_symbol(struct symtab *t, Elf *elf, const char *name, const GElf_Sym *sym)
-{
-	struct symbol s = { .addr = sym->st_value, .name = name };
-
-	if (!is_named_address(sym) || not_in_kallsyms(name))
-		return;
-	s.type = symbol_type(elf, sym);
-	symtab_mark(t, &s);
-	if (!is_skipped(&s))
-		*symtab_add(t) = s;
-}
-
-static int add_elf_symbols(struct symtab *t, Elf *elf)
-{
-	Elf_Scn *scn = NULL;
-	const char *name;
-	Elf_Data *data;
-	GElf_Shdr shdr;
-	GElf_Sym sym;
-	size_t i;
-
-	while ((scn = elf_nextscn(elf, scn))) {
-		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != SHT_SYMTAB)
-			continue;
-		data = elf_getdata(scn, NULL);
-		for (i = 0; data && gelf_getsym(data, i, &sym); i++) {
-			name = elf_strptr(elf, shdr.sh_link, sym.st_name);
-			if (name)
-				add_kernel_symbol(t, elf, name, &sym);
-		}
-	}
-	sort_elf_symbols(t);
-	return t->nr ? 0 : -ENOENT;
-}
-
-static void elf_build_id(Elf *elf, struct build_id *id)
-{
-	const void *bytes;
-	ssize_t len;
-
-	len = dwelf_elf_gnu_build_id(elf, &bytes);
-	if (len <= 0 || len > MAX_BUILD_ID)
-		return;
-	id->len = len;
-	memcpy(id->bytes, bytes, len);
-}
-
-static int check_vmlinux(const struct vmlinux *v, const struct map *m, const struct config *cfg)
+static int check_vmlinux(Dwfl_Module *mod, const struct map *m, const struct config *cfg)
 {
 	const char *path = cfg->vmlinux;
 	struct build_id id = {};
 
-	elf_build_id(v->elf, &id);
+	elf_build_id(mod, &id);
 	if (!id.len || !m->build_id.len)
 		note("%s: no build id in the %s, cannot check that it fits", path,
 		     id.len ? "map" : "file");
 	return check_build_id(m, &id, path, cfg);
 }
 
-static void add_unit_range(struct vmlinux *v, Dwarf_Addr lo, Dwarf_Addr hi, Dwarf_Die *die)
-{
-	v->units = grow(v->units, &v->room_units, v->nr_units + 1, sizeof(*v->units));
-	v->units[v->nr_units++] = (struct unit_range) { lo, hi, dwarf_dieoffset(die) };
-}
-
-static int compare_units(const void *a, const void *b)
-{
-	const struct unit_range *ua = a, *ub = b;
-
-	return ua->lo < ub->lo ? -1 : ua->lo > ub->lo;
-}
-
+/* The addresses of compile units. Not every compiler writes .debug_aranges. */
 static void index_units(struct vmlinux *v)
 {
 	Dwarf_Addr base, lo, hi;
 	Dwarf_CU *cu = NULL;
+	struct symbol *s;
 	ptrdiff_t off;
 	Dwarf_Die die;
 
 	while (!dwarf_get_units(v->dwarf, cu, &cu, NULL, NULL, &die, NULL)) {
 		off = 0;
-		while ((off = dwarf_ranges(&die, off, &base, &lo, &hi)) > 0)
-			add_unit_range(v, lo, hi, &die);
+		while ((off = dwarf_ranges(&die, off, &base, &lo, &hi)) > 0) {
+			s = symtab_add(&v->units);
+			s->addr = lo;
+			s->end = hi;
+			s->name = "";
+			s->seq = dwarf_dieoffset(&die);
+		}
 	}
-	sort_array(v->units, v->nr_units, sizeof(*v->units), compare_units);
-}
-
-static int compare_unit_addr(const void *key, const void *elem)
-{
-	const struct unit_range *u = elem;
-	Dwarf_Addr addr = *(const Dwarf_Addr *)key;
-
-	if (addr < u->lo)
-		return -1;
-	return addr >= u->hi;
+	symtab_sort(&v->units);
 }
 
 static bool find_unit(const struct vmlinux *v, Dwarf_Addr addr, Dwarf_Die *cu)
 {
-	const struct unit_range *u;
+	const struct symbol *unit = symtab_find(&v->units, addr);
 
-	if (!v->nr_units)
-		return false;
-	u = bsearch(&addr, v->units, v->nr_units, sizeof(*u), compare_unit_addr);
-	return u && dwarf_offdie(v->dwarf, u->die, cu);
+	return unit && dwarf_offdie(v->dwarf, unit->seq, cu);
 }
 
 /* Paths relative to the top of the kernel tree. */
@@ -303,7 +211,7 @@ char *vmlinux_lines(const struct vmlinux *v, u64 addr)
 	size_t len;
 	FILE *f;
 
-	addr -= v->delta;
+	addr -= v->delta + v->bias;
 	f = check_mem(open_memstream(&buf, &len));
 	if (find_unit(v, addr, &cu))
 		print_lines(f, &cu, addr);
@@ -311,25 +219,9 @@ char *vmlinux_lines(const struct vmlinux *v, u64 addr)
 	return check_mem(buf);
 }
 
-static int vmlinux_open_elf(struct vmlinux *v, const char *path)
+static int load_lines_of(struct vmlinux *v, Dwfl_Module *mod, const char *path)
 {
-	elf_version(EV_CURRENT);
-	v->fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (v->fd < 0) {
-		complain("%s: %s", path, strerror(errno));
-		return -errno;
-	}
-	v->elf = elf_begin(v->fd, ELF_C_READ, NULL);
-	if (!v->elf || elf_kind(v->elf) != ELF_K_ELF) {
-		complain("%s: not an ELF file", path);
-		return -EINVAL;
-	}
-	return 0;
-}
-
-static int vmlinux_open_dwarf(struct vmlinux *v, const char *path)
-{
-	v->dwarf = dwarf_begin_elf(v->elf, DWARF_C_READ, NULL);
+	v->dwarf = dwfl_module_getdwarf(mod, &v->bias);
 	if (!v->dwarf) {
 		complain("%s: no debug information for --lines (CONFIG_DEBUG_INFO)", path);
 		return -ENOENT;
@@ -338,37 +230,45 @@ static int vmlinux_open_dwarf(struct vmlinux *v, const char *path)
 	return 0;
 }
 
-static int vmlinux_load_symbols(struct vmlinux *v, struct map *m, const char *path,
-				u64 text)
+static int load_kernel_symbols(struct vmlinux *v, Dwfl_Module *mod, struct map *m,
+			       const char *path, u64 text)
 {
-	if (add_elf_symbols(&m->elfsyms, v->elf)) {
+	struct symtab *t = &m->elfsyms;
+	GElf_Addr bias = 0;
+
+	elf_symbols(t, mod, type_of_symbol);
+	if (!t->nr) {
 		complain("%s: no symbols, is it stripped?", path);
 		return -ENOENT;
 	}
-	symtab_finish(&m->elfsyms);
-	if (text && m->elfsyms.text)
-		v->delta = text - m->elfsyms.text;
-	else
+	symtab_finish(t);
+	dwfl_module_getelf(mod, &bias);
+	v->delta = text && t->text ? text - t->text : -bias;
+	if (!text || !t->text)
 		note("%s: address of _text unknown, cannot undo KASLR (--text-base ADDR)", path);
-	symtab_shift(&m->elfsyms, v->delta);
+	symtab_shift(t, v->delta);
 	return 0;
 }
 
 int vmlinux_load(struct map *m, const struct config *cfg, u64 text)
 {
+	struct vmlinux *v = check_mem(calloc(1, sizeof(*v)));
 	const char *path = cfg->vmlinux;
-	struct vmlinux *v;
+	Dwfl_Module *mod;
 	int ret;
 
-	v = check_mem(calloc(1, sizeof(*v)));
 	m->vmlinux = v;
-	ret = vmlinux_open_elf(v, path);
+	v->dwfl = elf_begin_files(NULL);
+	mod = elf_report_file(v->dwfl, "kernel", path);
+	if (!mod) {
+		complain("%s: %s", path, access(path, R_OK) ? strerror(errno) : "not an ELF file");
+		return -EINVAL;
+	}
+	ret = check_vmlinux(mod, m, cfg);
 	if (!ret)
-		ret = check_vmlinux(v, m, cfg);
-	if (!ret)
-		ret = vmlinux_load_symbols(v, m, path, text);
+		ret = load_kernel_symbols(v, mod, m, path, text);
 	if (!ret && cfg->lines)
-		ret = vmlinux_open_dwarf(v, path);
+		ret = load_lines_of(v, mod, path);
 	return ret;
 }
 

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cleanup.h"
 #include "user.h"
 #include "util.h"
 #include "view.h"
@@ -29,35 +30,25 @@ struct change_of_maps {
 	char	*line;
 };
 
+#define PAGE		((size_t)sysconf(_SC_PAGESIZE))
+#define RING_SIZE	((WATCH_PAGES + 1) * PAGE)
 #define READ_LOST	0x10	/* PERF_FORMAT_LOST, which older headers lack */
 
-static int open_watch_event(int cpu, bool build_id, bool count_lost)
+/* Returns 0, also for a CPU that is off, or an error. */
+static int watch_cpu(struct watch *w, int cpu)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = PERF_COUNT_SW_DUMMY,
 		.sample_type = PERF_SAMPLE_TIME, .sample_id_all = 1, .mmap = 1, .mmap2 = 1,
 		.task = 1, .comm = 1, .comm_exec = 1, .use_clockid = 1, .clockid = CLOCK_MONOTONIC,
-		.build_id = build_id, .read_format = count_lost ? READ_LOST : 0,
+		.build_id = 1, .read_format = READ_LOST,
 	};
-
-	return syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-}
-
-/* Returns 0, also for a CPU that is off, or an error. */
-static int watch_cpu(struct watch *w, int cpu)
-{
-	size_t size = (WATCH_PAGES + 1) * sysconf(_SC_PAGESIZE);
-	int ret, fd = open_watch_event(cpu, true, true);
+	int ret, fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	void *ring;
 
-	/* Older kernels do not know the count, or not even the build id. */
-	if (fd < 0 && errno == EINVAL)
-		fd = open_watch_event(cpu, true, false);
-	if (fd < 0 && (errno == EINVAL || errno == E2BIG))
-		fd = open_watch_event(cpu, false, false);
 	if (fd < 0)
 		return errno == ENODEV ? 0 : -errno;
-	ring = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	ring = mmap(NULL, RING_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (ring == MAP_FAILED) {
 		ret = -errno;
 		close(fd);
@@ -74,10 +65,11 @@ static void add_change(struct watch *w, u64 time, char *line)
 	w->nr_changes++;
 }
 
-struct mmap2_record {
+/* That of a mapping; others have only the first numbers. */
+struct watch_record {
 	struct perf_event_header	head;
 	u32				pid;
-	u32				tid;
+	u32				ppid;	/* of a fork */
 	uint64_t			addr;
 	uint64_t			len;
 	uint64_t			pgoff;
@@ -100,20 +92,18 @@ struct mmap2_record {
 };
 
 /* The file that is there now may be another one. */
-static const struct build_id *id_of_path(struct watch *w, const struct mmap2_record *r,
+static const struct build_id *id_of_path(struct watch *w, const struct watch_record *r,
 					 const struct build_id *none)
 {
-	char *key = format("%u:%u %llu", r->maj, r->min, (u64)r->ino);
-	const struct build_id *id = none;
+	char *key __free(pointer) = format("%u:%u %llu", r->maj, r->min, (u64)r->ino);
 	struct stat st;
 
-	if (*r->path == '/' && !stat(r->path, &st) && st.st_ino == r->ino)
-		id = file_id(&w->scan, key, r->path);
-	free(key);
-	return id;
+	if (*r->path != '/' || stat(r->path, &st) || st.st_ino != r->ino)
+		return none;
+	return file_id(&w->scan, key, r->path);
 }
 
-static const struct build_id *record_id(struct watch *w, const struct mmap2_record *r,
+static const struct build_id *record_id(struct watch *w, const struct watch_record *r,
 					struct build_id *id)
 {
 	if (!(r->head.misc & PERF_RECORD_MISC_MMAP_BUILD_ID))
@@ -124,7 +114,7 @@ static const struct build_id *record_id(struct watch *w, const struct mmap2_reco
 }
 
 /* A path that begins with two slashes is none: "//anon" */
-static void watch_mmap(struct watch *w, const struct mmap2_record *r, u64 time)
+static void watch_mmap(struct watch *w, const struct watch_record *r, u64 time)
 {
 	struct mapping map = { .start = r->addr, .end = r->addr + r->len, .offset = r->pgoff };
 	const char *path = strncmp(r->path, "//", 2) ? r->path : "";
@@ -141,70 +131,26 @@ static void watch_mmap(struct watch *w, const struct mmap2_record *r, u64 time)
 	add_change(w, time, check_mem(line));
 }
 
-struct fork_record {
-	struct perf_event_header	head;
-	u32				pid;
-	u32				ppid;
-	u32				tid;
-	u32				ptid;
-};
-
-static void watch_fork(struct watch *w, const struct fork_record *r, u64 time)
+/* The last 8 bytes are the time. After an exec, nothing that was mapped before is there. */
+static void take_change(struct watch *w, const struct watch_record *r)
 {
-	if (r->pid != r->ppid)
-		add_change(w, time, format("fork %u %u\n", r->pid, r->ppid));
-	else
-		add_change(w, time, format("task %u %u\n", r->tid, r->pid));
-}
-
-struct comm_record {
-	struct perf_event_header	head;
-	u32				pid;
-	u32				tid;
-};
-
-/* After an exec, nothing that was mapped before is there. */
-static void watch_comm(struct watch *w, const struct comm_record *r, u64 time)
-{
-	if (r->head.misc & PERF_RECORD_MISC_COMM_EXEC)
-		add_change(w, time, format("exec %u\n", r->pid));
-}
-
-struct lost_record {
-	struct perf_event_header	head;
-	uint64_t			id;
-	uint64_t			lost;
-};
-
-/* The last 8 bytes are the time. */
-static void watch_record(struct watch *w, const struct perf_event_header *head)
-{
+	u32 type = r->head.type;
 	uint64_t time;
 
-	memcpy(&time, (const char *)head + head->size - sizeof(time), sizeof(time));
-	switch (head->type) {
-	case PERF_RECORD_MMAP2:
-		watch_mmap(w, (const void *)head, time);
-		break;
-	case PERF_RECORD_FORK:
-		watch_fork(w, (const void *)head, time);
-		break;
-	case PERF_RECORD_COMM:
-		watch_comm(w, (const void *)head, time);
-		break;
-	case PERF_RECORD_LOST:
-		w->nr_lost += ((const struct lost_record *)head)->lost;
-		break;
-	default:
-		break;
-	}
+	memcpy(&time, (const char *)r + r->head.size - sizeof(time), sizeof(time));
+	if (type == PERF_RECORD_MMAP2)
+		watch_mmap(w, r, time);
+	else if (type == PERF_RECORD_FORK && r->pid != r->ppid)
+		add_change(w, time, format("fork %u %u\n", r->pid, r->ppid));
+	else if (type == PERF_RECORD_COMM && r->head.misc & PERF_RECORD_MISC_COMM_EXEC)
+		add_change(w, time, format("exec %u\n", r->pid));
 }
 
 /* The ring may end inside of what is copied. */
 static void copy_from_ring(void *to, const struct perf_event_mmap_page *ring, u64 at, size_t len)
 {
-	const char *data = (const char *)ring + sysconf(_SC_PAGESIZE);
-	size_t size = WATCH_PAGES * sysconf(_SC_PAGESIZE), off = at % size;
+	const char *data = (const char *)ring + PAGE;
+	size_t size = WATCH_PAGES * PAGE, off = at % size;
 	size_t first = len < size - off ? len : size - off;
 
 	memcpy(to, data + off, first);
@@ -215,15 +161,15 @@ static void drain_ring(struct watch *w, struct perf_event_mmap_page *ring)
 {
 	u64 head = __atomic_load_n(&ring->data_head, __ATOMIC_ACQUIRE), at = ring->data_tail;
 	static union {
-		struct perf_event_header	head;
-		uint64_t			words[0x10000 / 8];
+		struct watch_record	r;
+		uint64_t		words[0x10000 / 8];
 	} record;
 
 	while (at < head) {
-		copy_from_ring(&record, ring, at, sizeof(record.head));
-		copy_from_ring(&record, ring, at, record.head.size);
-		watch_record(w, &record.head);
-		at += record.head.size;
+		copy_from_ring(&record, ring, at, sizeof(record.r.head));
+		copy_from_ring(&record, ring, at, record.r.head.size);
+		take_change(w, &record.r);
+		at += record.r.head.size;
 	}
 	__atomic_store_n(&ring->data_tail, at, __ATOMIC_RELEASE);
 }
@@ -236,25 +182,15 @@ void watch_drain(struct watch *w)
 		drain_ring(w, w->cpus[i].ring);
 }
 
-/* A record of what was lost comes only ahead of another one that finds room. */
-static void count_lost(struct watch *w)
+static void watch_close(struct watch *w)
 {
-	u64 count[2], lost = 0;
+	u64 count[2];
 	size_t i;
 
 	for (i = 0; i < w->nr_cpus; i++) {
 		if (read(w->cpus[i].fd, count, sizeof(count)) == sizeof(count))
-			lost += count[1];
-	}
-	w->nr_lost = lost > w->nr_lost ? lost : w->nr_lost;
-}
-
-static void watch_close(struct watch *w)
-{
-	size_t i, size = (WATCH_PAGES + 1) * sysconf(_SC_PAGESIZE);
-
-	for (i = 0; i < w->nr_cpus; i++) {
-		munmap(w->cpus[i].ring, size);
+			w->nr_lost += count[1];
+		munmap(w->cpus[i].ring, RING_SIZE);
 		close(w->cpus[i].fd);
 	}
 	w->nr_cpus = 0;
@@ -294,7 +230,6 @@ void watch_stop(struct watch *w)
 	if (!w->nr_cpus)
 		scan_processes(&w->scan);
 	watch_drain(w);
-	count_lost(w);
 	watch_close(w);
 	sort_array(w->changes, w->nr_changes, sizeof(*w->changes), compare_maps_changes);
 	for (i = 0; i < w->nr_changes; i++)

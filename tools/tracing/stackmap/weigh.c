@@ -8,14 +8,20 @@
 
 static void take_weight(struct record *r, struct sample *s)
 {
-	struct tep_format_field *f = r->kind->weight;
+	const struct tep_format_field *f = r->kind->field[FIELD_WEIGHT];
 	u64 n;
 
-	if (!get_number(r, f, &n))
+	if (!get_number(r, FIELD_WEIGHT, &n))
 		return;
 	if (f->flags & TEP_FIELD_IS_SIGNED && f->size < 8)
 		n = (u64)((long long)(n << (64 - 8 * f->size)) >> (64 - 8 * f->size));
 	s->val[VAL_FIELD] = (long long)n < 0 && f->flags & TEP_FIELD_IS_SIGNED ? 0 : n;
+}
+
+static void drop_sample(struct profile *p, struct sample *s)
+{
+	s->unwanted = true;
+	sample_put(p, s);
 }
 
 /* A task leaves the CPU: the time counts from here. */
@@ -23,75 +29,59 @@ static void take_leave(struct record *r, struct sample *s)
 {
 	struct profile *p = r->profile;
 	struct task_state *t = s->task;
+	bool sleeps;
 	u64 state = 0;
 
-	get_number(r, r->kind->prev_state, &state);
-	if (!t->pid || state & STATE_DEAD) {
-		s->unwanted = true;
+	get_number(r, FIELD_PREV_STATE, &state);
+	sleeps = state & STATE_MASK;
+	s->unwanted = !t->id.pid || state & STATE_DEAD || sleeps == p->cfg->preempted;
+	if (s->unwanted) {
+		p->counts[COUNT_PREEMPTED] += t->id.pid && !(state & STATE_DEAD);
 		return;
 	}
-	if (!(state & STATE_MASK) != p->cfg->preempted) {
-		p->stats.preempted++;
-		s->unwanted = true;
-		return;
-	}
-	if (t->away) {
-		t->away->unwanted = true;
-		sample_put(p, t->away);
-	}
+	if (t->away)
+		drop_sample(p, t->away);
 	t->away = s;
-	sample_hold(s);
+	s->holders++;
 }
 
-static void take_alloc(struct record *r, struct sample *s)
+/*
+ * Memory at an address is allocated again, with this sample, or freed, without one. @other: counts
+ * what is not as it should be. Returns false if there is no address.
+ */
+static bool set_owner(struct record *r, struct sample *s, enum count other)
 {
 	struct profile *p = r->profile;
 	struct sample *old;
 	u64 ptr, *value;
 
-	if (!get_number(r, r->kind->ptr, &ptr) || !ptr) {
-		s->unwanted = true;
-		return;
-	}
+	if (!get_number(r, FIELD_PTR, &ptr) || !ptr)
+		return false;
 	value = pool_find(&p->addresses, r->in->nr, ptr);
 	old = (struct sample *)(uintptr_t)*value;
-	if (old) {
-		p->stats.reused++;
-		old->unwanted = true;
-		sample_put(p, old);
-	}
+	p->counts[other] += s ? !!old : !old;
 	*value = (uintptr_t)s;
-	sample_hold(s);
+	if (s)
+		s->holders++;
+	if (old)
+		drop_sample(p, old);
+	return true;
 }
 
 void weigh_event(struct record *r, struct sample *s)
 {
 	s->val[VAL_EVENTS] = 1;
-	if (r->kind->weight)
+	if (r->kind->field[FIELD_WEIGHT])
 		take_weight(r, s);
 	if (r->kind->is_alloc)
-		take_alloc(r, s);
+		s->unwanted = !set_owner(r, s, COUNT_REUSED);
 	else if (r->kind->is_switch && r->profile->cfg->off_cpu)
 		take_leave(r, s);
 }
 
 void weigh_free(struct record *r)
 {
-	struct profile *p = r->profile;
-	struct sample *s;
-	u64 ptr, *value;
-
-	if (!get_number(r, r->kind->ptr, &ptr) || !ptr)
-		return;
-	value = pool_find(&p->addresses, r->in->nr, ptr);
-	s = (struct sample *)(uintptr_t)*value;
-	if (!s) {
-		p->stats.free_unknown++;
-		return;
-	}
-	*value = 0;
-	s->unwanted = true;
-	sample_put(p, s);
+	set_owner(r, NULL, COUNT_FREE_UNKNOWN);
 }
 
 static void come_back(struct profile *p, struct task_state *t, u64 now, u32 cpu)
@@ -101,7 +91,7 @@ static void come_back(struct profile *p, struct task_state *t, u64 now, u32 cpu)
 	t->away = NULL;
 	s->val[VAL_DELAY] = now - s->ts;
 	/* Samples are printed in the order of time. */
-	if (p->queue.print) {
+	if (p->script) {
 		s->ts = now;
 		s->cpu = cpu;
 		queue_sample(p, s);
@@ -119,15 +109,15 @@ static void check_chain(struct record *r, struct task_state *prev, struct task_s
 	struct cpu_state *c = r->in->cpus[r->cpu];
 	struct profile *p = r->profile;
 
-	if (c->has_next && c->next_pid != prev->pid) {
+	if (c->has_next && c->next_pid != prev->id.pid) {
 		prev->skipped = true;
 		get_task(p, r->in, c->next_pid)->skipped = true;
 		p->filtered = true;
 	}
-	prev->followed |= !next->pid || next->skipped;
-	next->followed |= !prev->pid || prev->skipped;
+	prev->followed |= !next->id.pid || next->skipped;
+	next->followed |= !prev->id.pid || prev->skipped;
 	c->has_next = true;
-	c->next_pid = next->pid;
+	c->next_pid = next->id.pid;
 }
 
 bool is_skipped_task(const struct profile *p, const struct task_state *t)
@@ -144,7 +134,7 @@ void weigh_switch(struct record *r, u32 prev, u32 next)
 	if (to->away)
 		come_back(r->profile, to, r->rec->ts, r->cpu);
 	else if (next && !to->left)
-		r->profile->stats.first_in++;
+		r->profile->counts[COUNT_FIRST_IN]++;
 	from->left = true;
 }
 
@@ -167,7 +157,7 @@ static void end_addresses(struct profile *p)
 	}
 	sort_array(list, nr, sizeof(*list), compare_samples);
 	for (i = 0; i < nr; i++) {
-		if (p->queue.print)
+		if (p->script)
 			queue_sample(p, list[i]);
 		sample_put(p, list[i]);
 	}
@@ -181,11 +171,11 @@ void weigh_end(struct profile *p)
 	size_t i;
 
 	for (i = 1; i <= p->tasks.nr; i++) {
-		t = p->task_list[i];
-		p->stats.skipped += t->left && t->pid && is_skipped_task(p, t);
+		t = task_at(p, i);
+		p->counts[COUNT_SKIPPED] += t->left && t->id.pid && is_skipped_task(p, t);
 		if (!t->away)
 			continue;
-		p->stats.asleep += !is_skipped_task(p, t);
+		p->counts[COUNT_ASLEEP] += !is_skipped_task(p, t);
 		come_back(p, t, p->last_ts, t->away->cpu);
 	}
 	end_addresses(p);

@@ -51,9 +51,14 @@ static void fixed_map(struct map *m)
 	m->room_stacks = 4;
 }
 
-static FILE *open_bytes(const void *data, size_t size)
+/* A text ends with a newline. */
+static char *copy_lines(const void *data, size_t size)
 {
-	return check_mem(fmemopen((void *)data, size, "r"));
+	char *buf = check_mem(malloc(size + 2));
+
+	memcpy(buf, data, size);
+	strcpy(buf + size, "\n");
+	return buf;
 }
 
 static void print_all(struct map *m)
@@ -115,10 +120,8 @@ static const char fixed_text[] =
 static void fuzz_map(const uint8_t *data, size_t size)
 {
 	struct map m = { .name = copy_string("map"), .source = copy_string("fuzz") };
-	FILE *f = open_bytes(data, size);
 
-	read_map(&m, f);
-	fclose(f);
+	read_map(&m, (const char *)data, size);
 	print_all(&m);
 	filter_text(&m, fixed_text, strlen(fixed_text));
 	print_names(&m);
@@ -128,12 +131,10 @@ static void fuzz_map(const uint8_t *data, size_t size)
 static void fuzz_kallsyms(const uint8_t *data, size_t size)
 {
 	struct map m = { .name = copy_string("map"), .source = copy_string("fuzz") };
-	char *buf = check_mem(malloc(size + 1));
+	char *buf = copy_lines(data, size);
 
-	memcpy(buf, data, size);
-	buf[size] = '\0';
 	fixed_map(&m);
-	parse_kallsyms(&m.kallsyms, "kallsyms", buf, size);
+	parse_lines("kallsyms", "kallsyms", buf, size + 1, parse_symbol_line, &m.kallsyms);
 	symtab_finish(&m.kallsyms);
 	print_all(&m);
 	filter_text(&m, fixed_text, strlen(fixed_text));
@@ -155,13 +156,11 @@ static void fuzz_text(const uint8_t *data, size_t size)
 static void fuzz_users(const uint8_t *data, size_t size)
 {
 	struct map m = { .name = copy_string("map") };
-	char *buf = check_mem(malloc(size + 1));
+	char *buf = copy_lines(data, size);
 	u64 addr, time;
 	u32 tgid;
 
-	memcpy(buf, data, size);
-	buf[size] = '\0';
-	parse_users(&m.users, "user_maps", buf, size);
+	parse_lines("user_maps", "user_maps", buf, size + 1, parse_user_line, &m.users);
 	for (tgid = 0; tgid < 10; tgid++) {
 		for (time = 0; time < 8; time++) {
 			for (addr = 0; addr < 0x8000; addr += 0x800)
@@ -195,12 +194,12 @@ static void fuzz_elf(const uint8_t *data, size_t size)
 static void fuzz_build_id(const uint8_t *data, size_t size)
 {
 	struct build_id saved = {}, running = {};
-	FILE *f = open_bytes(data, size);
+	char *buf = copy_lines(data, size);
 	struct config cfg = {};
 	struct map m = {};
 
-	read_build_id(f, &saved);
-	fclose(f);
+	parse_build_id(buf, &saved);
+	free(buf);
 	build_id_of_notes((const char *)data, size, &running);
 	m.build_id = saved;
 	check_build_id(&m, &running, "notes", &cfg);
@@ -253,7 +252,7 @@ static void fuzz_records(const uint8_t *data, size_t size)
 {
 	struct config cfg = { .by_task = data[0] & 1, .all_values = data[0] & 1 };
 	struct map m = { .name = copy_string("map") };
-	char users[] = "map 1 5000-6000 0 - /x/cat\n";
+	char users[] = "map 1 5000-6000 0 - /x/cat";
 
 	cfg.weight = data[0] & 2 ? "bytes_alloc" : NULL;
 	cfg.off_cpu = data[0] & 4;
@@ -263,7 +262,7 @@ static void fuzz_records(const uint8_t *data, size_t size)
 		cfg.pointer = "ptr";
 	}
 	fixed_map(&m);
-	parse_users(&m.users, "user_maps", users, strlen(users));
+	parse_user_line(&m.users, users);
 	records = data + 1;
 	records_size = size - 1;
 	make_profile(&m, getenv("DAT"), data[0] & 16, &cfg);

@@ -971,6 +971,18 @@ class Definitions(Case):
                                 stdin=(define + use.replace("42", "4")).encode())[0]
             self.assertEqual(out, define + use.replace("42", "4") + " => weak_one+0x0/0x80\n")
 
+    def test_definition_behind_its_use(self):
+        """Of another CPU. A file is read twice, a stream cannot be."""
+        define = self.HEAD + f"stack_def: <stack_def 42> {TEXT + 0x180}\n"
+        use = self.HEAD + "stack_id: <stack_id 42>\n"
+        path = self.file("text", use + define)
+        out = self.run_tool("-q", "-k", KALLSYMS, "-a", path)[0]
+        self.assertEqual(out, use + " => weak_one+0x0/0x80\n" + define)
+        with open(path, "rb") as f:
+            done = subprocess.run([TOOL, "-q", "-k", KALLSYMS, "-a", "-"], stdin=f,
+                                  capture_output=True, check=True)
+        self.assertEqual(done.stdout.decode(), out)
+
     def test_what_only_looks_like_a_definition(self):
         use = self.HEAD + "stack_id: <stack_id 42>\n"
         for bad in ["<stack_def 42>", "<stack_def 42> ", "<stack_def 42> {}", "<stack_def 42> {1,2",

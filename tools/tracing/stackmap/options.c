@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <getopt.h>
+
+#include "options.h"
+#include "record.h"
+#include "util.h"
+
+unsigned int given[FIRST_LONG + 32];
+
+void set_flag(void *to, char *arg)
+{
+	*(bool *)to = true;
+}
+
+void set_text(void *to, char *arg)
+{
+	*(const char **)to = arg;
+}
+
+void set_count(void *to, char *arg)
+{
+	*(u64 *)to = parse_number(arg, UINT64_MAX, 10);
+}
+
+void set_positive(void *to, char *arg)
+{
+	*(u64 *)to = parse_number(arg, INT32_MAX, 10);
+	if (!*(u64 *)to)
+		usage("not a valid number", arg);
+}
+
+void set_instance(void *to, char *arg)
+{
+	*(const char **)to = instance_name(arg);
+}
+
+void print_help(void *to, char *arg)
+{
+	print_and_exit(to);
+}
+
+/* @first_ends: the first word that is no option ends them */
+void parse_choices(int argc, char **argv, const struct choice *choices, size_t nr, bool first_ends)
+{
+	struct option *options = check_mem(calloc(nr + 1, sizeof(*options)));
+	char *letters = check_mem(calloc(nr + 1, 3)), *p = letters;
+	size_t i;
+	int opt;
+
+	if (first_ends)
+		*p++ = '+';
+	for (i = 0; i < nr; i++) {
+		options[i] = (struct option) { choices[i].name, choices[i].arg, NULL,
+					       choices[i].val };
+		if (choices[i].val < FIRST_LONG)
+			p += sprintf(p, "%c%.*s", choices[i].val, choices[i].arg, "::");
+	}
+	while ((opt = getopt_long(argc, argv, letters, options, NULL)) != -1) {
+		for (i = 0; i < nr && choices[i].val != opt; i++)
+			;
+		/* getopt_long() has printed the error. */
+		if (i == nr)
+			exit(EXIT_USAGE);
+		if (choices[i].set)
+			choices[i].set(choices[i].to, optarg);
+		given[opt]++;
+	}
+	free(options);
+	free(letters);
+}

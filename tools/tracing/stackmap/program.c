@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Runs programs, without the signals that the tool takes. */
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+#include "record.h"
+#include "util.h"
+
+static sigset_t old_signals;
+
+/*
+ * Sets @set to those that are to be taken. SIGTTOU: a child may write to the terminal. For SIGPIPE
+ * and SIGXFSZ, write() has an error.
+ */
+void block_signals(sigset_t *set)
+{
+	static const int signals[] = {
+		SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGXCPU, SIGCHLD,
+	};
+	sigset_t blocked;
+	struct sigaction hup;
+	size_t i;
+
+	sigemptyset(set);
+	for (i = 0; i < ARRAY_SIZE(signals); i++)
+		sigaddset(set, signals[i]);
+	/* As nohup has it. */
+	if (!sigaction(SIGHUP, NULL, &hup) && hup.sa_handler != SIG_IGN)
+		sigaddset(set, SIGHUP);
+	signal(SIGCHLD, SIG_DFL);
+	blocked = *set;
+	sigaddset(&blocked, SIGPIPE);
+	sigaddset(&blocked, SIGXFSZ);
+	sigaddset(&blocked, SIGTTOU);
+	sigprocmask(SIG_BLOCK, &blocked, &old_signals);
+}
+
+void unblock_signals(void)
+{
+	sigprocmask(SIG_SETMASK, &old_signals, NULL);
+}
+
+static bool can_run(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISREG(st.st_mode) && !access(path, X_OK);
+}
+
+/* As execvp() looks for it. */
+bool find_program(const char *name)
+{
+	const char *dir = getenv("PATH"), *end;
+
+	if (strchr(name, '/'))
+		return can_run(name);
+	for (dir = dir ? dir : "/bin:/usr/bin"; dir; dir = *end ? end + 1 : NULL) {
+		char *path __free(pointer) = NULL;
+
+		end = strchrnul(dir, ':');
+		path = format("%.*s%s%s", (int)(end - dir), dir, end > dir ? "/" : "", name);
+		if (can_run(path))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * In a process group of its own, which Ctrl-C does not reach. If the tool is killed, it is told to
+ * end. @dir: where it puts its files. @silent: without its messages.
+ */
+pid_t start_program(const char * const *args, const char *dir, bool silent)
+{
+	pid_t pid = fork();
+	int null;
+
+	if (pid < 0)
+		complain("fork: %s", strerror(errno));
+	if (pid)
+		return pid;
+	setpgid(0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGINT);
+	if (chdir(dir))
+		_exit(NO_COMMAND);
+	null = open("/dev/null", O_RDWR);
+	dup2(null, STDIN_FILENO);
+	dup2(null, STDOUT_FILENO);
+	if (silent)
+		dup2(null, STDERR_FILENO);
+	close(null);
+	unblock_signals();
+	execvp(args[0], (char * const *)args);
+	complain("%s: %s", args[0], strerror(errno));
+	_exit(NO_COMMAND);
+}
+
+/* Returns 0 if the program was successful. */
+int wait_for_program(pid_t pid)
+{
+	int status;
+
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return -ECHILD;
+	return WIFEXITED(status) && !WEXITSTATUS(status) ? 0 : -EIO;
+}
+
+int run_program(const char * const *args, const char *dir, bool silent)
+{
+	return wait_for_program(start_program(args, dir, silent));
+}
