@@ -6,7 +6,7 @@
 # they come without a stack map, too.
 # flavour: kcsan
 # thread: multi
-# append: trace_stackmap_kunit.hits=100000
+# append: trace_stackmap_kunit.hits=100000 log_buf_len=8M
 # when: full
 # timeout: 1800
 # splat: allowed
