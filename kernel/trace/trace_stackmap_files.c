@@ -65,7 +65,8 @@ VISIBLE_IF_KUNIT int stackmap_latch(struct stackmap_iter *iter)
 			return 0;
 		iter->gen = map->gen;
 		iter->tail = atomic_read(&map->tail);
-		iter->forgotten = READ_ONCE(map->shared->forgotten);
+		/* stackmap_latch:B, pairs with stackmap_forget_end:A */
+		iter->forgotten = smp_load_acquire(&map->shared->forgotten) & ~1U;
 	}
 
 	synchronize_rcu();	/* stackmap_latch:A */
@@ -99,7 +100,7 @@ static void *stackmap_seek(struct stackmap_iter *iter, loff_t *pos)
 	if (!rec)
 		*pos = STACKMAP_POS_END;
 
-	/* stackmap_seek:A, pairs with stackmap_forget:A */
+	/* stackmap_seek:A, pairs with stackmap_forget_begin:A */
 	smp_rmb();
 	if (!iter->empty && stackmap_stale(iter, from))
 		return ERR_PTR(-ESTALE);

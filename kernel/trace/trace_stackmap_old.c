@@ -5,12 +5,15 @@
  *
  * Memory ordering:
  *
- *   stackmap_forget:A   counts the recycling, then unlinks maps and stacks.
- *   stackmap_forget:B   has copied the stacks to keep, then unlinks their maps.
- *   stackmap_of:A       finds no map, then looks for a kept stack. Pairs with
- *                       stackmap_forget:B.
- *   stackmap_seek:A     has found a stack, then reads that count. Pairs with
- *                       stackmap_forget:A.
+ *   stackmap_forget_begin:A  makes the count odd, then maps and stacks are unlinked.
+ *   stackmap_seek:A          has found a stack, then reads that count. Pairs with
+ *                            stackmap_forget_begin:A.
+ *   stackmap_forget_end:A    they are unlinked, then makes the count even by a release.
+ *   stackmap_latch:B         acquires the count, then counts the stacks. Pairs with
+ *                            stackmap_forget_end:A.
+ *   stackmap_forget:B        has copied the stacks to keep, then unlinks their maps.
+ *   stackmap_of:A            finds no map, then looks for a kept stack. Pairs with
+ *                            stackmap_forget:B.
  */
 #include <linux/bitmap.h>
 #include <linux/hash.h>
@@ -262,11 +265,13 @@ static size_t stackmap_kept_limit(struct trace_array *tr, unsigned int bits)
 /* Say which generations are in use: those of events and of maps. */
 static void stackmap_set_gens(struct stackmap_walk *walk)
 {
+	struct trace_array *tr = walk->map->shared->tr;
 	struct ftrace_stackmap *map;
 
-	for (map = walk->map; map; map = map->prev)
+	/* Not that of a first map, which takes one. */
+	for (map = stackmap_current(tr); map; map = map->prev)
 		__set_bit(map->gen & STACKMAP_GEN_MASK, walk->gens);
-	bitmap_copy(walk->map->shared->tr->stackmap_gens, walk->gens, STACKMAP_GENS);
+	bitmap_copy(tr->stackmap_gens, walk->gens, STACKMAP_GENS);
 }
 
 /* Let a kept stack go. */
@@ -306,12 +311,19 @@ static void stackmap_sweep(struct ftrace_stackmap *map, bool walked)
 	}
 }
 
-/* Tell readers that stacks go. */
-static void stackmap_begin_to_forget(struct stackmap_shared *shared)
+/* Tell readers that stacks go from now on. */
+static void stackmap_forget_begin(struct stackmap_shared *shared)
 {
 	WRITE_ONCE(shared->forgotten, shared->forgotten + 1);
-	/* stackmap_forget:A, pairs with stackmap_seek:A */
+	/* stackmap_forget_begin:A, pairs with stackmap_seek:A */
 	smp_wmb();
+}
+
+/* They are gone. Who began to read meanwhile begins again. */
+static void stackmap_forget_end(struct stackmap_shared *shared)
+{
+	/* stackmap_forget_end:A, pairs with stackmap_latch:B */
+	smp_store_release(&shared->forgotten, shared->forgotten + 1);
 }
 
 /**
@@ -362,8 +374,9 @@ int stackmap_mark(struct ftrace_stackmap *map, unsigned int bits)
  */
 void stackmap_unmark(struct ftrace_stackmap *map)
 {
-	stackmap_begin_to_forget(map->shared);
+	stackmap_forget_begin(map->shared);
 	stackmap_sweep(map, true);
+	stackmap_forget_end(map->shared);
 }
 
 /**
@@ -381,21 +394,22 @@ struct ftrace_stackmap *stackmap_forget(struct ftrace_stackmap *map)
 	struct stackmap_shared *shared = map->shared;
 	const struct stackmap_record *rec;
 
-	stackmap_begin_to_forget(shared);
+	stackmap_forget_begin(shared);
 	/* stackmap_forget:B, pairs with stackmap_of:A */
 	smp_store_release(&map->prev, NULL);
 
 	for (old = prev; old; old = old->prev) {
 		for (u32 idx = 0; idx < old->nr_slots; idx++) {
+			cond_resched();
 			rec = stackmap_record(old, idx);
 			if (!rec || stackmap_find_kept(shared, stackmap_id(old, idx)))
 				continue;
 			shared->past.recycled++;
 			shared->past.recycled_refs += atomic_long_read(&rec->ref);
-			cond_resched();
 		}
 	}
 	stackmap_sweep(map, true);
+	stackmap_forget_end(shared);
 	return prev;
 }
 
@@ -426,6 +440,7 @@ static loff_t stackmap_pos_newest(const struct stackmap_iter *iter)
 /* The next kept stack from *@pos on, or NULL. */
 static const struct stackmap_record *stackmap_next_kept(struct stackmap_iter *iter, loff_t *pos)
 {
+	struct ftrace_stackmap *current_map = rcu_dereference(iter->tr->stackmap);
 	const struct stackmap_shared *shared = iter->map->shared;
 	loff_t end = 1 + (STACKMAP_POS_BUCKET << shared->kept_bits), bucket, nr;
 	struct stackmap_kept *kept;
@@ -434,8 +449,8 @@ static const struct stackmap_record *stackmap_next_kept(struct stackmap_iter *it
 		bucket = round_down(*pos - 1, STACKMAP_POS_BUCKET) + 1;
 		nr = bucket;
 		hlist_for_each_entry_rcu(kept, &shared->kept[bucket / STACKMAP_POS_BUCKET], node) {
-			/* A stack that is about to be kept is still in its map. */
-			if (nr++ < *pos || stackmap_of(iter->map, kept->id))
+			/* A stack that is about to be kept is still in its map, or newer than all. */
+			if (nr++ < *pos || stackmap_of(current_map, kept->id))
 				continue;
 			*pos = nr - 1;
 			iter->owner = NULL;

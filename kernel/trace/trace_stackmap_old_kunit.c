@@ -407,6 +407,49 @@ static unsigned long test_full(struct trace_array *tr)
 	return test_sum(test_current(tr), STACKMAP_DROP_ENTRIES);
 }
 
+static unsigned int test_nr_read(struct stackmap_iter *iter)
+{
+	unsigned int nr = 0;
+
+	guard(rcu)();
+	for (loff_t pos = 1; stackmap_next(iter, &pos); pos++)
+		nr++;
+	return nr;
+}
+
+/* A reader gets the stacks that it has counted, or ESTALE, whatever is kept meanwhile. */
+static void stackmap_reads_its_set(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 0);
+	struct stackmap_shared *shared = test_current(tr)->shared;
+	struct stackmap_iter iter = { .tr = tr };
+
+	test_record_event(tr, 1);
+	KUNIT_EXPECT_EQ(test, stackmap_latch(&iter), 0);
+	KUNIT_EXPECT_EQ(test, iter.nr_stacks, 1);
+
+	/* The map grows twice. Then stacks of both are kept, but their maps are still there. */
+	for (unsigned int no = 2; no < 4; no++) {
+		ftrace_stackmap_bits++;
+		test_replace(test, tr, 1);
+		test_record_event(tr, no);
+	}
+	KUNIT_ASSERT_EQ(test, stackmap_mark(test_current(tr), STACKMAP_BITS_MAX), 0);
+	KUNIT_EXPECT_EQ(test, shared->past.nr_kept, 2);
+	KUNIT_EXPECT_EQ(test, test_nr_read(&iter), 1);
+	KUNIT_EXPECT_FALSE(test, stackmap_stale(&iter, 1));
+	stackmap_unmark(test_current(tr));
+	KUNIT_EXPECT_TRUE(test, stackmap_stale(&iter, 1));
+
+	/* One that begins while stacks go. */
+	shared->forgotten++;
+	KUNIT_EXPECT_EQ(test, stackmap_latch(&iter), -ESTALE);
+	shared->forgotten++;
+	KUNIT_EXPECT_EQ(test, stackmap_latch(&iter), 0);
+	KUNIT_EXPECT_EQ(test, iter.nr_stacks, 3);
+	KUNIT_EXPECT_EQ(test, test_nr_read(&iter), 3);
+}
+
 /* More than may be kept is recorded in full, until the buffer has moved on. */
 static void stackmap_keeps_no_more(struct kunit *test)
 {
@@ -724,6 +767,7 @@ static struct kunit_case stackmap_old_test_cases[] = {
 	KUNIT_CASE(stackmap_recycles),
 	KUNIT_CASE(stackmap_stops),
 	KUNIT_CASE(stackmap_walks_all_types),
+	KUNIT_CASE(stackmap_reads_its_set),
 	KUNIT_CASE(stackmap_keeps_no_more),
 	KUNIT_CASE_PARAM(stackmap_replaced_under_load, stackmap_load_gen_params),
 	KUNIT_CASE(stackmap_keeps_copy),

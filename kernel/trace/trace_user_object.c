@@ -123,7 +123,7 @@ struct user_objects {
 
 /* Of what all tables have but the counts. A leaf. */
 static DEFINE_MUTEX(user_object_lock);
-static u32 user_object_next;			/* number */
+static u32 user_object_next = 1;		/* number */
 
 /* The number of objects is bounded by their memory. */
 static_assert(USER_OBJECTS_SIZE / sizeof(struct user_object) < USER_WORD_NR);
@@ -393,6 +393,22 @@ static struct user_object *user_object_twin(struct user_objects *objects,
 	return NULL;
 }
 
+/* Not xa_alloc_cyclic(), which begins again at 1 when there is no memory, too. */
+static bool user_object_take_nr(struct user_objects *objects, struct user_object *object)
+{
+	int ret = xa_alloc(&objects->by_nr, &object->nr, object,
+			   XA_LIMIT(user_object_next, USER_WORD_NR - 1), USER_OBJECT_GFP);
+
+	if (ret == -EBUSY)
+		ret = xa_alloc(&objects->by_nr, &object->nr, object,
+			       XA_LIMIT(1, USER_WORD_NR - 1), USER_OBJECT_GFP);
+	if (ret)
+		return false;
+
+	user_object_next = object->nr % (USER_WORD_NR - 1) + 1;
+	return true;
+}
+
 /* Give @object a number, and put it into the table. Returns false if that does not work. */
 static bool user_object_insert(struct user_objects *objects, struct user_object *object)
 {
@@ -409,9 +425,7 @@ static bool user_object_insert(struct user_objects *objects, struct user_object 
 	if (twin) {
 		object->nr = twin->nr;
 	} else {
-		if (xa_alloc_cyclic(&objects->by_nr, &object->nr, object,
-				    XA_LIMIT(1, USER_WORD_NR - 1), &user_object_next,
-				    USER_OBJECT_GFP) < 0)
+		if (!user_object_take_nr(objects, object))
 			return false;
 		WRITE_ONCE(objects->nr, objects->nr + 1);
 	}
@@ -813,7 +827,8 @@ static bool user_object_define(const struct user_object *object,
  * They are defined again with each map, as its stacks are.
  *
  * Context: any, with preemption off.
- * Return: false if the buffer did not take a definition.
+ * Return: false if the buffer did not take a definition, or if headers are being read,
+ * so that there is going to be another one.
  */
 bool user_objects_define(const struct ftrace_stackmap *map, struct trace_buffer *buffer,
 			 unsigned int trace_ctx, const unsigned long *words, unsigned int nr,
@@ -823,6 +838,7 @@ bool user_objects_define(const struct ftrace_stackmap *map, struct trace_buffer 
 	const struct user_object_headers *headers;
 	struct user_object *object;
 	u32 object_nr, last = 0;
+	bool complete = true;
 
 	for (unsigned int i = 0; i < nr; i++) {
 		object_nr = user_word_object(words[i]);
@@ -833,6 +849,8 @@ bool user_objects_define(const struct ftrace_stackmap *map, struct trace_buffer 
 		if (WARN_ON_ONCE(!object))
 			continue;
 		headers = user_object_headers(object);
+		if (headers != &object->headers && READ_ONCE(object->asked))
+			complete = false;
 		defined = &object->defined[headers == &object->headers];
 		/* user_objects_define:A, pairs with user_object_define:A */
 		if (!(define & 1) && smp_load_acquire(defined) == mark)
@@ -844,7 +862,7 @@ bool user_objects_define(const struct ftrace_stackmap *map, struct trace_buffer 
 		/* user_object_define:A, pairs with user_objects_define:A */
 		smp_store_release(defined, mark);
 	}
-	return true;
+	return complete;
 }
 
 static enum print_line_t user_object_def_print(struct trace_iterator *iter, int flags,

@@ -647,16 +647,20 @@ static void user_object_defined(struct kunit *test)
 	test_expect_event(test, tr, TRACE_USER_UNWIND_STACK_SPLIT);
 	test_expect_no_event(test, tr);
 
-	/* The build id is not known yet; once it is, it is in a definition. */
+	/* The build id is not known yet. Once it is, the next use of a stack defines it. */
 	slow = test_add_file(test, objects, disk, 3, false);
 	test_record_words(tr, slow, 2, 0);
 	test_expect_object(test, tr, slow, 0);
-	test_expect_stack(test, tr, slow, 2);
+	test_record_words(tr, slow, 2, 0);
+	for (int i = 0; i < 2; i++) {
+		test_expect_event(test, tr, TRACE_USER_STACK_DEF);
+		test_expect_event(test, tr, TRACE_USER_UNWIND_STACK_ID);
+	}
 	complete_all(&disk->ready);
 	KUNIT_EXPECT_TRUE(test, test_last_id(test, objects, 5, true));
-	test_record_words(tr, slow, 3, 0);
+	test_record_words(tr, slow, 2, 0);
 	test_expect_object(test, tr, slow, 5);
-	test_expect_stack(test, tr, slow, 3);
+	test_expect_stack(test, tr, slow, 2);
 }
 
 static struct trace_buffer *test_clock_buffer;
