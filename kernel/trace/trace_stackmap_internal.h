@@ -109,7 +109,7 @@ struct stackmap_shared {
 	struct delayed_work	work;		/* replaces the map; nobody else does */
 	unsigned long		not_before;	/* jiffies; the next replacement */
 	struct stackmap_past	past;
-	u32			forgotten;	/* how often stacks went, times 2; odd while they go */
+	u32			forgotten;	/* twice for each time that stacks went */
 	unsigned int		kept_bits;
 	struct hlist_head	kept[];		/* 2^kept_bits lists, by hash of the id */
 };

@@ -449,7 +449,7 @@ static const struct stackmap_record *stackmap_next_kept(struct stackmap_iter *it
 		bucket = round_down(*pos - 1, STACKMAP_POS_BUCKET) + 1;
 		nr = bucket;
 		hlist_for_each_entry_rcu(kept, &shared->kept[bucket / STACKMAP_POS_BUCKET], node) {
-			/* A stack that is about to be kept is still in its map, or newer than all. */
+			/* A stack that is about to be kept is still in its map. */
 			if (nr++ < *pos || stackmap_of(current_map, kept->id))
 				continue;
 			*pos = nr - 1;

@@ -129,11 +129,22 @@ static void stackmap_user_drop(struct kunit *test)
 	test_expect_no_event(test, tr);
 }
 
+/* A 0 ends a stack, whatever an unwinder finds behind it. */
+static void stackmap_user_ends(struct kunit *test)
+{
+	static const unsigned long ips[] = { 1, 2, 0, 4 };
+
+	KUNIT_EXPECT_EQ(test, user_stack_depth(ips, 4), 2);
+	KUNIT_EXPECT_EQ(test, user_stack_depth(ips, 2), 2);
+	KUNIT_EXPECT_EQ(test, user_stack_depth(ips + 2, 2), 0);
+}
+
 static struct kunit_case stackmap_user_test_cases[] = {
 	KUNIT_CASE(stackmap_user_and_kernel),
 	KUNIT_CASE(stackmap_user_whole),
 	KUNIT_CASE(stackmap_user_cookie),
 	KUNIT_CASE(stackmap_user_drop),
+	KUNIT_CASE(stackmap_user_ends),
 	{ }
 };
 
