@@ -23,23 +23,23 @@ static bool read_at(const struct record *r, const struct tep_format_field *f, in
 	return true;
 }
 
-bool get_number(const struct record *r, enum field field, u64 *n)
+bool get_number(const struct record *r, enum field which, u64 *n)
 {
-	const struct tep_format_field *f = r->kind->field[field];
+	const struct tep_format_field *f = r->kind->field[which];
 
 	return read_at(r, f, f ? f->size : 0, 0, n);
 }
 
 /* Of an array of longs whose length the format does not tell. */
-bool get_long(const struct record *r, enum field field, u32 i, u64 *n)
+bool get_long(const struct record *r, enum field which, u32 i, u64 *n)
 {
-	return read_at(r, r->kind->field[field], r->profile->long_size, i, n);
+	return read_at(r, r->kind->field[which], r->profile->long_size, i, n);
 }
 
 /* An array without a length goes on to the end of the record. */
-bool get_bytes(const struct record *r, enum field field, const char **bytes, u32 *len)
+bool get_bytes(const struct record *r, enum field which, const char **bytes, u32 *len)
 {
-	const struct tep_format_field *f = r->kind->field[field];
+	const struct tep_format_field *f = r->kind->field[which];
 
 	if (!f || f->offset > r->rec->size || f->size > r->rec->size - f->offset)
 		return false;

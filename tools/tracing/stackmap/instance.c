@@ -82,8 +82,8 @@ static int try_open(const char *dir, const char *file)
 /* Tells why there is no map to read. */
 int check_instance(const char *instance)
 {
-	static const char file[] = "tracing_on", option[] = "options/stackmap";
 	char *dir __free(pointer) = find_instance(instance);
+	static const char file[] = "tracing_on", option[] = "options/stackmap";
 	int ret = try_open(dir, file);
 
 	if (ret == -ENOENT && instance)
@@ -171,8 +171,8 @@ int remove_instance(const char *dir)
 /* error_log: "[   11.855049] event filter parse error: error: Field not found", then where. */
 static void complain_filter(const char *dir, const char *filter)
 {
-	static const char key[] = "filter parse error: error: ";
 	FILE *f __free(file) = open_in(dir, "error_log", "re");
+	static const char key[] = "filter parse error: error: ";
 	char line[256], why[256] = "", *found;
 
 	while (f && fgets(line, sizeof(line), f)) {
@@ -187,14 +187,15 @@ static void complain_filter(const char *dir, const char *filter)
 /* @event: "sched:sched_switch", "sched_switch" or "sched". */
 static int set_filter(const char *dir, const char *event, const char *filter)
 {
+	char *pattern __free(pointer) = NULL;
 	const char *colon = strchr(event, ':');
-	char *pattern __free(pointer) = colon ?
-		format("%s/events/%.*s/%s", dir, (int)(colon - event), event, colon + 1) :
-		format("%s/events/{%s,*/%s}", dir, event, event);
 	glob_t found = {};
 	size_t i;
 	int ret;
 
+	pattern = colon ?
+		format("%s/events/%.*s/%s", dir, (int)(colon - event), event, colon + 1) :
+		format("%s/events/{%s,*/%s}", dir, event, event);
 	ret = glob(pattern, GLOB_BRACE, NULL, &found) ? -ENOENT : 0;
 	for (i = 0; !ret && i < found.gl_pathc; i++) {
 		ret = write_file(found.gl_pathv[i], "filter", filter);

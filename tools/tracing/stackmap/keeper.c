@@ -103,13 +103,13 @@ static int set_up(const struct recording *r)
 /* Without -k, trace-cmd would remove the instance. */
 static pid_t start_recorder(const struct recording *r)
 {
+	const char **args __free(pointer) = NULL;
 	char prio[24];
-	const char *first[] = {
+	const char * const first[] = {
 		"trace-cmd", "record", "-q", "-k", "-o", "trace.dat", "-r", prio, "-B",
 		r->instance,
 	};
 	size_t i, nr = ARRAY_SIZE(first);
-	const char **args __free(pointer) = NULL;
 
 	snprintf(prio, sizeof(prio), "%llu", r->realtime);
 	args = check_mem(calloc(nr + 4 * r->nr_events + 1, sizeof(*args)));

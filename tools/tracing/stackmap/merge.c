@@ -10,9 +10,11 @@
 
 static u32 add_name(struct frame *f, struct intern *names)
 {
+	char *full __free(pointer) = NULL;
 	const char *mod, *name = frame_name(f, &mod);
-	char *full __free(pointer) = mod ? format("%s[%s]", name, mod) : NULL;
 
+	if (mod)
+		full = format("%s[%s]", name, mod);
 	return intern(names, full ? full : name);
 }
 

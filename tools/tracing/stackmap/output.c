@@ -56,6 +56,14 @@ static bool has_file(const char *dir, const char *name)
 	return !access(path, F_OK);
 }
 
+/* Follows no symbolic link. */
+static DIR *open_real(const char *path)
+{
+	int fd = open(path, O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? NULL : fdopendir(fd);
+}
+
 /* Returns the sum of the sizes of files; NULL: of all of ours. */
 static u64 walk(const char *path, const char *pattern, bool remove)
 {
@@ -88,8 +96,7 @@ enum content { NOTHING, RECORDING, RECORDING_AND_MORE, OTHER };
 
 static enum content look_into(const char *path)
 {
-	int fd = open(path, O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC);
-	DIR *dir __free(dir) = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir __free(dir) = open_real(path);
 	size_t nr = 0, ours = 0;
 	struct dirent *e;
 

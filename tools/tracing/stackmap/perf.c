@@ -63,10 +63,11 @@ static void print_context(struct profile *p, const struct sample *s)
 
 static void print_perf_frame(struct map *m, const struct stack *s, u32 i)
 {
+	char *safe __free(pointer) = NULL;
 	struct frame *f = frame_get(m, s, i);
 	const char *mod, *name = frame_name(f, &mod);
-	char *safe __free(pointer) = folded_name(copy_string(*name ? name : "[unknown]"));
 
+	safe = folded_name(copy_string(*name ? name : "[unknown]"));
 	printf("\t%16llx %s", f->ip, safe);
 	if (f->sym)
 		printf("+0x%llx", f->addr - f->sym->addr);

@@ -272,8 +272,8 @@ static void put_mapping(struct pprof *p, u32 id, u64 start, u64 limit, const cha
 /* From the first function to the end of the last one. */
 static void put_module(struct pprof *p, const char *mod, u32 id)
 {
-	const struct symtab *t = &p->map->kallsyms;
 	char *file __free(pointer) = format("[%s]", mod);
+	const struct symtab *t = &p->map->kallsyms;
 	u64 start = 0, limit = 0;
 	const struct symbol *s;
 

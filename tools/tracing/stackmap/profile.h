@@ -165,9 +165,9 @@ int dat_open(struct profile *p, const char *path);
 int dat_read(struct profile *p, const char *path);
 void dat_close(struct profile *p);
 int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unused, void *data);
-bool get_number(const struct record *r, enum field field, u64 *n);
-bool get_long(const struct record *r, enum field field, u32 i, u64 *n);
-bool get_bytes(const struct record *r, enum field field, const char **bytes, u32 *len);
+bool get_number(const struct record *r, enum field which, u64 *n);
+bool get_long(const struct record *r, enum field which, u32 i, u64 *n);
+bool get_bytes(const struct record *r, enum field which, const char **bytes, u32 *len);
 
 /* sample.c */
 void set_type(struct kind *k);

@@ -108,7 +108,7 @@ static const struct choice choices[] = {
 
 static void parse_record_options(int argc, char **argv)
 {
-	static char every_switch[] = "sched:sched_switch", name[32];
+	static char name[32], every_switch[] = "sched:sched_switch";
 
 	optind = 2;
 	parse_choices(argc, argv, choices, ARRAY_SIZE(choices), true);

@@ -12,7 +12,7 @@
 #define FLAG_SOFTIRQ	0x10
 #define FLAG_NMI	0x40
 
-#define MAX_QUEUED	(1 << 20)
+#define MAX_QUEUED	(1024 * 1024)
 
 struct task_state *get_task(struct profile *p, const struct instance *in, u32 pid)
 {
@@ -109,13 +109,13 @@ static void drop_other_tasks(struct record *r, struct cpu_state *c)
 	drop_oldest(r->profile, c, i);
 }
 
-static void learn_comm(struct record *r, u64 pid, enum field field)
+static void learn_comm(struct record *r, u64 pid, enum field which)
 {
 	struct task_state *t = get_task(r->profile, r->in, pid);
 	const char *comm;
 	u32 len;
 
-	if (get_bytes(r, field, &comm, &len) && len > COMM_LEN)
+	if (get_bytes(r, which, &comm, &len) && len > COMM_LEN)
 		memcpy(t->id.comm, comm, COMM_LEN);
 }
 

@@ -11,8 +11,8 @@
 /* In a mount namespace of its own: the instance is what the top level seems to have. */
 static int hide_top_level(const char *dir)
 {
-	static const char * const files[] = { "per_cpu", "trace_clock" };
 	char *top __free(pointer) = find_tracefs();
+	static const char * const files[] = { "per_cpu", "trace_clock" };
 	size_t i;
 	int bad;
 

@@ -202,9 +202,9 @@ static int watch_on_terminal(struct top *t)
 
 int top(int argc, char **argv)
 {
+	char *path __free(pointer) = NULL;
 	struct top t = { .delay = 1000, .signals = -1 };
 	struct config cfg = {};
-	char *path __free(pointer) = NULL;
 	int ret;
 
 	parse_top_options(argc, argv, &t);
