@@ -86,7 +86,7 @@ static int set_up(const struct recording *r)
 
 	for (i = 0; !ret && i < ARRAY_SIZE(settings); i++)
 		ret = set(r->dir, settings[i][0], settings[i][1]);
-	/* Linux 6.12 has no definitions. The map has the stacks as well. */
+	/* Not every kernel has it. The map has the stacks as well. */
 	write_file(r->dir, "options/stackmap-define", "1");
 	snprintf(kb, sizeof(kb), "%llu", r->buffer_kb);
 	if (!ret && r->buffer_kb)
