@@ -16,6 +16,7 @@
  *
  *   trace_stackmap.c           the map of one generation
  *   trace_stackmap_old.c       the stacks of older generations
+ *   trace_stackmap_read.c      the stacks of all generations, for readers
  *   trace_stackmap_replace.c   replacement of the map
  *   trace_stackmap_define.c    definitions of stacks in the ring buffer
  *   trace_stackmap_record.c    events with ids

@@ -191,6 +191,8 @@ int stackmap_mark(struct ftrace_stackmap *map, unsigned int bits);
 void stackmap_unmark(struct ftrace_stackmap *map);
 struct ftrace_stackmap *stackmap_forget(struct ftrace_stackmap *map);
 void stackmap_free_kept(struct stackmap_shared *shared);
+
+/* trace_stackmap_read.c */
 const struct stackmap_record *stackmap_next(struct stackmap_iter *iter, loff_t *pos);
 bool stackmap_stale(const struct stackmap_iter *iter, loff_t pos);
 

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The stacks of all generations of an instance, one after the other, for the readers of
+ * its files.
+ */
+#include <linux/math.h>
+#include <linux/minmax.h>
+#include <linux/rculist.h>
+
+#include "trace_stackmap_internal.h"
+
+/*
+ * Positions of a reader: 0 is the header. Then come the kept stacks, by the bucket of
+ * the hash table and the place in it, then the slots of all maps, by generation, and
+ * the trailer.
+ */
+#define STACKMAP_POS_BUCKET	((loff_t)1 << 24)
+#define STACKMAP_POS_MAPS	((loff_t)1 << 52)
+
+/* The first position in the newest map. It stays valid when older stacks are forgotten. */
+static loff_t stackmap_pos_newest(const struct stackmap_iter *iter)
+{
+	return STACKMAP_POS_MAPS + ((loff_t)iter->gen << STACKMAP_SLOT_BITS);
+}
+
+/* The next kept stack from *@pos on, or NULL. */
+static const struct stackmap_record *stackmap_next_kept(struct stackmap_iter *iter, loff_t *pos)
+{
+	struct ftrace_stackmap *current_map = rcu_dereference(iter->tr->stackmap);
+	const struct stackmap_shared *shared = iter->map->shared;
+	loff_t end = 1 + (STACKMAP_POS_BUCKET << shared->kept_bits), bucket, nr;
+	struct stackmap_kept *kept;
+
+	for (; *pos < end; *pos = bucket + STACKMAP_POS_BUCKET) {
+		bucket = round_down(*pos - 1, STACKMAP_POS_BUCKET) + 1;
+		nr = bucket;
+		hlist_for_each_entry_rcu(kept, &shared->kept[bucket / STACKMAP_POS_BUCKET], node) {
+			/* A stack that is about to be kept is still in its map. */
+			if (nr++ < *pos || stackmap_of(current_map, kept->id))
+				continue;
+			*pos = nr - 1;
+			iter->owner = NULL;
+			iter->id = kept->id;
+			return &kept->rec;
+		}
+	}
+	return NULL;
+}
+
+/* The oldest map from generation @gen on, or NULL. */
+static struct ftrace_stackmap *stackmap_oldest(const struct stackmap_iter *iter, u32 gen)
+{
+	struct ftrace_stackmap *map, *oldest = NULL;
+
+	for (map = iter->map; map && map->gen >= gen; map = READ_ONCE(map->prev))
+		oldest = map;
+	return oldest;
+}
+
+/* The next stack of a map from *@pos on, or NULL. */
+static const struct stackmap_record *stackmap_next_slot(struct stackmap_iter *iter, loff_t *pos)
+{
+	u64 at = max(*pos - STACKMAP_POS_MAPS, 0);
+	u32 gen = at >> STACKMAP_SLOT_BITS, idx = at & STACKMAP_SLOT_MASK, slot;
+	struct ftrace_stackmap *map;
+
+	for (; (map = stackmap_oldest(iter, gen)); gen = map->gen + 1, idx = 0) {
+		for (idx = map->gen == gen ? idx : 0; idx < map->nr_slots; idx++) {
+			slot = READ_ONCE(map->slots[idx]);
+			if (!slot || (map == iter->map && (slot & map->offset_mask) >= iter->tail))
+				continue;
+			*pos = STACKMAP_POS_MAPS + (((loff_t)map->gen << STACKMAP_SLOT_BITS) | idx);
+			iter->owner = map;
+			iter->id = stackmap_id(map, idx);
+			return stackmap_record_at(map, slot);
+		}
+	}
+	return NULL;
+}
+
+/**
+ * stackmap_next - the next stack that a reader gets
+ * @iter: the reader
+ * @pos: where to begin; set to where it is
+ *
+ * Context: under RCU.
+ * Return: the record, or NULL.
+ */
+const struct stackmap_record *stackmap_next(struct stackmap_iter *iter, loff_t *pos)
+{
+	return stackmap_next_kept(iter, pos) ?: stackmap_next_slot(iter, pos);
+}
+
+/**
+ * stackmap_stale - whether stacks may be gone
+ * @iter: a reader
+ * @pos: from where on
+ *
+ * Context: under RCU, after smp_rmb().
+ * Return: whether one may be gone that was there when the reader began.
+ */
+bool stackmap_stale(const struct stackmap_iter *iter, loff_t pos)
+{
+	return pos < stackmap_pos_newest(iter) &&
+	       READ_ONCE(iter->map->shared->forgotten) != iter->forgotten;
+}
