@@ -57,7 +57,7 @@ static char *copy_lines(const void *data, size_t size)
 	char *buf = check_mem(malloc(size + 2));
 
 	memcpy(buf, data, size);
-	strcpy(buf + size, "\n");
+	memcpy(buf + size, "\n", sizeof("\n"));
 	return buf;
 }
 
