@@ -46,6 +46,12 @@ void note_objects(const struct users *u)
 
 static char *debug_path;
 
+/* At the end, or when the plugin is unloaded. */
+static void __attribute__((destructor)) free_debug_path(void)
+{
+	free(debug_path);
+}
+
 /* @symfs: below this are the files, or NULL */
 Dwfl *elf_begin_files(const char *symfs)
 {
