@@ -54,8 +54,8 @@ guest:
 stress:
 	@scripts/prepare debug rootfs
 	@scripts/packages stress
-	@scripts/guest -f debug -p stress-ng -j multi -c $(or $(CPUS),4) -m $(or $(MEM),3072) \
-		-t $$(($(or $(MINUTES),60) * 300 + 600)) guest/stress.sh $(or $(MINUTES),60) $(SEED)
+	@scripts/guest -f debug -p stress-ng -p perl -j multi -c $(or $(CPUS),4) -m $(or $(MEM),3072) \
+		-t $$(($(or $(MINUTES),60) * 300 + 600)) guest/stress.sh $(or $(MINUTES),60) $(or $(SEED),$$$$) $(FAULTS)
 shell:
 	@scripts/prepare $(or $(FLAVOUR),x86_64) rootfs
 	@scripts/guest -i -f $(or $(FLAVOUR),x86_64) -a "$$APPEND" -c $(or $(CPUS),2) -m $(or $(MEM),1024)

@@ -3,12 +3,15 @@
 # stress-ng loads the machine while a fuzzer does to instances whatever their files allow. Every minute,
 # with recording stopped: the kernel has not complained, ids and full stacks of the same events agree, no id
 # is stale, the counts add up, the memory is within its bound. At the end everything is given back.
-# Usage: stress.sh [minutes] [seed]     The same seed gives the same loads and the same steps of the fuzzer.
+# Usage: stress.sh [minutes] [seed [faults]]
+# The same seed gives the same loads and the same steps of the fuzzer. With "faults", one allocation in a
+# hundred fails, those of the loads, of the fuzzer and of the work that replaces maps.
 # flavour: debug
+# shellcheck disable=SC2030,SC2031 # the pair has a TMPDIR of its own
 . /guest/lib.sh
 . /guest/compare.sh
 
-minutes=${1:-5} seed=${2:-$RANDOM}
+minutes=${1:-5} seed=${2:-$RANDOM} faults=${3:-}
 debug=/sys/kernel/debug
 command -v stress-ng > /dev/null || skip "no stress-ng"
 loads=(context switch yield nice schedpolicy affinity pthread mutex futex sem pipe eventfd poll
@@ -31,15 +34,18 @@ enable_events() { # dir
 	done
 }
 
-# An instance that traces the same all the time, without recording. A function or tracepoint with another user
+# Two instances that trace the same all the time, without recording. A function or tracepoint with two other users
 # is not patched when a user comes or goes: QEMU with a thread for each CPU does not survive much of that.
-make_anchor() {
-	make_instance anchor
-	echo 0 > instances/anchor/tracing_on
-	echo 1 > instances/anchor/options/stackmap
-	enable_events instances/anchor
-	(cd instances/anchor && record_many_functions)
-	echo 0 > instances/anchor/tracing_on
+make_anchors() {
+	local name
+	for name in anchor1 anchor2; do
+		make_instance $name
+		echo 0 > instances/$name/tracing_on
+		echo 1 > instances/$name/options/stackmap
+		enable_events instances/$name
+		(cd instances/$name && record_many_functions)
+		echo 0 > instances/$name/tracing_on
+	done
 }
 
 is_there() { [ -e "instances/$1/stack_map" ]; }
@@ -54,9 +60,14 @@ make_fuzzed() { # name
 	[ "$1" != fuzz1 ] || (cd "$dir" && record_many_functions)
 }
 
+hotplug() { # CPU
+	local online=/sys/devices/system/cpu/cpu$1/online
+	[ ! -w "$online" ] || { echo 0 > "$online"; echo 1 > "$online"; }
+}
+
 # One step of the fuzzer. Any command may fail.
 step() { # name
-	local dir=instances/$1 n=$((RANDOM % 24)) file
+	local dir=instances/$1 n=$((RANDOM % 27)) file
 	is_there "$1" || { make_fuzzed "$1"; return; }
 	case $n in
 	0) echo $((RANDOM % 2)) > "$dir/options/stackmap" ;;
@@ -85,17 +96,74 @@ step() { # name
 	21) cat "$dir/stack_map_bin" ;;
 	22) cat "$dir/stack_map_stat" ;;
 	23) echo $((10 + RANDOM % 5)) > /sys/module/ftrace_stackmap/parameters/bits ;;
+	24) timeout 1 perl /guest/raw.pl mmap "$dir/per_cpu/cpu$((RANDOM % 2))/trace_pipe_raw" "$TMPDIR/go_on" ;;
+	25) timeout 1 perl /guest/raw.pl splice "$dir/per_cpu/cpu$((RANDOM % 2))/trace_pipe_raw" "$TMPDIR/go_on" ;;
+	26) hotplug $((RANDOM % $(nproc) + 2)) ;;
 	esac
 }
 
 fuzz() { # name seed
 	set +e
 	trap - EXIT
+	may_fail $BASHPID
 	RANDOM=$2
 	while [ -e "$TMPDIR/go_on" ]; do
 		step "$1"
 		echo >> "$TMPDIR/steps.$1"
 	done > /dev/null 2>&1
+}
+
+set_faults() {
+	local kind
+	for kind in failslab fail_page_alloc; do
+		echo Y > $debug/$kind/task-filter
+		echo N > $debug/$kind/ignore-gfp-wait
+		echo 0 > $debug/$kind/verbose
+		echo -1 > $debug/$kind/times
+		echo 1 > $debug/$kind/probability
+	done
+	echo N > $debug/fail_page_alloc/ignore-gfp-highmem
+	echo 0 > $debug/fail_page_alloc/min-order
+}
+
+# Its allocations may fail, and those of the processes that it makes.
+may_fail() { # pid...
+	local pid
+	[ -n "$faults" ] || return 0
+	for pid; do
+		echo 1 > "/proc/$pid/make-it-fail" || true
+	done
+}
+
+workers() {
+	grep -sl '^kworker/' /proc/[0-9]*/comm | cut -d/ -f3
+}
+
+make_recorded() {
+	make_instance trace_cmd
+	echo 1 > instances/trace_cmd/options/stackmap
+	echo 1 > instances/trace_cmd/options/stackmap-define
+	echo 1 > instances/trace_cmd/options/stacktrace
+	echo 1 > instances/trace_cmd/options/userstacktrace_delay
+}
+
+# trace-cmd records an instance of its own, with definitions, to a file.
+start_recording() {
+	(
+		trap - EXIT
+		rm -f "$TMPDIR/trace.dat"
+		exec trace-cmd record -B trace_cmd -e sched -e irq -o "$TMPDIR/trace.dat" sleep 20
+	) > "$TMPDIR/trace-cmd.out" 2>&1 &
+	recording=$!
+}
+
+# The memory of the guest holds the recording and its text.
+check_recording() {
+	[ -s "$TMPDIR/trace.dat" ] || { cat "$TMPDIR/trace-cmd.out"; fail "trace-cmd recorded nothing"; }
+	recorded=$(trace-cmd report -i "$TMPDIR/trace.dat" 2> /dev/null | grep -cE 'stack_(id|split|def): ' || true)
+	[ "$recorded" -gt 0 ] || fail "trace-cmd recorded no stack"
+	rm "$TMPDIR/trace.dat"
+	! is_there trace_cmd || rmdir instances/trace_cmd
 }
 
 start_loads() {
@@ -108,8 +176,12 @@ start_loads() {
 		args+=("--$load" 1)
 		names+=" $load"
 	done
-	stress-ng --seed "$seed" --no-rand-seed --oomable --vm-bytes 16m --hdd-bytes 8m --mmap-bytes 16m --shm-bytes 1m \
-		--temp-path "$TMPDIR/stress" --timeout 50s --quiet "${args[@]}" > "$TMPDIR/stress.out" 2>&1 &
+	(
+		trap - EXIT
+		may_fail $BASHPID
+		exec stress-ng --seed "$seed" --no-rand-seed --oomable --vm-bytes 16m --hdd-bytes 8m --mmap-bytes 16m --shm-bytes 1m \
+			--temp-path "$TMPDIR/stress" --timeout 50s --quiet "${args[@]}"
+	) > "$TMPDIR/stress.out" 2>&1 &
 	stress=$!
 }
 
@@ -139,8 +211,10 @@ RANDOM=$seed
 mkdir "$TMPDIR/stress"
 [ ! -e /proc/sys/kernel/hung_task_timeout_secs ] || echo 600 > /proc/sys/kernel/hung_task_timeout_secs
 [ ! -e $debug/kmemleak ] || echo clear > $debug/kmemleak
-make_anchor
+make_anchors
 make_pair stress 1024
+[ -z "$faults" ] || [ -e /proc/self/make-it-fail ] || skip "no failures of allocations"
+[ -z "$faults" ] || set_faults
 for ((minute = 1; minute <= minutes; minute++)); do
 	began=$(now)
 	: > "$TMPDIR/go_on"
@@ -154,13 +228,17 @@ for ((minute = 1; minute <= minutes; minute++)); do
 		fuzz "$name" $((seed + minute + ${#fuzzers})) &
 		fuzzers="$fuzzers $!"
 	done
+	make_recorded
+	start_recording
+	# shellcheck disable=SC2046 # a list
+	may_fail $(workers)
 	both tracing_on 1
 	start_pair
 	end=$(($(now) + 50))
 	while [ "$(now)" -lt $end ]; do sleep 1; done
 	rm "$TMPDIR/go_on" "$TMPDIR/work_on"
 	# shellcheck disable=SC2086 # lists
-	wait_all $stress $fuzzers $pair
+	wait_all $stress $fuzzers $pair $recording
 	both tracing_on 0
 	both events/enable 0
 	settle
@@ -168,11 +246,13 @@ for ((minute = 1; minute <= minutes; minute++)); do
 	compare_pair 100 1
 	check_map $ids
 	for name in $fuzzed; do check_fuzzed "$name"; done
+	check_recording
 	echo "minute $minute, took $(($(now) - began)) s: $(cat "$TMPDIR"/steps.* | wc -l) steps;$names;" \
+		"$recorded stacks by trace-cmd;" \
 		"$(stat_of successes $ids) by id, $(stat_of drops $ids) in full, $(stat_of rotations $ids) rotations"
 done
 
-for name in ${ids#*/} ${full#*/} $fuzzed anchor; do
+for name in ${ids#*/} ${full#*/} $fuzzed anchor1 anchor2; do
 	dir=instances/$name
 	[ -d "$dir" ] || continue
 	echo nop > "$dir/current_tracer"

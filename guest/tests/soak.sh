@@ -111,7 +111,8 @@ buffers=$((buffer_kb * 1024 * $(find $dir/per_cpu -name 'cpu[0-9]*' | wc -l)))
 bound=$((2 * one + (4 * one > buffers ? 4 * one : buffers)))
 [ $most -le $bound ] || fail "$most bytes, the bound is $bound"
 [ "$rotations" -ge 5 ] || fail "this load does not need recycling"
-[ $permille -ge 990 ] || fail "too many stacks were recorded in full"
+# The work takes no more than 5 % of a CPU; what is new meanwhile is recorded in full.
+[ $permille -ge 950 ] || fail "too many stacks were recorded in full"
 # A burst is what comes faster than the map is replaced.
 [ "$drops" -eq $((drops_entries + drops_arena)) ] || { cat $dir/stack_map_stat; fail "drops of other reasons"; }
 check_asked
@@ -119,10 +120,11 @@ show_frames 1 $dir
 echo 1 > $dir/options/sym-offset
 echo "$(check_resolved $dir/trace $dir) stacks in the buffer, each with its frames"
 rmdir $dir
+with=$permille
 
 echo "Without"
 setup 0
 record $((seconds < 360 ? seconds / 3 : 120))
 [ "$rotations" -eq 0 ] || fail "a rotation, with recycle=0"
-[ $permille -lt 950 ] || fail "the map did not fill up, so the load says nothing"
+[ $permille -lt $((with - 20)) ] || fail "the map did not fill up, so the load says nothing"
 check_asked
