@@ -51,6 +51,15 @@ make_small_instance() { # name
 	echo 1 > "instances/$1/options/stacktrace"
 }
 
+# Some hundred functions for the function tracer: those that an emulator with a thread for each CPU stands.
+filter_some() { # dir
+	for f in 'vfs_*' 'do_sys_*' 'ksys_*' 'pipe_*' 'path_*' 'lookup_*' 'dup_*' 'copy_*' do_exit 'do_wait*' 'wait_*' \
+		handle_mm_fault dput 'mntput*' 'fput*' 'anon_vma_*' 'unmap_*' 'free_p*' 'wake_up_*' kmem_cache_free; do
+		echo "$f" >> "$1/set_ftrace_filter" || true
+	done
+	echo '*rcu*' '*lock*' > "$1/set_ftrace_notrace"
+} 2> /dev/null
+
 # Works until the map of an instance has been replaced that many times more.
 rotate() { # number dir
 	now=$(stat_of rotations "$2")

@@ -28,6 +28,13 @@ complaints() {
 	dmesg | grep -E 'WARNING: |BUG: |INFO: (task|rcu)|possible (recursive|circular)|suspicious|KASAN: |Oops'
 }
 
+# In place of the thousands that the helpers of the selftests take.
+record_many_functions() {
+	filter_some .
+	echo 1 > options/func_stack_trace
+	record_functions
+}
+
 enable_events() { # dir
 	for event in $events; do
 		echo 1 > "$1/events/$event/enable"
@@ -209,7 +216,9 @@ check_fuzzed() { # name
 echo "seed $seed, $minutes minutes, $(nproc) CPUs, Linux $(uname -r)"
 RANDOM=$seed
 mkdir "$TMPDIR/stress"
+# An emulated CPU may stand still while the machine does something else.
 [ ! -e /proc/sys/kernel/hung_task_timeout_secs ] || echo 600 > /proc/sys/kernel/hung_task_timeout_secs
+[ ! -e /proc/sys/kernel/watchdog_thresh ] || echo 60 > /proc/sys/kernel/watchdog_thresh
 [ ! -e $debug/kmemleak ] || echo clear > $debug/kmemleak
 make_anchors
 make_pair stress 1024

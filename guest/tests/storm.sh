@@ -21,20 +21,11 @@ pids=
 # patching: sometimes a CPU executes a breakpoint that is no longer there. So the function tracer has
 # a filter, and two instances, the anchors, trace the same functions and events all the time without
 # recording. A function or tracepoint with another user is not patched when a user comes or goes.
-hot='vfs_* do_sys_* ksys_* pipe_* path_* lookup_* dup_* copy_* do_exit do_wait* wait_* handle_mm_fault
-	dput mntput* fput* anon_vma_* unmap_* free_p* wake_up_* kmem_cache_free'
-
-filter() { # dir
-	for f in $hot; do
-		echo "$f" >> "$1/set_ftrace_filter" || true
-	done
-	echo '*rcu*' '*lock*' > "$1/set_ftrace_notrace"
-} 2> /dev/null
 
 anchor() { # name
 	mkdir "instances/$1"
 	echo 0 > "instances/$1/tracing_on"
-	filter "instances/$1"
+	filter_some "instances/$1"
 	echo function > "instances/$1/current_tracer"
 	echo 1 > "instances/$1/events/kmem/enable"
 	echo 1 > "instances/$1/events/sched/enable"
@@ -164,7 +155,7 @@ anchor anchor1
 anchor anchor2
 stackmap_on
 set_opt options/func_stack_trace 1
-filter .
+filter_some .
 echo "the function tracer has $(wc -l < set_ftrace_filter) functions"
 [ "$(wc -l < set_ftrace_filter)" -lt 1500 ] || fail "these are too many"
 echo function > current_tracer
