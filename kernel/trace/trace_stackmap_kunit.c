@@ -883,7 +883,7 @@ static void stackmap_bin_saturates(struct kunit *test)
 		.owner	= test_current(tr),
 		.id	= test_instance_id(tr, 1),
 	};
-	struct stackmap_record *rec = stackmap_record(iter.owner, iter.id & STACKMAP_SLOT_MASK);
+	struct stackmap_record *rec = stackmap_record(iter.map, iter.id & STACKMAP_SLOT_MASK);
 	struct seq_file m = { .size = 1024, .private = &iter };
 	u32 *words;
 
