@@ -104,21 +104,29 @@ static unsigned int bench_bits(unsigned int nr, unsigned int depth)
 	return bits;
 }
 
+static void bench_free_shared(struct stackmap_shared *shared)
+{
+	free_percpu(shared->counts);
+	kfree(shared->repl);
+	kfree(shared);
+}
+
 /* A map without an instance, which is never replaced. */
 struct ftrace_stackmap *bench_alloc_map(unsigned int bits)
 {
-	struct stackmap_shared *shared = kvzalloc(struct_size(shared, kept, 1), GFP_KERNEL);
-	struct ftrace_stackmap *map;
+	struct stackmap_shared *shared = kzalloc_obj(*shared);
+	struct ftrace_stackmap *map = NULL;
 
 	if (!shared)
 		return NULL;
-	shared->asked = true;
+	shared->repl = kzalloc(struct_size(shared->repl, kept, 1), GFP_KERNEL);
 	shared->counts = alloc_percpu(struct stackmap_counts);
-	map = shared->counts ? stackmap_alloc(shared, bits, 0) : NULL;
-	if (!map) {
-		free_percpu(shared->counts);
-		kvfree(shared);
+	if (shared->repl && shared->counts) {
+		shared->repl->asked = true;
+		map = stackmap_alloc(shared, bits, 0);
 	}
+	if (!map)
+		bench_free_shared(shared);
 	return map;
 }
 
@@ -127,8 +135,7 @@ void bench_free_map(struct ftrace_stackmap *map)
 	struct stackmap_shared *shared = map->shared;
 
 	stackmap_free(map);
-	free_percpu(shared->counts);
-	kvfree(shared);
+	bench_free_shared(shared);
 }
 
 static int bench_stackmap_setup(struct bench *b)
@@ -243,7 +250,7 @@ struct ftrace_stackmap *bench_enable_map(struct trace_array *tr, unsigned int bi
 
 	/* Not the small map that an instance begins with, and one that is not replaced. */
 	map = rcu_access_pointer(tr->stackmap);
-	map->shared->asked = true;
+	map->shared->repl->asked = true;
 	map = stackmap_alloc(map->shared, bits, map->gen);
 	if (map)
 		stackmap_free(rcu_replace_pointer(tr->stackmap, map, true));

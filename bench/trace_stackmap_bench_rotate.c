@@ -37,13 +37,13 @@ static unsigned long bench_fill(struct trace_array *tr, struct bench *b)
 static int bench_rotate_once(struct trace_array *tr, u64 *took)
 {
 	struct ftrace_stackmap *map = rcu_access_pointer(tr->stackmap);
-	struct work_struct *work = &map->shared->work.work;
+	struct work_struct *work = &map->shared->repl->work.work;
 	u64 start = bench_now();
 
-	WRITE_ONCE(map->shared->asked, true);
+	WRITE_ONCE(map->shared->repl->asked, true);
 	work->func(work);
 	*took = (bench_now() - start) * 100;
-	map->shared->asked = true;
+	map->shared->repl->asked = true;
 	return rcu_access_pointer(tr->stackmap) == map ? -EAGAIN : 0;
 }
 

@@ -163,22 +163,13 @@ static bool stackmap_recall(struct ftrace_stackmap *map, struct stackmap_part *p
 	return true;
 }
 
-/* Where a map is replaced: at 3/4. The rest is used meanwhile. */
-static u32 stackmap_most(u32 all)
-{
-	return all - all / 4;
-}
-
 /* Is there room for one more stack of @nr frames? Returns 0 or why not. */
 static int stackmap_check_room(struct ftrace_stackmap *map, unsigned int nr)
 {
 	u32 end = atomic_read(&map->tail) + stackmap_units(nr);
 	u32 entries = atomic_read(&map->entries);
 
-	if ((entries >= stackmap_most(map->max_entries) || end > stackmap_most(map->arena_units)) &&
-	    !READ_ONCE(map->shared->asked))
-		irq_work_queue(&map->shared->nearly_full);
-
+	stackmap_ask(map, entries, end);
 	if (entries >= map->max_entries)
 		return STACKMAP_DROP_ENTRIES;
 
@@ -186,11 +177,10 @@ static int stackmap_check_room(struct ftrace_stackmap *map, unsigned int nr)
 }
 
 /**
- * stackmap_find - look up a user stack, or the first part of a kernel stack
+ * stackmap_find - look up a stack, or its first part if it is split
  * @map: the map
  * @ips: the frames, innermost first
  * @nr: number of frames
- * @user: a stack of user space
  * @part: filled in; @part->nr is less than @nr if the stack is split
  *
  * Writes nothing to the map, so that it can be called before an event is
@@ -200,11 +190,10 @@ static int stackmap_check_room(struct ftrace_stackmap *map, unsigned int nr)
  * Return: 0, or why the part is not in the map and can't be (enum stackmap_count).
  */
 int stackmap_find(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr,
-		  bool user, struct stackmap_part *part)
+		  struct stackmap_part *part)
 {
 	part->ips = ips;
 	part->nr = nr;
-	part->user = user;
 	part->idx = -ENOENT;
 
 	if (!nr)
@@ -213,7 +202,7 @@ int stackmap_find(struct ftrace_stackmap *map, const unsigned long *ips, unsigne
 	if (stackmap_recall(map, part))
 		return 0;
 
-	if (!user)
+	if (!part->user)
 		part->nr = stackmap_first_nr(map->shared, ips, nr);
 	if (part->nr < nr && stackmap_recall(map, part))
 		return 0;
@@ -247,6 +236,16 @@ static int stackmap_reserve(struct ftrace_stackmap *map, unsigned int nr, u32 *o
 	return 0;
 }
 
+/* Make @rec the record of a stack without references. */
+static void stackmap_fill(struct stackmap_record *rec, const struct stackmap_part *part)
+{
+	atomic_long_set(&rec->ref, 0);
+	rec->nr = part->nr;
+	rec->user = part->user;
+	rec->defined = 1;	/* undefined, as it is odd */
+	memcpy(rec->ips, part->ips, flex_array_size(rec, ips, part->nr));
+}
+
 /**
  * stackmap_insert - store the part of a stack
  * @map: the map
@@ -269,8 +268,7 @@ int stackmap_insert(struct ftrace_stackmap *map, struct stackmap_part *part)
 			why = stackmap_reserve(map, part->nr, &offset);
 			if (why)
 				return why;
-			stackmap_fill(stackmap_record_at(map, offset), part->ips, part->nr,
-				      part->user);
+			stackmap_fill(stackmap_record_at(map, offset), part);
 		}
 
 		/* stackmap_insert:A, pairs with stackmap_probe:A and stackmap_record:A */
@@ -326,15 +324,16 @@ void stackmap_add_ref(struct ftrace_stackmap *map, const struct stackmap_part *p
  * @idx: index of its slot, which is in use
  *
  * Context: any, under RCU.
- * Return: their number, exact while nobody records and the map is not being retired.
+ * Return: their number, exact while nobody records.
  */
 unsigned long stackmap_ref(const struct ftrace_stackmap *map, u32 idx)
 {
-	struct stackmap_cache __percpu *cache = READ_ONCE(map->cache);
 	const struct stackmap_record *rec = stackmap_record(map, idx);
+	struct stackmap_cache __percpu *cache = READ_ONCE(map->cache);
 	unsigned long word, ref = atomic_long_read(&rec->ref);
 	int cpu;
 
+	/* Its counts were added to @ref when the map was replaced. */
 	if (!cache)
 		return ref;
 
@@ -384,18 +383,13 @@ struct ftrace_stackmap *stackmap_alloc(struct stackmap_shared *shared, unsigned 
 }
 
 /**
- * stackmap_free - free a map and those before it
- * @map: a map without users, or NULL
+ * stackmap_free - free a map
+ * @map: a map without users
  *
  * Context: may sleep.
  */
 void stackmap_free(struct ftrace_stackmap *map)
 {
-	struct ftrace_stackmap *prev;
-
-	for (; map; map = prev) {
-		prev = map->prev;
-		free_percpu(map->cache);
-		vfree(map);
-	}
+	free_percpu(map->cache);
+	vfree(map);
 }

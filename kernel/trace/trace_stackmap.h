@@ -12,19 +12,19 @@
  * A map stores each distinct stack once and names it by an id, so that
  * the ring buffer holds 4 bytes in place of the frames. The rest of
  * kernel/trace calls what is declared here. trace_stackmap_internal.h has the
- * structures. The files, each of which uses those before it:
+ * structures. The files:
  *
  *   trace_stackmap.c           the map of one generation
  *   trace_stackmap_old.c       the stacks of older generations
  *   trace_stackmap_read.c      the stacks of all generations, for readers
  *   trace_stackmap_replace.c   replacement of the map
- *   trace_stackmap_define.c    definitions of stacks in the ring buffer
  *   trace_stackmap_record.c    events with ids
  *   trace_stackmap_print.c     how they are printed
- *   trace_stackmap_user.c      user stacks: recorded and printed
  *   trace_stackmap_instance.c  option, reset, parameters
  *   trace_stackmap_stat.c      the statistics in tracefs
  *   trace_stackmap_files.c     the other files there
+ *   trace_stackmap_define.c    definitions of stacks in the ring buffer
+ *   trace_stackmap_user.c      user stacks: recorded and printed
  *   trace_user_object.c        the files that user stacks refer to
  *
  * The map:
@@ -45,10 +45,6 @@
  * their frames. A stack that is still there is found by comparing it, without a
  * hash. The cache also counts references. When another stack takes a place, the
  * count is added to the record of the stack that leaves.
- *
- * A program chooses its user stacks. The hash has a random key, so a program
- * can't pile its stacks up on one slot. A user stack and a kernel stack with equal
- * frames are two stacks.
  *
  * Interrupts: the stack of an interrupted task contains the address of the
  * instruction that was hit, which makes nearly every such stack a new one. So a
@@ -78,39 +74,17 @@
  * struct stackmap_stack - a stack to record
  * @ips: its frames, innermost first
  * @nr: number of frames
- * @type: the event with its id: TRACE_STACK_ID, which becomes TRACE_STACK_SPLIT for a
- *	stack of several parts, TRACE_USER_STACK_ID, TRACE_USER_UNWIND_STACK_ID or
- *	TRACE_USER_UNWIND_STACK_SPLIT
- * @tgid: the process, for a user stack
- * @cookie: of a stack that was taken on the way back to user space
- * @ip: the instruction that was hit, for TRACE_USER_UNWIND_STACK_SPLIT
- * @objects: the table that the frames refer to, or NULL
- * @full: how the stack is recorded in full, if not like this
+ * @user: what makes it a user stack, or NULL
  */
 struct stackmap_stack {
 	const unsigned long	*ips;
 	unsigned int		nr;
-	int			type;
-	unsigned int		tgid;
-	u64			cookie;
-	unsigned long		ip;
-	struct user_objects	*objects;
-	const struct stackmap_stack *full;
+	struct stackmap_user	*user;
 };
 
 /* Write the event of a whole stack. Returns whether the buffer took it. */
 typedef bool (*stackmap_full_fn)(struct trace_buffer *buffer, unsigned int trace_ctx,
 				 const struct stackmap_stack *stack);
-
-/* The frames of a user stack before the 0 that ends it. Some unwinders go on behind it. */
-static inline unsigned int user_stack_depth(const unsigned long *ips, unsigned int nr)
-{
-	for (unsigned int i = 0; i < nr; i++) {
-		if (!ips[i])
-			return i;
-	}
-	return nr;
-}
 
 #ifdef CONFIG_FTRACE_STACKMAP
 int ftrace_stackmap_set(struct trace_array *tr, bool enable);

@@ -2,9 +2,9 @@
 /*
  * Definitions of stacks in the ring buffer.
  *
- * With options/stackmap-define, the first use of a stack writes a TRACE_STACK_DEF or
- * TRACE_USER_STACK_DEF event with its frames, ahead of the event that has the id. So
- * a recording of the raw buffer can be read without the map.
+ * With options/stackmap-define, the first use of a stack writes its definition, an event
+ * with its frames, ahead of the event that has the id. So a recording of the raw buffer
+ * can be read without the map.
  *
  * A definition marks the record with the value of tr->stackmap_define. When that
  * value changes, all stacks are undefined. It is odd while a snapshot swaps the
@@ -36,14 +36,16 @@
 static int stackmap_define_part(struct ftrace_stackmap *map, struct trace_buffer *buffer,
 				unsigned int trace_ctx, struct stackmap_part *part, u32 define)
 {
-	int why, type = part->user ? TRACE_USER_STACK_DEF : TRACE_STACK_DEF;
+	int type = part->user ? TRACE_USER_STACK_DEF : TRACE_STACK_DEF;
 	unsigned int nr = stackmap_depth(part->ips, part->nr);
 	struct ring_buffer_event *event;
 	struct stack_def_entry *entry;
-	bool objects;
+	int why;
 
-	objects = !part->user || user_objects_define(map, buffer, trace_ctx, part->ips, part->nr,
-						     define);
+	/* Not to be marked, if an object is not defined. */
+	if (part->user && !user_objects_define(map, buffer, trace_ctx, part->ips, nr, define))
+		define |= 1;
+
 	event = __trace_buffer_lock_reserve(buffer, type, struct_size(entry, caller, nr),
 					    trace_ctx);
 	/* The next use tries again. */
@@ -62,7 +64,7 @@ static int stackmap_define_part(struct ftrace_stackmap *map, struct trace_buffer
 	memcpy(entry->caller, part->ips, flex_array_size(entry, caller, nr));
 	__buffer_unlock_commit(buffer, event);
 
-	if (define & 1 || !objects)
+	if (define & 1)
 		return 0;
 
 	/* stackmap_define_part:A, pairs with stackmap_define:A */
@@ -168,33 +170,24 @@ static enum print_line_t trace_stack_def_print(struct trace_iterator *iter,
 {
 	struct stack_def_entry *field = (void *)iter->ent;
 	const void *end = (void *)iter->ent + iter->ent_size;
-	bool user = iter->ent->type == TRACE_USER_STACK_DEF;
-	struct trace_seq *s = &iter->seq;
-	const unsigned long *p;
 
-	trace_seq_printf(s, "<%sstack_def %d>\n", user ? "user_" : "", field->stack_id);
-	p = field->caller;
-	/* No process: several may have the stack. */
-	if (user)
-		trace_print_user_frames(iter, flags, 0, p, max((const unsigned long *)end - p, 0));
-	else
-		trace_print_stack_frames(iter, flags, p, end);
-	return trace_handle_return(s);
+	trace_seq_printf(&iter->seq, "<stack_def %d>\n", field->stack_id);
+	trace_print_stack_frames(iter, flags, field->caller, end);
+	return trace_handle_return(&iter->seq);
 }
 
 static struct trace_event_functions trace_stack_def_funcs = {
 	.trace		= trace_stack_def_print,
 };
 
-static struct trace_event stackmap_def_events[] = {
-	{ .type = TRACE_STACK_DEF, .funcs = &trace_stack_def_funcs },
-	{ .type = TRACE_USER_STACK_DEF, .funcs = &trace_stack_def_funcs },
+static struct trace_event stackmap_def_event = {
+	.type		= TRACE_STACK_DEF,
+	.funcs		= &trace_stack_def_funcs,
 };
 
-static int __init stackmap_init_def_events(void)
+static int __init stackmap_init_def_event(void)
 {
-	for (int i = 0; i < ARRAY_SIZE(stackmap_def_events); i++)
-		WARN_ON_ONCE(!register_trace_event(&stackmap_def_events[i]));
+	WARN_ON_ONCE(!register_trace_event(&stackmap_def_event));
 	return 0;
 }
-early_initcall(stackmap_init_def_events);
+early_initcall(stackmap_init_def_event);

@@ -276,7 +276,7 @@ static void stackmap_defines_no_drop(struct kunit *test)
 	unsigned int nr;
 
 	test_set_entry(map);
-	map->shared->asked = true;
+	map->shared->repl->asked = true;
 	map->max_entries = 1;
 	nr = test_fill_irq(ips, ~7UL, 7);
 	test_record_frames(tr, ips, nr);
@@ -291,28 +291,6 @@ static void stackmap_defines_no_drop(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&map->entries), 1);
 }
 
-static void stackmap_defines_user(struct kunit *test)
-{
-	struct trace_array *tr = test_defining_instance(test);
-	struct stack_def_entry *def;
-	struct trace_iterator *iter;
-
-	test_expect_defined(test, tr);
-	test_record(tr, 9, TRACE_USER_STACK_ID);
-	test_record(tr, 9, TRACE_USER_UNWIND_STACK_ID);
-	iter = test_expect_event(test, tr, TRACE_USER_STACK_DEF);
-	def = (void *)iter->ent;
-	KUNIT_EXPECT_TRUE(test, test_is_user(tr, def->stack_id));
-	KUNIT_EXPECT_EQ(test, def->size, test_depth(9));
-	KUNIT_EXPECT_EQ(test, test_printed_frames(iter), test_depth(9));
-	KUNIT_EXPECT_TRUE(test, ftrace_stackmap_hidden(iter));
-	iter = test_expect_event(test, tr, TRACE_USER_STACK_ID);
-	KUNIT_EXPECT_EQ(test, stackmap_event_id(iter->ent, 0), def->stack_id);
-	iter = test_expect_event(test, tr, TRACE_USER_UNWIND_STACK_ID);
-	KUNIT_EXPECT_EQ(test, stackmap_event_id(iter->ent, 0), def->stack_id);
-	test_expect_no_event(test, tr);
-}
-
 static struct kunit_case stackmap_define_test_cases[] = {
 	KUNIT_CASE(stackmap_defines_once),
 	KUNIT_CASE(stackmap_hides_definitions),
@@ -320,7 +298,6 @@ static struct kunit_case stackmap_define_test_cases[] = {
 	KUNIT_CASE(stackmap_defines_in_time),
 	KUNIT_CASE(stackmap_defines_later),
 	KUNIT_CASE(stackmap_defines_no_drop),
-	KUNIT_CASE(stackmap_defines_user),
 	{ }
 };
 

@@ -23,17 +23,12 @@
 #define STACKMAP_BIN_VERSION	2
 #define STACKMAP_BIN_ALIGN	8
 
-/* Flags in the last word of a record: a stack of user space, one that refers to objects. */
-#define STACKMAP_BIN_USER	1
-#define STACKMAP_BIN_OBJECTS	2
-
 enum stackmap_bin_section {
 	STACKMAP_BIN_TEXT	= 1,	/* u64, address of _text */
 	STACKMAP_BIN_BUILD_ID	= 2,	/* build id of the kernel */
 	STACKMAP_BIN_RELEASE	= 3,	/* kernel release, not terminated */
 	STACKMAP_BIN_SPLIT	= 4,	/* u64, number of stacks that were split */
-	STACKMAP_BIN_FILES	= 5,	/* the objects, see struct user_object_bin */
-	STACKMAP_BIN_SECTIONS	= IS_ENABLED(CONFIG_TRACE_USER_OBJECTS) ? 5 : 4,
+	STACKMAP_BIN_SECTIONS	= IS_ENABLED(CONFIG_TRACE_USER_OBJECTS) ? STACKMAP_BIN_FILES : 4,
 };
 
 /* Find the map that the read began with again. Returns NULL if it is gone. */
@@ -52,6 +47,7 @@ static struct ftrace_stackmap *stackmap_find_map(const struct stackmap_iter *ite
  */
 VISIBLE_IF_KUNIT int stackmap_latch(struct stackmap_iter *iter)
 {
+	const struct stackmap_record *rec;
 	struct ftrace_stackmap *map;
 
 	/* A first read that returned nothing is repeated. */
@@ -66,7 +62,7 @@ VISIBLE_IF_KUNIT int stackmap_latch(struct stackmap_iter *iter)
 		iter->gen = map->gen;
 		iter->tail = atomic_read(&map->tail);
 		/* stackmap_latch:B, pairs with stackmap_forget_end:A */
-		iter->forgotten = smp_load_acquire(&map->shared->forgotten) & ~1U;
+		iter->forgotten = smp_load_acquire(&map->shared->repl->forgotten) & ~1U;
 	}
 
 	synchronize_rcu();	/* stackmap_latch:A */
@@ -77,33 +73,25 @@ VISIBLE_IF_KUNIT int stackmap_latch(struct stackmap_iter *iter)
 		return -ESTALE;
 
 	iter->split = stackmap_sum(iter->map->shared, STACKMAP_SPLIT);
-	for (loff_t pos = 1; stackmap_next(iter, &pos); pos++)
+	for (loff_t pos = 1; (rec = stackmap_next(iter, &pos)) && !IS_ERR(rec); pos++)
 		iter->nr_stacks++;
-
-	smp_rmb();	/* As in stackmap_seek(). */
-	return stackmap_stale(iter, 0) ? -ESTALE : 0;
+	return PTR_ERR_OR_ZERO(rec);
 }
 
 /* What is at *@pos, or next: the header, a stack, or the trailer, which is @iter. */
 static void *stackmap_seek(struct stackmap_iter *iter, loff_t *pos)
 {
 	const struct stackmap_record *rec = NULL;
-	loff_t from = *pos;
 
-	if (!from)
+	if (!*pos)
 		return SEQ_START_TOKEN;
-	if (from > STACKMAP_POS_END)
+	if (*pos > STACKMAP_POS_END)
 		return NULL;
 
-	if (!iter->empty && from < STACKMAP_POS_END)
+	if (!iter->empty && *pos < STACKMAP_POS_END)
 		rec = stackmap_next(iter, pos);
 	if (!rec)
 		*pos = STACKMAP_POS_END;
-
-	/* stackmap_seek:A, pairs with stackmap_forget_begin:A */
-	smp_rmb();
-	if (!iter->empty && stackmap_stale(iter, from))
-		return ERR_PTR(-ESTALE);
 	return rec ? (void *)rec : iter;
 }
 
@@ -149,13 +137,17 @@ static int stackmap_text_show(struct seq_file *m, void *v)
 	const struct stackmap_record *rec = v;
 	const char *path;
 	unsigned long ip;
+	unsigned int nr;
 
 	if (v == SEQ_START_TOKEN || v == iter)
 		return 0;
 
-	seq_printf(m, "%sstack_id %d [ref %lu, depth %u]\n", rec->user ? "user_" : "", iter->id,
-		   stackmap_iter_ref(iter, rec), stackmap_depth(rec->ips, rec->nr));
-	for (unsigned int i = 0; i < stackmap_depth(rec->ips, rec->nr); i++) {
+	nr = stackmap_depth(rec->ips, rec->nr);
+	if (rec->user)
+		seq_puts(m, "user_");
+	seq_printf(m, "stack_id %d [ref %lu, depth %u]\n", iter->id,
+		   stackmap_iter_ref(iter, rec), nr);
+	for (unsigned int i = 0; i < nr; i++) {
 		ip = rec->ips[i];
 		path = rec->user ? user_object_path(iter->map->shared->objects, ip) : NULL;
 		if (path)
@@ -165,8 +157,7 @@ static int stackmap_text_show(struct seq_file *m, void *v)
 		else if (ip == FTRACE_TRAMPOLINE_MARKER)
 			seq_printf(m, "  [%u] [FTRACE TRAMPOLINE]\n", i);
 		else
-			seq_printf(m, "  [%u] %pS\n", i,
-				   (void *)trace_adjust_address(iter->tr, ip));
+			seq_printf(m, "  [%u] %pS\n", i, (void *)ip);
 	}
 	seq_putc(m, '\n');
 	return 0;
@@ -182,20 +173,6 @@ static void stackmap_bin_section(struct seq_file *m, u32 type, const void *data,
 	seq_write(m, zeroes, ALIGN(len, STACKMAP_BIN_ALIGN) - len);
 }
 
-/* The objects. How long that is turns out when they are written. */
-static void stackmap_bin_objects(struct seq_file *m, const struct stackmap_iter *iter)
-{
-	size_t start = m->count + 2 * sizeof(u32);
-	u32 len;
-
-	stackmap_bin_section(m, STACKMAP_BIN_FILES, NULL, 0);
-	user_objects_write(iter->empty ? NULL : iter->map->shared->objects, m);
-	if (!seq_has_overflowed(m)) {
-		len = m->count - start;
-		memcpy(m->buf + start - sizeof(len), &len, sizeof(len));
-	}
-}
-
 static void stackmap_bin_trailer(struct seq_file *m, const struct stackmap_iter *iter)
 {
 	const char *release = init_utsname()->release;
@@ -207,36 +184,20 @@ static void stackmap_bin_trailer(struct seq_file *m, const struct stackmap_iter 
 	stackmap_bin_section(m, STACKMAP_BIN_BUILD_ID, id, sizeof(id));
 	stackmap_bin_section(m, STACKMAP_BIN_RELEASE, release, strlen(release));
 	stackmap_bin_section(m, STACKMAP_BIN_SPLIT, &iter->split, sizeof(iter->split));
-	if (STACKMAP_BIN_SECTIONS >= STACKMAP_BIN_FILES)
-		stackmap_bin_objects(m, iter);
-}
-
-static u32 stackmap_bin_flags(const struct stackmap_record *rec)
-{
-	u32 flags = rec->user ? STACKMAP_BIN_USER : 0;
-
-	for (unsigned int i = 0; rec->user && i < rec->nr; i++) {
-		if (user_word_object(rec->ips[i]))
-			flags |= STACKMAP_BIN_OBJECTS;
-	}
-	return flags;
+	user_objects_write(iter->empty ? NULL : iter->map->shared->objects, m);
 }
 
 static void stackmap_bin_stack(struct seq_file *m, const struct stackmap_iter *iter,
 			       const struct stackmap_record *rec)
 {
-	u32 hdr[] = {
-		iter->id, stackmap_depth(rec->ips, rec->nr),
-		min(stackmap_iter_ref(iter, rec), U32_MAX),
-		stackmap_bin_flags(rec),
-	};
+	u32 ref = min(stackmap_iter_ref(iter, rec), U32_MAX);
+	unsigned int nr = stackmap_depth(rec->ips, rec->nr);
+	u32 hdr[] = { iter->id, nr, ref, stackmap_bin_flags(rec) };
 	u64 ip;
 
 	seq_write(m, hdr, sizeof(hdr));
-	for (unsigned int i = 0; i < stackmap_depth(rec->ips, rec->nr); i++) {
+	for (unsigned int i = 0; i < nr; i++) {
 		ip = rec->ips[i];
-		if (!rec->user && ip != FTRACE_TRAMPOLINE_MARKER)
-			ip = trace_adjust_address(iter->tr, ip);
 		seq_write(m, &ip, sizeof(ip));
 	}
 }

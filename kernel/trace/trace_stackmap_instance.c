@@ -4,7 +4,7 @@
  *
  * trace_types_lock serializes option and reset.
  */
-#include <linux/bitmap.h>
+#include <linux/err.h>
 #include <linux/kernel.h>
 #include <linux/moduleparam.h>
 #include <linux/percpu.h>
@@ -76,44 +76,27 @@ static void stackmap_free_shared(struct stackmap_shared *shared)
 {
 	free_percpu(shared->counts);
 	user_objects_put(shared->objects);
-	kvfree(shared);
+	kvfree(shared->repl);
+	kfree(shared);
 }
 
-static struct stackmap_shared *stackmap_alloc_shared(struct trace_array *tr, unsigned int bits)
+/* The first map of an instance, or the first one after a reset. Returns NULL without memory. */
+VISIBLE_IF_KUNIT struct ftrace_stackmap *stackmap_new(unsigned int bits, u32 gen)
 {
-	struct stackmap_shared *shared;
+	struct stackmap_shared *shared = kzalloc_obj(*shared);
+	struct ftrace_stackmap *map = NULL;
 
-	shared = kvzalloc(struct_size(shared, kept, 1U << bits), GFP_KERNEL);
 	if (!shared)
 		return NULL;
-
-	shared->counts = alloc_percpu(struct stackmap_counts);
-	if (IS_ENABLED(CONFIG_TRACE_USER_OBJECTS))
-		shared->objects = user_objects_alloc();
-	if (!shared->counts || (IS_ENABLED(CONFIG_TRACE_USER_OBJECTS) && !shared->objects)) {
-		stackmap_free_shared(shared);
-		return NULL;
-	}
 
 	if (READ_ONCE(stackmap_split)) {
 		shared->entry_start = STACKMAP_ENTRY_START;
 		shared->entry_size = STACKMAP_ENTRY_END - STACKMAP_ENTRY_START;
 	}
-	stackmap_init_replacement(shared, tr, bits);
-	return shared;
-}
-
-/* The first map of an instance, or the first one after a reset. Returns NULL without memory. */
-VISIBLE_IF_KUNIT struct ftrace_stackmap *stackmap_new(struct trace_array *tr, unsigned int bits,
-						      u32 gen)
-{
-	struct stackmap_shared *shared = stackmap_alloc_shared(tr, bits);
-	struct ftrace_stackmap *map;
-
-	if (!shared)
-		return NULL;
-
-	map = stackmap_alloc(shared, stackmap_first_bits(shared, bits), gen);
+	shared->counts = alloc_percpu(struct stackmap_counts);
+	shared->objects = user_objects_alloc();
+	if (shared->counts && !IS_ERR(shared->objects))
+		map = stackmap_alloc_first(shared, bits, gen);
 	if (!map)
 		stackmap_free_shared(shared);
 	return map;
@@ -124,38 +107,31 @@ VISIBLE_IF_KUNIT void stackmap_free_all(struct ftrace_stackmap *map)
 {
 	struct stackmap_shared *shared = map->shared;
 
-	stackmap_end_replacement(shared);
+	stackmap_end_replacement(map);
 	stackmap_free(map);
 	stackmap_free_shared(shared);
 }
 
-static int stackmap_enable(struct trace_array *tr)
+/* A map for an instance that has none, or is going to be reset. */
+static struct ftrace_stackmap *stackmap_create(struct trace_array *tr, u32 gen)
 {
 	struct ftrace_stackmap *map;
 	int ret;
 
 	/* The ids would survive a reboot, the map would not. */
 	if (tr->range_addr_start)
-		return -EOPNOTSUPP;
+		return ERR_PTR(-EOPNOTSUPP);
 
-	if (stackmap_current(tr))
-		return 0;
-
-	if (!tr->stackmap_gens)
-		tr->stackmap_gens = bitmap_zalloc(STACKMAP_GENS, GFP_KERNEL);
-	if (!tr->stackmap_gens)
-		return -ENOMEM;
-
-	map = stackmap_new(tr, READ_ONCE(ftrace_stackmap_bits), tr->stackmap_gen);
+	map = stackmap_new(READ_ONCE(ftrace_stackmap_bits), gen);
 	if (!map)
-		return -ENOMEM;
+		return ERR_PTR(-ENOMEM);
 
-	ret = stackmap_take_gen(map, &map->gen);
-	if (ret)
-		stackmap_free_all(map);
-	else
-		stackmap_publish(tr, map);
-	return ret;
+	ret = stackmap_start(tr, map);
+	if (!ret)
+		return map;
+
+	stackmap_free_all(map);
+	return ERR_PTR(ret);
 }
 
 /**
@@ -166,12 +142,12 @@ static int stackmap_enable(struct trace_array *tr)
  * Allocates the map if there is none, and changes tr->trace_flags.
  *
  * Context: may sleep, under trace_types_lock.
- * Return: 0, -EOPNOTSUPP for a persistent or read-only instance, -ENOMEM, or
- * -EBUSY if events hold ids of all generations.
+ * Return: 0, -EOPNOTSUPP for a persistent or read-only instance, or -ENOMEM.
+ * Also -EBUSY, if events hold ids of all generations.
  */
 int ftrace_stackmap_set(struct trace_array *tr, bool enable)
 {
-	int ret;
+	struct ftrace_stackmap *map;
 
 	lockdep_assert_held(&trace_types_lock);
 
@@ -180,16 +156,20 @@ int ftrace_stackmap_set(struct trace_array *tr, bool enable)
 		return 0;
 	}
 
-	ret = stackmap_enable(tr);
-	if (!ret)
-		tr->trace_flags |= TRACE_ITER(STACKMAP);
-	return ret;
+	if (!stackmap_current(tr)) {
+		map = stackmap_create(tr, tr->stackmap_gen);
+		if (IS_ERR(map))
+			return PTR_ERR(map);
+		stackmap_publish(tr, map);
+	}
+	tr->trace_flags |= TRACE_ITER(STACKMAP);
+	return 0;
 }
 
 /* Has nothing been stored or counted since the last reset? */
 static bool stackmap_unused(const struct ftrace_stackmap *map)
 {
-	if (map->shared->past.rotations || atomic_read(&map->entries))
+	if (map->shared->repl->past.rotations || atomic_read(&map->entries))
 		return false;
 
 	for (int i = 0; i < STACKMAP_NR_COUNTS; i++) {
@@ -208,34 +188,29 @@ static bool stackmap_unused(const struct ftrace_stackmap *map)
  * there are none, the generation stays.
  *
  * Context: may sleep, under trace_types_lock.
- * Return: 0, or with the option on: -ENOMEM; -EBUSY while tracing is on in @tr,
- * or if events hold ids of all generations.
+ * Return: 0, or with the option on: -ENOMEM, or -EBUSY while tracing is on in @tr.
+ * Also -EBUSY, if events hold ids of all generations.
  */
 int stackmap_reset(struct trace_array *tr)
 {
 	bool on = tr->trace_flags & TRACE_ITER(STACKMAP);
-	struct ftrace_stackmap *map, *new = NULL;
-	int ret = 0;
+	struct ftrace_stackmap *map, *new;
 	u32 gen;
 
 	lockdep_assert_held(&trace_types_lock);
 
-	map = stackmap_current(tr);
-	if (!map)
+	if (!stackmap_current(tr))
 		return 0;
 	if (on && tracer_tracing_is_on(tr))
 		return -EBUSY;
 
-	stackmap_stop(map->shared);
+	stackmap_stop(tr);
 	map = stackmap_current(tr);
 	gen = map->gen + 1;
-	if (on) {
-		ret = stackmap_take_gen(map, &gen);
-		new = ret ? NULL : stackmap_new(tr, READ_ONCE(ftrace_stackmap_bits), gen);
-	}
-	if (on && !new) {
-		stackmap_restart(map->shared);
-		return ret ?: -ENOMEM;
+	new = on ? stackmap_create(tr, gen) : NULL;
+	if (IS_ERR(new)) {
+		stackmap_restart(tr);
+		return PTR_ERR(new);
 	}
 
 	stackmap_publish(tr, NULL);
@@ -243,12 +218,12 @@ int stackmap_reset(struct trace_array *tr)
 	if (stackmap_unused(map)) {
 		gen = map->gen;
 		__clear_bit(gen & STACKMAP_GEN_MASK, tr->stackmap_gens);
-	}
-	if (new) {
-		new->gen = gen;
-		stackmap_publish(tr, new);
+		if (new)
+			new->gen = gen;
 	}
 	WRITE_ONCE(tr->stackmap_gen, gen);
+	if (new)
+		stackmap_publish(tr, new);
 	stackmap_free_all(map);
 	return 0;
 }

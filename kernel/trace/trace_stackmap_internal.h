@@ -6,13 +6,10 @@
 #include <linux/bits.h>
 #include <linux/cache.h>
 #include <linux/cpumask.h>
-#include <linux/irq_work.h>
-#include <linux/list.h>
 #include <linux/overflow.h>
 #include <linux/percpu.h>
 #include <linux/rcupdate.h>
 #include <linux/types.h>
-#include <linux/workqueue.h>
 
 #include <asm/local.h>
 
@@ -26,11 +23,10 @@ struct seq_file;
 #define STACKMAP_GENS		(1U << (31 - STACKMAP_SLOT_BITS))
 #define STACKMAP_GEN_MASK	(STACKMAP_GENS - 1)
 
-/* Bounds and default of the parameter ftrace_stackmap.bits, and the first map's size. */
+/* Bounds and default of the parameter ftrace_stackmap.bits. */
 #define STACKMAP_BITS_MIN	10
 #define STACKMAP_BITS_MAX	(STACKMAP_SLOT_BITS - 1)
 #define STACKMAP_BITS_DEFAULT	14
-#define STACKMAP_BITS_FIRST	12
 
 /* Half of the slots stay empty, so that only a bad hash probes this far. */
 #define STACKMAP_PROBES		128
@@ -69,15 +65,6 @@ struct stackmap_record {
 	unsigned long		ips[] __counted_by(nr);
 };
 
-/* A stack of a map that is gone. */
-struct stackmap_kept {
-	struct hlist_node	node;
-	int			id;
-	bool			used;	/* the walk has found an event with @id */
-	struct rcu_head		rcu;
-	struct stackmap_record	rec;
-};
-
 struct stackmap_cache {
 	local_t			words[1 << STACKMAP_CACHE_BITS]; /* slot index above a count */
 };
@@ -86,32 +73,13 @@ struct stackmap_counts {
 	local_t			of[STACKMAP_NR_COUNTS];
 };
 
-/* What became of older maps. Changed by the work, read by readers. */
-struct stackmap_past {
-	unsigned long		rotations;	/* replacements */
-	unsigned long		recycled;	/* stacks that are gone ... */
-	unsigned long		recycled_refs;	/* ... and their references */
-	size_t			kept_size;	/* bytes */
-	u32			nr_kept;
-};
-
 /* What all maps of an instance share, from the first one to the next reset. */
 struct stackmap_shared {
 	struct stackmap_counts __percpu *counts;
 	struct user_objects	*objects;	/* that frames of user stacks refer to */
 	unsigned long		entry_start;	/* stacks are split behind frames in here */
 	unsigned long		entry_size;
-	bool			asked;		/* for a replacement, or there are none */
-	bool			never;		/* replace the map, by parameter */
-	bool			stop;		/* a reset waits for the work */
-	struct trace_array	*tr;
-	struct irq_work		nearly_full;	/* queues the work, from any context */
-	struct delayed_work	work;		/* replaces the map; nobody else does */
-	unsigned long		not_before;	/* jiffies; the next replacement */
-	struct stackmap_past	past;
-	u32			forgotten;	/* twice for each time that stacks went */
-	unsigned int		kept_bits;
-	struct hlist_head	kept[];		/* 2^kept_bits lists, by hash of the id */
+	struct stackmap_replacement *repl;
 };
 
 /* The stacks of one generation. */
@@ -123,9 +91,9 @@ struct ftrace_stackmap {
 	u32			arena_units;
 	unsigned long		key[2];		/* of the hash */
 	void			*arena;		/* unit 0 is unused, so that 0 is an empty slot */
-	struct stackmap_cache __percpu *cache;	/* NULL when the map has been replaced */
+	struct stackmap_cache __percpu *cache;
 	struct stackmap_shared	*shared;
-	struct ftrace_stackmap	*prev;		/* the map before this one, if it is still there */
+	struct ftrace_stackmap	*prev;		/* see struct stackmap_replacement */
 	/* Written by inserts; hits read the lines above and below. */
 	atomic_t		entries ____cacheline_aligned_in_smp;
 	atomic_t		tail;		/* first free unit of the arena */
@@ -136,7 +104,7 @@ struct ftrace_stackmap {
  * struct stackmap_part - the part of a stack that stackmap_find() found
  * @ips: its frames
  * @nr: number of frames
- * @user: a stack of user space
+ * @user: a stack of user space, set by the caller
  * @hash: hash of the frames, unless the CPU remembered the stack
  * @idx: index of its slot, negative if it is not in the map
  * @word: its place in this CPU's cache
@@ -155,15 +123,15 @@ struct stackmap_part {
 /* A reader, and the stack that it is at. */
 struct stackmap_iter {
 	struct trace_array	*tr;		/* the open file holds a reference */
-	struct ftrace_stackmap	*map;		/* the newest one it reads, from start to stop */
+	struct ftrace_stackmap	*map;		/* from start to stop: the newest one it reads */
 	u32			gen;		/* of that map */
-	u32			forgotten;	/* how often stacks had gone then */
 	u32			tail;		/* newer records of the map are left out */
 	bool			empty;		/* there was no map */
 	u32			nr_stacks;	/* that the reader gets */
 	u64			split;		/* STACKMAP_SPLIT */
-	struct ftrace_stackmap	*owner;		/* of the stack, NULL if it is a kept one */
 	int			id;		/* of the stack */
+	struct ftrace_stackmap	*owner;		/* of the stack, NULL if it is a kept one */
+	u32			forgotten;	/* how often stacks had gone when it began */
 };
 
 /* The position of a reader behind the last stack. */
@@ -177,33 +145,14 @@ extern const char __stop_notes[];
 struct ftrace_stackmap *stackmap_alloc(struct stackmap_shared *shared, unsigned int bits, u32 gen);
 void stackmap_free(struct ftrace_stackmap *map);
 int stackmap_find(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr,
-		  bool user, struct stackmap_part *part);
+		  struct stackmap_part *part);
 int stackmap_insert(struct ftrace_stackmap *map, struct stackmap_part *part);
 void stackmap_flush(struct ftrace_stackmap *map, unsigned long word);
 void stackmap_add_ref(struct ftrace_stackmap *map, const struct stackmap_part *part);
 unsigned long stackmap_ref(const struct ftrace_stackmap *map, u32 idx);
 size_t stackmap_size(unsigned int bits);
 
-/* trace_stackmap_old.c */
-struct ftrace_stackmap *stackmap_of(struct ftrace_stackmap *map, int id);
-const struct stackmap_record *stackmap_lookup(struct ftrace_stackmap *map, int id);
-int stackmap_mark(struct ftrace_stackmap *map, unsigned int bits);
-void stackmap_unmark(struct ftrace_stackmap *map);
-struct ftrace_stackmap *stackmap_forget(struct ftrace_stackmap *map);
-void stackmap_free_kept(struct stackmap_shared *shared);
-
-/* trace_stackmap_read.c */
-const struct stackmap_record *stackmap_next(struct stackmap_iter *iter, loff_t *pos);
-bool stackmap_stale(const struct stackmap_iter *iter, loff_t pos);
-
-/* trace_stackmap_replace.c */
-int stackmap_take_gen(struct ftrace_stackmap *map, u32 *gen);
-unsigned int stackmap_first_bits(const struct stackmap_shared *shared, unsigned int bits);
-void stackmap_init_replacement(struct stackmap_shared *shared, struct trace_array *tr,
-			       unsigned int bits);
-void stackmap_end_replacement(struct stackmap_shared *shared);
-void stackmap_stop(struct stackmap_shared *shared);
-void stackmap_restart(struct stackmap_shared *shared);
+#include "trace_stackmap_old.h"
 
 /* trace_stackmap_record.c */
 int stackmap_store(struct ftrace_stackmap *map, struct stackmap_part *parts, int nr);
@@ -212,6 +161,10 @@ int stackmap_store(struct ftrace_stackmap *map, struct stackmap_part *parts, int
 int stackmap_define(struct trace_array *tr, struct ftrace_stackmap *map,
 		    struct trace_buffer *buffer, unsigned int trace_ctx,
 		    struct stackmap_part *parts, int nr, u32 *define);
+
+/* trace_stackmap_user.c */
+void stackmap_fill_user(struct stack_id_entry *entry, const struct stackmap_user *user);
+u32 stackmap_bin_flags(const struct stackmap_record *rec);
 
 /* trace_stackmap_print.c */
 int stackmap_event_ids(const struct trace_entry *ent, int size);
@@ -231,9 +184,9 @@ u32 *stackmap_probe(struct ftrace_stackmap *map, struct stackmap_part *part);
 int stackmap_find_parts(struct ftrace_stackmap *map, const struct stackmap_stack *stack,
 			struct stackmap_part *parts);
 void stackmap_success(struct ftrace_stackmap *map, const struct stackmap_part *parts, int nr);
-struct ftrace_stackmap *stackmap_new(struct trace_array *tr, unsigned int bits, u32 gen);
+struct ftrace_stackmap *stackmap_new(unsigned int bits, u32 gen);
 void stackmap_free_all(struct ftrace_stackmap *map);
-int stackmap_replace(struct stackmap_shared *shared);
+int stackmap_replace(struct stackmap_replacement *repl);
 int stackmap_latch(struct stackmap_iter *iter);
 int stackmap_bin_show(struct seq_file *m, void *v);
 #endif
@@ -259,20 +212,9 @@ static inline struct stackmap_record *stackmap_record(const struct ftrace_stackm
 	return slot ? stackmap_record_at(map, slot) : NULL;
 }
 
-/* Make @rec the record of a stack without references. */
-static inline void stackmap_fill(struct stackmap_record *rec, const unsigned long *ips, u32 nr,
-				 bool user)
-{
-	atomic_long_set(&rec->ref, 0);
-	rec->nr = nr;
-	rec->user = user;
-	rec->defined = 1;	/* undefined, as it is odd */
-	memcpy(rec->ips, ips, flex_array_size(rec, ips, nr));
-}
-
 static inline struct ftrace_stackmap *stackmap_current(struct trace_array *tr)
 {
-	/* Under trace_types_lock, or in the work, which an option or a reset disables first. */
+	/* Under trace_types_lock, or in the work that replaces it. */
 	return rcu_dereference_protected(tr->stackmap, true);
 }
 
@@ -303,12 +245,6 @@ static __always_inline struct ftrace_stackmap *stackmap_active(struct trace_arra
 
 	/* The checking variants call functions that could be traced. */
 	return rcu_dereference_raw_check(tr->stackmap);
-}
-
-/* The depth of a stack that is stored. One without frames has a 0 in their place. */
-static inline unsigned int stackmap_depth(const unsigned long *ips, unsigned int nr)
-{
-	return nr == 1 && !ips[0] ? 0 : nr;
 }
 
 /* Add to a count. Context: any, with preemption off. */

@@ -22,11 +22,11 @@ static unsigned long test_kernel_text(unsigned int i)
 static int test_get_id_hash(struct ftrace_stackmap *map, const unsigned long *ips,
 			    unsigned int nr, u32 hash)
 {
-	struct stackmap_part part;
+	struct stackmap_part part = { };
 
 	guard(preempt_notrace)();
 	/* It may meet a pile of stacks where its own hash leads. */
-	stackmap_find(map, ips, nr, false, &part);
+	stackmap_find(map, ips, nr, &part);
 	part.hash = hash;
 	part.idx = -ENOENT;
 	return test_store(map, &part, 1, stackmap_probe(map, &part) ? 0 : STACKMAP_DROP_PROBES);
@@ -48,13 +48,13 @@ static void test_free_map(void *map)
 	stackmap_free_all(map);
 }
 
-/* A map of 2^@bits stacks that belongs to no instance, and is never replaced. */
+/* A map of 2^@bits stacks that belongs to no instance. */
 static struct ftrace_stackmap *test_map(struct kunit *test, unsigned int bits)
 {
-	struct ftrace_stackmap *first = stackmap_new(NULL, STACKMAP_BITS_MIN, 0), *map;
+	struct ftrace_stackmap *first = stackmap_new(STACKMAP_BITS_MIN, 0), *map;
 
 	KUNIT_ASSERT_NOT_NULL(test, first);
-	first->shared->asked = true;
+	first->shared->repl->asked = true;
 	map = stackmap_alloc(first->shared, bits, 0);
 	if (map)
 		stackmap_free(first);
@@ -172,7 +172,7 @@ static void stackmap_similar_stacks(struct kunit *test)
 	const struct test_similar *similar = test->param_value;
 	unsigned long ips[TEST_DEPTHS];
 	struct ftrace_stackmap *map;
-	struct stackmap_part part;
+	struct stackmap_part part = { };
 	u32 distance, sum, worst;
 
 	for (int d = 0; d < ARRAY_SIZE(depths); d++) {
@@ -183,7 +183,7 @@ static void stackmap_similar_stacks(struct kunit *test)
 			for (unsigned int i = 0; i < depths[d]; i++)
 				ips[i] = test_kernel_text(i);
 			similar->change(ips, depths[d], no);
-			KUNIT_ASSERT_GE(test, test_get_part(map, ips, depths[d], false, &part), 0);
+			KUNIT_ASSERT_GE(test, test_get_part(map, ips, depths[d], &part), 0);
 			/* How far from its place it is. */
 			distance = (part.idx - part.hash) & (map->nr_slots - 1);
 			sum += distance;
@@ -208,7 +208,7 @@ static void stackmap_forged_stacks(struct kunit *test)
 	struct ftrace_stackmap *map = test_map(test, STACKMAP_BITS_MIN + 2);
 	struct ftrace_stackmap *other = test_map(test, STACKMAP_BITS_MIN + 2);
 	unsigned long ips[TEST_DEPTHS];
-	struct stackmap_part part;
+	struct stackmap_part part = { };
 	u32 hash;
 
 	for (unsigned int no = 0; no < 2000; no++) {
@@ -219,13 +219,13 @@ static void stackmap_forged_stacks(struct kunit *test)
 			ips[2 * i] ^= BIT(BITS_PER_LONG - 1);
 			ips[2 * i + 2] ^= BIT(BITS_PER_LONG / 2 - 1);
 		}
-		KUNIT_ASSERT_GE(test, test_get_part(map, ips, TEST_DEPTHS, true, &part), 0);
+		KUNIT_ASSERT_GE(test, test_get_part(map, ips, TEST_DEPTHS, &part), 0);
 	}
 	KUNIT_EXPECT_EQ(test, atomic_read(&map->entries), 2000);
 
 	/* A program can't find out in one map what to do in another one. */
 	hash = part.hash;
-	KUNIT_EXPECT_GE(test, test_get_part(other, ips, TEST_DEPTHS, true, &part), 0);
+	KUNIT_EXPECT_GE(test, test_get_part(other, ips, TEST_DEPTHS, &part), 0);
 	KUNIT_EXPECT_NE(test, part.hash, hash);
 }
 
@@ -402,7 +402,7 @@ static void stackmap_parts(struct kunit *test)
 	struct stackmap_part parts[STACKMAP_MAX_PARTS];
 	unsigned int nr = strlen(split->frames);
 	unsigned long ips[18];
-	struct stackmap_stack stack = { .ips = ips, .nr = nr, .type = TRACE_STACK_ID };
+	struct stackmap_stack stack = { .ips = ips, .nr = nr };
 	unsigned int first = 0;
 	char found[19] = "";
 	int nr_parts;
@@ -661,11 +661,11 @@ static void stackmap_split_all(struct kunit *test)
 	struct ftrace_stackmap *map;
 	unsigned long ips[9];
 
-	/* One that is not replaced. */
-	ftrace_stackmap_bits = STACKMAP_BITS_DEFAULT;
-	test_replace(test, tr, STACKMAP_BITS_DEFAULT - STACKMAP_BITS_MIN);
+	/* A larger one. */
+	ftrace_stackmap_bits = 12;
+	KUNIT_ASSERT_EQ(test, test_reset(tr), 0);
 	map = test_current(tr);
-	map->shared->asked = true;
+	map->shared->repl->asked = true;
 	map->shared->entry_start = frames[0];
 	map->shared->entry_size = 1;
 	for (unsigned int pass = 0; pass < 2 * ARRAY_SIZE(ips); pass++) {
@@ -773,7 +773,6 @@ static void stackmap_store_fails(struct kunit *test)
 	struct stackmap_stack stack = {
 		.ips	= ips,
 		.nr	= test_fill_irq(ips, 1, 7),
-		.type	= TRACE_STACK_ID,
 	};
 	unsigned int nr;
 
@@ -801,7 +800,7 @@ static void stackmap_store_fails(struct kunit *test)
 	/* Other contexts take the space after the look-up. */
 	map->max_entries = 3;
 	test_fill(ips, 8, test_depth(8));
-	KUNIT_ASSERT_EQ(test, stackmap_find(map, ips, test_depth(8), false, parts), 0);
+	KUNIT_ASSERT_EQ(test, stackmap_find(map, ips, test_depth(8), parts), 0);
 	nr = map->arena_units;
 	map->arena_units = atomic_read(&map->tail) + 1;
 	KUNIT_EXPECT_EQ(test, stackmap_store(map, parts, 1), STACKMAP_DROP_ARENA);
@@ -884,7 +883,7 @@ static void stackmap_bin_saturates(struct kunit *test)
 		.owner	= test_current(tr),
 		.id	= test_instance_id(tr, 1),
 	};
-	struct stackmap_record *rec = stackmap_record(iter.owner, iter.id & STACKMAP_SLOT_MASK);
+	struct stackmap_record *rec = stackmap_record(iter.map, iter.id & STACKMAP_SLOT_MASK);
 	struct seq_file m = { .size = 1024, .private = &iter };
 	u32 *words;
 

@@ -24,14 +24,13 @@
 
 #include "trace_output.h"
 #include "trace_stackmap_internal.h"
+#include "trace_stackmap_user_kunit.h"
 
 #define TEST_MAX_DEPTH	1024
 #define TEST_GARBAGE	0xa5
 #define TEST_DEPTHS	24	/* depths of numbered stacks: 1 to this */
 #define TEST_HASH	0x12345678
 #define TEST_SIMILAR_BITS	14
-#define TEST_TGID	1234
-#define TEST_COOKIE	0x123456789abULL
 #define TEST_IRQ	5	/* the stack that ends in entry code, where there is any */
 
 static inline unsigned int test_depth(unsigned int no)
@@ -66,19 +65,18 @@ static inline int test_store(struct ftrace_stackmap *map, struct stackmap_part *
 }
 
 static inline int test_get_part(struct ftrace_stackmap *map, const unsigned long *ips,
-				unsigned int nr,
-				bool user, struct stackmap_part *part)
+				unsigned int nr, struct stackmap_part *part)
 {
 	guard(preempt_notrace)();
-	return test_store(map, part, 1, stackmap_find(map, ips, nr, user, part));
+	return test_store(map, part, 1, stackmap_find(map, ips, nr, part));
 }
 
 static inline int test_get_id(struct ftrace_stackmap *map, const unsigned long *ips,
 			      unsigned int nr)
 {
-	struct stackmap_part part;
+	struct stackmap_part part = { };
 
-	return test_get_part(map, ips, nr, false, &part);
+	return test_get_part(map, ips, nr, &part);
 }
 
 /* The id of test stack @no. */
@@ -116,7 +114,6 @@ static inline int test_insert_irq(struct ftrace_stackmap *map, unsigned long ip,
 	struct stackmap_stack stack = {
 		.ips	= ips,
 		.nr	= test_fill_irq(ips, ip, no),
-		.type	= TRACE_STACK_ID,
 	};
 	int nr;
 
@@ -159,32 +156,27 @@ static inline unsigned long test_drops(struct ftrace_stackmap *map)
 	return sum;
 }
 
-/* The references of all stacks, those of older maps and those that are gone included. */
+/* The references of all stacks. */
 static inline unsigned long test_refs(struct ftrace_stackmap *map)
 {
-	unsigned long sum = map->shared->past.recycled_refs;
-	struct stackmap_kept *kept;
+	unsigned long sum = 0;
 
-	for (u32 i = 0; i < 1U << map->shared->kept_bits; i++) {
-		hlist_for_each_entry(kept, &map->shared->kept[i], node)
-			sum += atomic_long_read(&kept->rec.ref);
-	}
-	for (; map; map = map->prev) {
-		for (u32 idx = 0; idx < map->nr_slots; idx++)
-			sum += map->slots[idx] ? stackmap_ref(map, idx) : 0;
-	}
+	for (u32 idx = 0; idx < map->nr_slots; idx++)
+		sum += map->slots[idx] ? stackmap_ref(map, idx) : 0;
 	return sum;
 }
 
 /* Every stack is whole, and stored once in the map. */
 static inline void test_check_stacks(struct kunit *test, struct ftrace_stackmap *map,
-				     unsigned long *seen, unsigned int nr_stacks)
+				     unsigned int nr_stacks)
 {
+	unsigned long *seen = kunit_kzalloc(test, BITS_TO_LONGS(nr_stacks) * sizeof(long),
+					    GFP_KERNEL);
 	const struct stackmap_record *rec;
 	unsigned int entries = 0;
 	unsigned long no;
 
-	bitmap_zero(seen, nr_stacks);
+	KUNIT_ASSERT_NOT_NULL(test, seen);
 	for (u32 idx = 0; idx < map->nr_slots; idx++) {
 		if (!map->slots[idx])
 			continue;
@@ -201,24 +193,19 @@ static inline void test_check_stacks(struct kunit *test, struct ftrace_stackmap 
 	}
 	KUNIT_EXPECT_EQ(test, entries, atomic_read(&map->entries));
 	KUNIT_EXPECT_LE(test, entries, map->max_entries);
+	kunit_kfree(test, seen);
 }
 
 /*
  * What holds whenever nobody inserts: @calls are accounted for, references and
- * the parts of the successes agree, and the stacks of this map and older ones.
+ * the parts of the successes agree, and the stacks.
  */
 static inline void test_check_map(struct kunit *test, struct ftrace_stackmap *map,
 				  unsigned long calls, unsigned int nr_stacks)
 {
-	unsigned long *seen = kunit_kzalloc(test, BITS_TO_LONGS(nr_stacks) * sizeof(long),
-					    GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, seen);
 	KUNIT_EXPECT_EQ(test, test_refs(map), test_parts(map));
 	KUNIT_EXPECT_EQ(test, test_successes(map) + test_drops(map), calls);
-
-	for (; map; map = map->prev)
-		test_check_stacks(test, map, seen, nr_stacks);
+	test_check_stacks(test, map, nr_stacks);
 }
 
 #define TEST_MAX_WRITERS	8
@@ -268,16 +255,6 @@ static inline bool test_insert_irq_checked(struct ftrace_stackmap *map, unsigned
 	       (test_leads_to(map, ids[0], TEST_IRQ) && test_leads_to(map, ids[1], no));
 }
 
-static atomic_t test_fulls;
-
-/* Takes what has frames. */
-static inline bool test_write_full(struct trace_buffer *buffer, unsigned int trace_ctx,
-				   const struct stackmap_stack *stack)
-{
-	atomic_inc(&test_fulls);
-	return stack->nr;
-}
-
 /*
  * The event of stack @no, TRACE_STACK_SPLIT for what an interrupt has hit there.
  * The number looks like a preempt count.
@@ -287,24 +264,17 @@ static inline void test_write(struct trace_array *tr, unsigned int no, int type)
 	/* A snapshot may swap the buffers. */
 	struct trace_buffer *buffer = data_race(READ_ONCE(tr->array_buffer.buffer));
 	unsigned long ips[2 * TEST_DEPTHS + 1];
-	struct stackmap_stack stack = {
-		.ips	= ips,
-		.nr	= test_depth(no),
-		.type	= type,
-		.tgid	= TEST_TGID,
-		.cookie	= TEST_COOKIE,
-	};
+	unsigned int nr = test_depth(no);
 
 	if (type == TRACE_STACK_SPLIT)
-		stack.nr = test_fill_irq(ips, ~no, no);
+		nr = test_fill_irq(ips, ~no, no);
 	else
-		test_fill(ips, no, stack.nr);
+		test_fill(ips, no, nr);
 
 	guard(preempt_notrace)();
-	if (type == TRACE_USER_STACK_ID || type == TRACE_USER_UNWIND_STACK_ID)
-		ftrace_stackmap_record(tr, buffer, no & 0xff, &stack, test_write_full);
-	else
-		trace_record_stack(tr, buffer, no & 0xff, ips, stack.nr);
+	if (test_write_user(tr, buffer, no & 0xff, ips, nr, type))
+		return;
+	trace_record_stack(tr, buffer, no & 0xff, ips, nr);
 }
 
 static inline bool test_write_one(struct test_writer *w, unsigned int no)
@@ -467,7 +437,7 @@ static inline int test_reset(struct trace_array *tr)
 static inline void test_replace(struct kunit *test, struct trace_array *tr, unsigned int times)
 {
 	while (times--)
-		KUNIT_ASSERT_EQ(test, stackmap_replace(test_current(tr)->shared), 0);
+		KUNIT_ASSERT_EQ(test, stackmap_replace(test_current(tr)->shared->repl), 0);
 }
 
 static inline int test_instance_id(struct trace_array *tr, unsigned int no)
@@ -634,7 +604,6 @@ static inline unsigned int test_all_resolve(struct kunit *test, struct trace_arr
 	struct ring_buffer_event *event;
 	struct trace_entry *ent;
 	unsigned int full = 0;
-	bool user;
 	int nr;
 
 	guard(rcu)();
@@ -648,8 +617,8 @@ static inline unsigned int test_all_resolve(struct kunit *test, struct trace_arr
 			KUNIT_EXPECT_EQ(test, (rec->ips[0] >> 8) & 0xff,
 					i + 1 < nr ? TEST_IRQ : ent->preempt_count);
 			KUNIT_EXPECT_EQ(test, rec->nr, test_depth(rec->ips[0] >> 8));
-			user = ent->type != TRACE_STACK_ID && ent->type != TRACE_STACK_SPLIT;
-			KUNIT_EXPECT_EQ(test, rec->user, user);
+			KUNIT_EXPECT_EQ(test, rec->user, ent->type != TRACE_STACK_ID &&
+					ent->type != TRACE_STACK_SPLIT);
 		}
 	}
 	return full;
@@ -674,15 +643,6 @@ static inline struct trace_iterator *test_expect_event(struct kunit *test, struc
 static inline void test_expect_no_event(struct kunit *test, struct trace_array *tr)
 {
 	KUNIT_EXPECT_EQ(test, ring_buffer_entries(tr->array_buffer.buffer), 0);
-}
-
-static inline bool test_is_user(struct trace_array *tr, int id)
-{
-	const struct stackmap_record *rec;
-
-	guard(rcu)();
-	rec = stackmap_lookup(rcu_dereference(tr->stackmap), id);
-	return rec && rec->user;
 }
 
 #endif /* _TRACE_STACKMAP_KUNIT_H */

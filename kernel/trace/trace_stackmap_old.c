@@ -6,7 +6,7 @@
  * Memory ordering:
  *
  *   stackmap_forget_begin:A  makes the count odd, then maps and stacks are unlinked.
- *   stackmap_seek:A          has found a stack, then reads that count. Pairs with
+ *   stackmap_next:A          has found a stack, then reads that count. Pairs with
  *                            stackmap_forget_begin:A.
  *   stackmap_forget_end:A    they are unlinked, then makes the count even by a release.
  *   stackmap_latch:B         acquires the count, then counts the stacks. Pairs with
@@ -69,16 +69,16 @@ struct ftrace_stackmap *stackmap_of(struct ftrace_stackmap *map, int id)
 	return map;
 }
 
-static struct hlist_head *stackmap_kept_list(struct stackmap_shared *shared, int id)
+static struct hlist_head *stackmap_kept_list(struct stackmap_replacement *repl, int id)
 {
-	return &shared->kept[hash_32(id, shared->kept_bits)];
+	return &repl->kept[hash_32(id, repl->kept_bits)];
 }
 
-static struct stackmap_kept *stackmap_find_kept(struct stackmap_shared *shared, int id)
+static struct stackmap_kept *stackmap_find_kept(struct stackmap_replacement *repl, int id)
 {
 	struct stackmap_kept *kept;
 
-	hlist_for_each_entry_rcu_notrace(kept, stackmap_kept_list(shared, id), node) {
+	hlist_for_each_entry_rcu_notrace(kept, stackmap_kept_list(repl, id), node) {
 		if (kept->id == id)
 			return kept;
 	}
@@ -103,7 +103,7 @@ const struct stackmap_record *stackmap_lookup(struct ftrace_stackmap *map, int i
 	if (owner)
 		return idx < owner->nr_slots ? stackmap_record(owner, idx) : NULL;
 
-	kept = map ? stackmap_find_kept(map->shared, id) : NULL;
+	kept = map ? stackmap_find_kept(map->shared->repl, id) : NULL;
 	return kept ? &kept->rec : NULL;
 }
 
@@ -131,7 +131,7 @@ static size_t stackmap_kept_size(unsigned int nr)
 }
 
 /* Copy a stack of an older map. */
-static struct stackmap_kept *stackmap_keep(struct stackmap_shared *shared, int id,
+static struct stackmap_kept *stackmap_keep(struct stackmap_replacement *repl, int id,
 					   const struct stackmap_record *rec)
 {
 	size_t size = stackmap_kept_size(rec->nr);
@@ -143,20 +143,20 @@ static struct stackmap_kept *stackmap_keep(struct stackmap_shared *shared, int i
 
 	kept->id = id;
 	kept->used = false;
-	stackmap_fill(&kept->rec, rec->ips, rec->nr, rec->user);
-	/* It is not in a cache: its map was retired. */
-	atomic_long_set(&kept->rec.ref, atomic_long_read(&rec->ref));
+	/* With all references: the caches of its map are gone. */
+	kept->rec = *rec;
+	memcpy(kept->rec.ips, rec->ips, flex_array_size(rec, ips, rec->nr));
 	/* Readers count places in the list. */
-	hlist_add_tail_rcu(&kept->node, stackmap_kept_list(shared, id));
-	shared->past.nr_kept++;
-	shared->past.kept_size += size;
+	hlist_add_tail_rcu(&kept->node, stackmap_kept_list(repl, id));
+	repl->past.nr_kept++;
+	repl->past.kept_size += size;
 	return kept;
 }
 
 /* Keep the stack of an id that the walk has found. */
 static int stackmap_use(struct stackmap_walk *walk, int id)
 {
-	struct stackmap_shared *shared = walk->map->shared;
+	struct stackmap_replacement *repl = walk->map->shared->repl;
 	u32 gen = (u32)id >> STACKMAP_SLOT_BITS;
 	const struct stackmap_record *rec;
 	struct stackmap_kept *kept;
@@ -165,12 +165,12 @@ static int stackmap_use(struct stackmap_walk *walk, int id)
 	if (gen == (walk->map->gen & STACKMAP_GEN_MASK))
 		return 0;
 
-	kept = stackmap_find_kept(shared, id);
+	kept = stackmap_find_kept(repl, id);
 	if (!kept) {
 		rec = stackmap_lookup(walk->map, id);
 		if (!rec)
 			return 0;
-		kept = stackmap_keep(shared, id, rec);
+		kept = stackmap_keep(repl, id, rec);
 	}
 	if (!kept)
 		return -ENOMEM;
@@ -179,7 +179,7 @@ static int stackmap_use(struct stackmap_walk *walk, int id)
 		walk->size += stackmap_kept_size(kept->rec.nr);
 	kept->used = true;
 	if (walk->size > walk->limit ||
-	    shared->past.nr_kept >> shared->kept_bits > STACKMAP_KEPT_LENGTH)
+	    repl->past.nr_kept >> repl->kept_bits > STACKMAP_KEPT_LENGTH)
 		return -ENOSPC;
 	return 0;
 }
@@ -197,7 +197,7 @@ static int stackmap_walk_buffer(struct stackmap_walk *walk, struct ring_buffer_w
 		/* More iterators than there is room for the ids of their copies. */
 		if (walk->nr == ARRAY_SIZE(walk->ids))
 			ret = -ENOSPC;
-		if (READ_ONCE(walk->map->shared->stop))
+		if (READ_ONCE(walk->map->shared->repl->stop))
 			ret = -EINTR;
 		cond_resched();
 	}
@@ -223,7 +223,7 @@ static struct trace_buffer *stackmap_other_buffer(struct trace_array *tr)
  */
 static int stackmap_walk_cpu(struct stackmap_walk *walk, int cpu)
 {
-	struct trace_array *tr = walk->map->shared->tr;
+	struct trace_array *tr = walk->map->shared->repl->tr;
 	struct ring_buffer_walk events, others = { };
 	struct trace_buffer *buffer, *other;
 	int ret;
@@ -257,7 +257,7 @@ static size_t stackmap_kept_limit(struct trace_array *tr, unsigned int bits)
 /* Say which generations are in use: those of events and of maps. */
 static void stackmap_set_gens(struct stackmap_walk *walk)
 {
-	struct trace_array *tr = walk->map->shared->tr;
+	struct trace_array *tr = walk->map->shared->repl->tr;
 	struct ftrace_stackmap *map;
 
 	/* Not that of a first map, which takes one. */
@@ -266,56 +266,50 @@ static void stackmap_set_gens(struct stackmap_walk *walk)
 	bitmap_copy(tr->stackmap_gens, walk->gens, STACKMAP_GENS);
 }
 
-/* Let a kept stack go. */
-static void stackmap_drop(struct stackmap_shared *shared, struct stackmap_kept *kept)
-{
-	hlist_del_rcu(&kept->node);
-	shared->past.nr_kept--;
-	shared->past.kept_size -= stackmap_kept_size(kept->rec.nr);
-	kfree_rcu(kept, rcu);
-}
-
 /*
  * Let the copies of stacks go whose maps are still there, and after a walk those that no
  * event refers to.
  */
 static void stackmap_sweep(struct ftrace_stackmap *map, bool walked)
 {
-	struct stackmap_shared *shared = map->shared;
+	struct stackmap_replacement *repl = map->shared->repl;
 	struct stackmap_kept *kept;
 	struct hlist_node *next;
 	bool copy;
 
-	for (u32 i = 0; i < 1U << shared->kept_bits; i++) {
-		hlist_for_each_entry_safe(kept, next, &shared->kept[i], node) {
+	for (u32 i = 0; i < 1U << repl->kept_bits; i++) {
+		hlist_for_each_entry_safe(kept, next, &repl->kept[i], node) {
 			copy = stackmap_of(map, kept->id);
 			if (!copy && (kept->used || !walked)) {
 				kept->used = false;
 				continue;
 			}
 			if (!copy) {
-				shared->past.recycled++;
-				shared->past.recycled_refs += atomic_long_read(&kept->rec.ref);
+				repl->past.recycled++;
+				repl->past.recycled_refs += atomic_long_read(&kept->rec.ref);
 			}
-			stackmap_drop(shared, kept);
+			hlist_del_rcu(&kept->node);
+			repl->past.nr_kept--;
+			repl->past.kept_size -= stackmap_kept_size(kept->rec.nr);
+			kfree_rcu(kept, rcu);
 		}
 		cond_resched();
 	}
 }
 
 /* Tell readers that stacks go from now on. */
-static void stackmap_forget_begin(struct stackmap_shared *shared)
+static void stackmap_forget_begin(struct stackmap_replacement *repl)
 {
-	WRITE_ONCE(shared->forgotten, shared->forgotten + 1);
-	/* stackmap_forget_begin:A, pairs with stackmap_seek:A */
+	WRITE_ONCE(repl->forgotten, repl->forgotten + 1);
+	/* stackmap_forget_begin:A, pairs with stackmap_next:A */
 	smp_wmb();
 }
 
 /* They are gone. Who began to read meanwhile begins again. */
-static void stackmap_forget_end(struct stackmap_shared *shared)
+static void stackmap_forget_end(struct stackmap_replacement *repl)
 {
 	/* stackmap_forget_end:A, pairs with stackmap_latch:B */
-	smp_store_release(&shared->forgotten, shared->forgotten + 1);
+	smp_store_release(&repl->forgotten, repl->forgotten + 1);
 }
 
 /**
@@ -340,7 +334,7 @@ int stackmap_mark(struct ftrace_stackmap *map, unsigned int bits)
 		return -ENOMEM;
 
 	walk->map = map;
-	walk->limit = stackmap_kept_limit(map->shared->tr, bits);
+	walk->limit = stackmap_kept_limit(map->shared->repl->tr, bits);
 	for_each_tracing_cpu(cpu) {
 		ret = stackmap_walk_cpu(walk, cpu);
 		if (ret)
@@ -366,9 +360,9 @@ int stackmap_mark(struct ftrace_stackmap *map, unsigned int bits)
  */
 void stackmap_unmark(struct ftrace_stackmap *map)
 {
-	stackmap_forget_begin(map->shared);
+	stackmap_forget_begin(map->shared->repl);
 	stackmap_sweep(map, true);
-	stackmap_forget_end(map->shared);
+	stackmap_forget_end(map->shared->repl);
 }
 
 /**
@@ -383,10 +377,10 @@ void stackmap_unmark(struct ftrace_stackmap *map)
 struct ftrace_stackmap *stackmap_forget(struct ftrace_stackmap *map)
 {
 	struct ftrace_stackmap *prev = map->prev, *old;
-	struct stackmap_shared *shared = map->shared;
+	struct stackmap_replacement *repl = map->shared->repl;
 	const struct stackmap_record *rec;
 
-	stackmap_forget_begin(shared);
+	stackmap_forget_begin(repl);
 	/* stackmap_forget:B, pairs with stackmap_of:A */
 	smp_store_release(&map->prev, NULL);
 
@@ -394,30 +388,30 @@ struct ftrace_stackmap *stackmap_forget(struct ftrace_stackmap *map)
 		for (u32 idx = 0; idx < old->nr_slots; idx++) {
 			cond_resched();
 			rec = stackmap_record(old, idx);
-			if (!rec || stackmap_find_kept(shared, stackmap_id(old, idx)))
+			if (!rec || stackmap_find_kept(repl, stackmap_id(old, idx)))
 				continue;
-			shared->past.recycled++;
-			shared->past.recycled_refs += atomic_long_read(&rec->ref);
+			repl->past.recycled++;
+			repl->past.recycled_refs += atomic_long_read(&rec->ref);
 		}
 	}
 	stackmap_sweep(map, true);
-	stackmap_forget_end(shared);
+	stackmap_forget_end(repl);
 	return prev;
 }
 
 /**
  * stackmap_free_kept - free all kept stacks
- * @shared: of an instance without users
+ * @repl: of an instance without users
  *
  * Context: may sleep.
  */
-void stackmap_free_kept(struct stackmap_shared *shared)
+void stackmap_free_kept(struct stackmap_replacement *repl)
 {
 	struct stackmap_kept *kept;
 	struct hlist_node *next;
 
-	for (u32 i = 0; i < 1U << shared->kept_bits; i++) {
-		hlist_for_each_entry_safe(kept, next, &shared->kept[i], node)
+	for (u32 i = 0; i < 1U << repl->kept_bits; i++) {
+		hlist_for_each_entry_safe(kept, next, &repl->kept[i], node)
 			kfree(kept);
 		cond_resched();
 	}

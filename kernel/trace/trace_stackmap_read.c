@@ -3,6 +3,7 @@
  * The stacks of all generations of an instance, one after the other, for the readers of
  * its files.
  */
+#include <linux/err.h>
 #include <linux/math.h>
 #include <linux/minmax.h>
 #include <linux/rculist.h>
@@ -17,24 +18,18 @@
 #define STACKMAP_POS_BUCKET	((loff_t)1 << 24)
 #define STACKMAP_POS_MAPS	((loff_t)1 << 52)
 
-/* The first position in the newest map. It stays valid when older stacks are forgotten. */
-static loff_t stackmap_pos_newest(const struct stackmap_iter *iter)
-{
-	return STACKMAP_POS_MAPS + ((loff_t)iter->gen << STACKMAP_SLOT_BITS);
-}
-
 /* The next kept stack from *@pos on, or NULL. */
 static const struct stackmap_record *stackmap_next_kept(struct stackmap_iter *iter, loff_t *pos)
 {
 	struct ftrace_stackmap *current_map = rcu_dereference(iter->tr->stackmap);
-	const struct stackmap_shared *shared = iter->map->shared;
-	loff_t end = 1 + (STACKMAP_POS_BUCKET << shared->kept_bits), bucket, nr;
+	const struct stackmap_replacement *repl = iter->map->shared->repl;
+	loff_t end = 1 + (STACKMAP_POS_BUCKET << repl->kept_bits), bucket, nr;
 	struct stackmap_kept *kept;
 
 	for (; *pos < end; *pos = bucket + STACKMAP_POS_BUCKET) {
 		bucket = round_down(*pos - 1, STACKMAP_POS_BUCKET) + 1;
 		nr = bucket;
-		hlist_for_each_entry_rcu(kept, &shared->kept[bucket / STACKMAP_POS_BUCKET], node) {
+		hlist_for_each_entry_rcu(kept, &repl->kept[bucket / STACKMAP_POS_BUCKET], node) {
 			/* A stack that is about to be kept is still in its map. */
 			if (nr++ < *pos || stackmap_of(current_map, kept->id))
 				continue;
@@ -84,23 +79,19 @@ static const struct stackmap_record *stackmap_next_slot(struct stackmap_iter *it
  * @pos: where to begin; set to where it is
  *
  * Context: under RCU.
- * Return: the record, or NULL.
+ * Return: the record, NULL, or -ESTALE if one may be gone from there on that was there
+ * when the reader began.
  */
 const struct stackmap_record *stackmap_next(struct stackmap_iter *iter, loff_t *pos)
 {
-	return stackmap_next_kept(iter, pos) ?: stackmap_next_slot(iter, pos);
-}
+	/* Positions in the newest map stay valid when older stacks are forgotten. */
+	bool older = *pos < STACKMAP_POS_MAPS + ((loff_t)iter->gen << STACKMAP_SLOT_BITS);
+	const struct stackmap_record *rec;
 
-/**
- * stackmap_stale - whether stacks may be gone
- * @iter: a reader
- * @pos: from where on
- *
- * Context: under RCU, after smp_rmb().
- * Return: whether one may be gone that was there when the reader began.
- */
-bool stackmap_stale(const struct stackmap_iter *iter, loff_t pos)
-{
-	return pos < stackmap_pos_newest(iter) &&
-	       READ_ONCE(iter->map->shared->forgotten) != iter->forgotten;
+	rec = stackmap_next_kept(iter, pos) ?: stackmap_next_slot(iter, pos);
+	/* stackmap_next:A, pairs with stackmap_forget_begin:A */
+	smp_rmb();
+	if (older && READ_ONCE(iter->map->shared->repl->forgotten) != iter->forgotten)
+		return ERR_PTR(-ESTALE);
+	return rec;
 }

@@ -3,8 +3,7 @@
  * Recording of stacks by their ids.
  *
  * A kernel stack is one TRACE_STACK_ID event, or one TRACE_STACK_SPLIT event where it
- * is split. A user stack is a TRACE_USER_STACK_ID event, or a TRACE_USER_UNWIND_STACK_ID
- * or TRACE_USER_UNWIND_STACK_SPLIT event if it was taken on the way back.
+ * is split.
  */
 #include <linux/ring_buffer.h>
 #include <linux/string.h>
@@ -18,13 +17,13 @@ VISIBLE_IF_KUNIT int stackmap_find_parts(struct ftrace_stackmap *map,
 					 const struct stackmap_stack *stack,
 					 struct stackmap_part *parts)
 {
-	bool user = stack->type != TRACE_STACK_ID;
 	const unsigned long *ips = stack->ips;
 	unsigned int nr = stack->nr;
 	int why;
 
 	for (int i = 0; i < STACKMAP_MAX_PARTS; i++) {
-		why = stackmap_find(map, ips, nr, user, &parts[i]);
+		parts[i].user = stack->user;
+		why = stackmap_find(map, ips, nr, &parts[i]);
 		if (why)
 			return -why;
 		if (parts[i].nr == nr)
@@ -56,22 +55,6 @@ int stackmap_store(struct ftrace_stackmap *map, struct stackmap_part *parts, int
 	return why;
 }
 
-static size_t stackmap_event_size(int type, int nr_parts)
-{
-	switch (type) {
-	case TRACE_USER_UNWIND_STACK_SPLIT:
-		return sizeof(struct user_unwind_stack_split_entry);
-	case TRACE_USER_UNWIND_STACK_ID:
-		return sizeof(struct user_unwind_stack_id_entry);
-	case TRACE_USER_STACK_ID:
-		return sizeof(struct user_stack_id_entry);
-	case TRACE_STACK_SPLIT:
-		return struct_size_t(struct stack_split_entry, rest, 2 * (nr_parts - 2));
-	default:
-		return sizeof(struct stack_id_entry);
-	}
-}
-
 /* Fill in what follows the first id of a split stack. */
 static void stackmap_fill_split(struct ftrace_stackmap *map, struct stack_split_entry *entry,
 				const struct stackmap_part *parts, int nr)
@@ -91,17 +74,6 @@ static void stackmap_fill_split(struct ftrace_stackmap *map, struct stack_split_
 			*rest++ = (u32)id;
 		}
 	}
-}
-
-/* Fill in what follows the id of a user stack. */
-static void stackmap_fill_user(struct user_unwind_stack_split_entry *entry,
-			       const struct stackmap_stack *stack)
-{
-	entry->tgid = stack->tgid;
-	if (stack->type != TRACE_USER_STACK_ID)
-		entry->cookie = stack->cookie;
-	if (stack->type == TRACE_USER_UNWIND_STACK_SPLIT)
-		entry->ip = stack->ip;
 }
 
 /* Count a stack of @nr parts that was recorded by its ids. */
@@ -130,13 +102,15 @@ static int stackmap_record_ids(struct trace_array *tr, struct ftrace_stackmap *m
 {
 	struct stackmap_part parts[STACKMAP_MAX_PARTS] __uninitialized;
 	struct ring_buffer_event *event;
-	int type = stack->type, nr, why;
+	const struct stackmap_user *user = stack->user;
 	struct stack_id_entry *entry;
+	int type = TRACE_STACK_ID, nr, why;
+	size_t size = sizeof(*entry);
 	u32 define = 0;
 
 	if (stackmap_foreign(tr, buffer))
 		return STACKMAP_DROP_BUFFER;
-	if (stack->objects && stack->objects != map->shared->objects)
+	if (user && user->objects && user->objects != map->shared->objects)
 		return STACKMAP_DROP_OBJECTS;
 
 	nr = stackmap_find_parts(map, stack, parts);
@@ -147,12 +121,18 @@ static int stackmap_record_ids(struct trace_array *tr, struct ftrace_stackmap *m
 		why = stackmap_define(tr, map, buffer, trace_ctx, parts, nr, &define);
 		if (why)
 			return why;
-		user_objects_define(map, buffer, trace_ctx, &stack->ip, 1, define);
+		if (user)
+			user_objects_define(map, buffer, trace_ctx, &user->ip, 1, define);
 	}
 
-	if (nr > 1)
+	if (nr > 1) {
 		type = TRACE_STACK_SPLIT;
-	event = __trace_buffer_lock_reserve(buffer, type, stackmap_event_size(type, nr), trace_ctx);
+		size = struct_size_t(struct stack_split_entry, rest, 2 * (nr - 2));
+	} else if (user) {
+		type = user->type;
+		size = user->size;
+	}
+	event = __trace_buffer_lock_reserve(buffer, type, size, trace_ctx);
 	if (!event)
 		return 0;
 
@@ -168,10 +148,10 @@ static int stackmap_record_ids(struct trace_array *tr, struct ftrace_stackmap *m
 
 	entry = ring_buffer_event_data(event);
 	entry->stack_id = stackmap_id(map, parts[0].idx);
-	if (type == TRACE_STACK_SPLIT)
+	if (nr > 1)
 		stackmap_fill_split(map, (void *)entry, parts, nr);
-	else if (type != TRACE_STACK_ID)
-		stackmap_fill_user((void *)entry, stack);
+	else if (user)
+		stackmap_fill_user(entry, user);
 	stackmap_success(map, parts, nr);
 	__buffer_unlock_commit(buffer, event);
 	return 0;
@@ -201,7 +181,7 @@ bool ftrace_stackmap_record(struct trace_array *tr, struct trace_buffer *buffer,
 		return false;
 
 	why = stackmap_record_ids(tr, map, buffer, trace_ctx, stack);
-	if (why && full(buffer, trace_ctx, stack->full ?: stack))
+	if (why && full(buffer, trace_ctx, stack))
 		stackmap_count(map->shared, why, 1);
 	return true;
 }

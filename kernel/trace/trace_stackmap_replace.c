@@ -36,6 +36,7 @@
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/sched/cputime.h>
+#include <linux/slab.h>
 
 #include <kunit/visibility.h>
 
@@ -71,19 +72,13 @@ static int stackmap_unused_gen(const struct trace_array *tr, u32 *gen)
 	return -EBUSY;
 }
 
-/**
- * stackmap_take_gen - find a generation of which no event has an id
- * @map: the map of an instance, on which stackmap_mark() was not called
- * @gen: where to begin; set to the one that was found
- *
- * If all seem to be in use, walks the buffers.
- *
- * Context: may sleep, under trace_types_lock or in the work that replaces maps.
- * Return: 0, -EBUSY if all are in use, or an error of stackmap_mark().
+/*
+ * Find a generation of which no event has an id, from @gen on. If all seem to be in
+ * use, walks the buffers.
  */
-int stackmap_take_gen(struct ftrace_stackmap *map, u32 *gen)
+static int stackmap_take_gen(struct ftrace_stackmap *map, u32 *gen)
 {
-	struct trace_array *tr = map->shared->tr;
+	struct trace_array *tr = map->shared->repl->tr;
 	int ret;
 
 	if (!stackmap_unused_gen(tr, gen))
@@ -113,21 +108,32 @@ static void stackmap_retire(struct ftrace_stackmap *map)
 	free_percpu(cache);
 }
 
+/* Free @map and those before it. */
+static void stackmap_free_chain(struct ftrace_stackmap *map)
+{
+	struct ftrace_stackmap *prev;
+
+	for (; map; map = prev) {
+		prev = map->prev;
+		stackmap_free(map);
+	}
+}
+
 /**
  * stackmap_replace - replace the map of an instance by an empty one
- * @shared: of the instance
+ * @repl: of the instance
  *
  * The new one is twice as large, or takes the stacks of a map that is as large as
  * it may be. Then the map stays, and of those before it the stacks that an event
  * refers to.
  *
- * Context: the work of @shared.
+ * Context: the work of @repl.
  * Return: 0, -ENOMEM, -ENOSPC if too many stacks would have to be kept, -EINTR if a
  * reset waits for the work, or -EBUSY if all generations are in use.
  */
-VISIBLE_IF_KUNIT int stackmap_replace(struct stackmap_shared *shared)
+VISIBLE_IF_KUNIT int stackmap_replace(struct stackmap_replacement *repl)
 {
-	struct ftrace_stackmap *map = stackmap_current(shared->tr), *new, *old = NULL;
+	struct ftrace_stackmap *map = stackmap_current(repl->tr), *new, *old = NULL;
 	unsigned int bits = READ_ONCE(ftrace_stackmap_bits);
 	bool grow = map->max_entries < 1U << bits;
 	u32 gen = map->gen + 1;
@@ -137,13 +143,13 @@ VISIBLE_IF_KUNIT int stackmap_replace(struct stackmap_shared *shared)
 		ret = stackmap_mark(map, bits);
 		if (ret)
 			return ret;
-		ret = stackmap_unused_gen(shared->tr, &gen);
+		ret = stackmap_unused_gen(repl->tr, &gen);
 	} else {
 		bits = ilog2(map->max_entries) + 1;
 		ret = stackmap_take_gen(map, &gen);
 	}
 
-	new = ret ? NULL : stackmap_alloc(shared, bits, gen);
+	new = ret ? NULL : stackmap_alloc(map->shared, bits, gen);
 	if (!new) {
 		if (!grow)
 			stackmap_unmark(map);
@@ -153,112 +159,154 @@ VISIBLE_IF_KUNIT int stackmap_replace(struct stackmap_shared *shared)
 	if (!grow)
 		old = stackmap_forget(map);
 	new->prev = map;
-	shared->past.rotations++;
-	stackmap_publish(shared->tr, new);
+	repl->past.rotations++;
+	stackmap_publish(repl->tr, new);
 	stackmap_retire(map);
-	stackmap_free(old);
+	stackmap_free_chain(old);
 	return 0;
 }
 
 static void stackmap_work(struct work_struct *work)
 {
-	struct stackmap_shared *shared = container_of(to_delayed_work(work),
-						      struct stackmap_shared, work);
+	struct stackmap_replacement *repl = container_of(to_delayed_work(work),
+							 struct stackmap_replacement, work);
 	u64 start = task_sched_runtime(current), ran;
 	int ret;
 
-	ret = stackmap_replace(shared);
+	ret = stackmap_replace(repl);
 	ran = task_sched_runtime(current) - start;
-	WRITE_ONCE(shared->not_before,
+	WRITE_ONCE(repl->not_before,
 		   jiffies + 1 + nsecs_to_jiffies(ran * stackmap_pause) + (ret ? HZ : 0));
 	/* After a failure, the next insert asks again. */
-	WRITE_ONCE(shared->asked, false);
+	WRITE_ONCE(repl->asked, false);
 }
 
 /* An insert may happen in the scheduler or in an NMI, and can't queue a work. */
 static void stackmap_nearly_full(struct irq_work *work)
 {
-	struct stackmap_shared *shared = container_of(work, struct stackmap_shared, nearly_full);
-	long wait = READ_ONCE(shared->not_before) - jiffies;
+	struct stackmap_replacement *repl = container_of(work, struct stackmap_replacement,
+							 nearly_full);
+	long wait = READ_ONCE(repl->not_before) - jiffies;
 
 	/* Too early during boot. */
-	if (!system_dfl_wq || xchg(&shared->asked, true))
+	if (!system_dfl_wq || xchg(&repl->asked, true))
 		return;
 
-	queue_delayed_work(system_dfl_wq, &shared->work, clamp(wait, 0L, STACKMAP_MAX_PAUSE));
+	queue_delayed_work(system_dfl_wq, &repl->work, clamp(wait, 0L, STACKMAP_MAX_PAUSE));
+}
+
+/* Where a map is replaced: at 3/4. The rest is used meanwhile. */
+static u32 stackmap_most(u32 all)
+{
+	return all - all / 4;
 }
 
 /**
- * stackmap_first_bits - the size of the first map
+ * stackmap_ask - have a map replaced if it is nearly full
+ * @map: the map
+ * @entries: number of its stacks
+ * @units: units of its arena that are in use
+ *
+ * Context: any, with preemption off since the map was obtained.
+ */
+void stackmap_ask(const struct ftrace_stackmap *map, u32 entries, u32 units)
+{
+	struct stackmap_replacement *repl = map->shared->repl;
+
+	if ((entries >= stackmap_most(map->max_entries) ||
+	     units > stackmap_most(map->arena_units)) && !READ_ONCE(repl->asked))
+		irq_work_queue(&repl->nearly_full);
+}
+
+/**
+ * stackmap_alloc_first - allocate the first map after a reset
  * @shared: of the instance
  * @bits: log2 of the number of stacks that it may hold
+ * @gen: its generation
  *
- * Context: any.
- * Return: log2 of the number of stacks that it does hold.
+ * Context: may sleep.
+ * Return: the map, or NULL when there is not enough memory.
  */
-unsigned int stackmap_first_bits(const struct stackmap_shared *shared, unsigned int bits)
+struct ftrace_stackmap *stackmap_alloc_first(struct stackmap_shared *shared, unsigned int bits,
+					     u32 gen)
 {
-	/* It can't be replaced, or not by a work yet. */
-	if (shared->never || system_state < SYSTEM_SCHEDULING)
-		return bits;
-	return min(bits, STACKMAP_BITS_FIRST);
+	struct stackmap_replacement *repl;
+
+	repl = kvzalloc(struct_size(repl, kept, 1U << bits), GFP_KERNEL);
+	if (!repl)
+		return NULL;
+
+	repl->kept_bits = bits;
+	repl->never = !READ_ONCE(stackmap_recycle);
+	repl->asked = repl->never;
+	repl->not_before = jiffies;
+	repl->nearly_full = IRQ_WORK_INIT_HARD(stackmap_nearly_full);
+	INIT_DELAYED_WORK(&repl->work, stackmap_work);
+	shared->repl = repl;
+
+	/* Unless it can't be replaced, or not by a work yet, it may be small. */
+	if (!repl->never && system_state >= SYSTEM_SCHEDULING)
+		bits = min(bits, STACKMAP_BITS_FIRST);
+	return stackmap_alloc(shared, bits, gen);
 }
 
 /**
- * stackmap_init_replacement - prepare the replacement of maps
- * @shared: of the instance
+ * stackmap_start - prepare the first map after a reset for being published
  * @tr: the instance
- * @bits: log2 of the number of lists in @shared->kept
+ * @map: the map; gets the next generation that is not in use
  *
- * Context: any.
+ * Context: may sleep, under trace_types_lock.
+ * Return: 0, -ENOMEM, or -EBUSY if all generations are in use.
  */
-void stackmap_init_replacement(struct stackmap_shared *shared, struct trace_array *tr,
-			       unsigned int bits)
+int stackmap_start(struct trace_array *tr, struct ftrace_stackmap *map)
 {
-	shared->tr = tr;
-	shared->kept_bits = bits;
-	shared->never = !READ_ONCE(stackmap_recycle);
-	shared->asked = shared->never;
-	shared->not_before = jiffies;
-	shared->nearly_full = IRQ_WORK_INIT_HARD(stackmap_nearly_full);
-	INIT_DELAYED_WORK(&shared->work, stackmap_work);
+	map->shared->repl->tr = tr;
+	if (!tr->stackmap_gens)
+		tr->stackmap_gens = bitmap_zalloc(STACKMAP_GENS, GFP_KERNEL);
+	return tr->stackmap_gens ? stackmap_take_gen(map, &map->gen) : -ENOMEM;
 }
 
 /**
  * stackmap_end_replacement - free what replacements have left
- * @shared: of an instance without users, after stackmap_stop()
+ * @map: the map of an instance without users, after stackmap_stop()
  *
  * Context: may sleep.
  */
-void stackmap_end_replacement(struct stackmap_shared *shared)
+void stackmap_end_replacement(struct ftrace_stackmap *map)
 {
-	irq_work_sync(&shared->nearly_full);
-	stackmap_free_kept(shared);
+	struct stackmap_replacement *repl = map->shared->repl;
+
+	irq_work_sync(&repl->nearly_full);
+	stackmap_free_kept(repl);
+	stackmap_free_chain(map->prev);
 }
 
 /**
  * stackmap_stop - stop the work that replaces a map
- * @shared: of the instance
+ * @tr: an instance with a map
  *
  * Context: may sleep, under trace_types_lock.
  */
-void stackmap_stop(struct stackmap_shared *shared)
+void stackmap_stop(struct trace_array *tr)
 {
-	WRITE_ONCE(shared->stop, true);
-	disable_delayed_work_sync(&shared->work);
-	WRITE_ONCE(shared->stop, false);
+	struct stackmap_replacement *repl = stackmap_current(tr)->shared->repl;
+
+	WRITE_ONCE(repl->stop, true);
+	disable_delayed_work_sync(&repl->work);
+	WRITE_ONCE(repl->stop, false);
 }
 
 /**
  * stackmap_restart - undo stackmap_stop()
- * @shared: of the instance
+ * @tr: the instance
  *
  * Context: under trace_types_lock.
  */
-void stackmap_restart(struct stackmap_shared *shared)
+void stackmap_restart(struct trace_array *tr)
 {
-	enable_delayed_work(&shared->work);
+	struct stackmap_replacement *repl = stackmap_current(tr)->shared->repl;
+
+	enable_delayed_work(&repl->work);
 	/* A request may have been lost. */
-	if (!shared->never)
-		WRITE_ONCE(shared->asked, false);
+	WRITE_ONCE(repl->asked, repl->never);
 }

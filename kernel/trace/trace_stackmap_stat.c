@@ -16,7 +16,6 @@ struct stackmap_stats {
 	struct user_object_stats objects;
 	size_t			memory;
 	u32			entries;
-	u32			kept;
 };
 
 static void stackmap_get_stats(const struct ftrace_stackmap *map, struct stackmap_stats *stats)
@@ -27,19 +26,18 @@ static void stackmap_get_stats(const struct ftrace_stackmap *map, struct stackma
 		stats->counts[i] = stackmap_sum(shared, i);
 	for (int i = STACKMAP_DROP_ENTRIES; i < STACKMAP_NR_COUNTS; i++)
 		stats->drops += stats->counts[i];
-	/* The work changes it at any time. */
-	stats->past = data_race(shared->past);
 
 	stats->entries = atomic_read(&map->entries);
-	stats->kept = stats->past.nr_kept;
-	stats->memory = stats->past.kept_size;
-	stats->memory += struct_size(shared, kept, 1U << shared->kept_bits);
-	stats->memory += num_possible_cpus() * (sizeof(*shared->counts) + sizeof(*map->cache));
-	stats->memory += stackmap_size(ilog2(map->max_entries));
+	stats->memory = num_possible_cpus() * (sizeof(*shared->counts) + sizeof(*map->cache));
+	stats->memory += sizeof(*shared) + stackmap_size(ilog2(map->max_entries));
 	user_objects_stats(shared->objects, &stats->objects);
 	stats->memory += stats->objects.memory;
+	/* The work changes it at any time. */
+	stats->past = data_race(shared->repl->past);
+	stats->memory += stats->past.kept_size;
+	stats->memory += struct_size(shared->repl, kept, 1U << shared->repl->kept_bits);
 	while ((map = READ_ONCE(map->prev))) {
-		stats->kept += atomic_read(&map->entries);
+		stats->past.nr_kept += atomic_read(&map->entries);
 		stats->memory += stackmap_size(ilog2(map->max_entries));
 	}
 }
@@ -84,7 +82,7 @@ static int stackmap_stat_show(struct seq_file *m, void *v)
 	seq_printf(m, "rotations: %lu\n", stats.past.rotations);
 	seq_printf(m, "recycled: %lu\n", stats.past.recycled);
 	seq_printf(m, "recycled_refs: %lu\n", stats.past.recycled_refs);
-	seq_printf(m, "kept: %u\n", stats.kept);
+	seq_printf(m, "kept: %u\n", stats.past.nr_kept);
 	if (IS_ENABLED(CONFIG_TRACE_USER_OBJECTS)) {
 		seq_printf(m, "drops_objects: %lu\n", stats.counts[STACKMAP_DROP_OBJECTS]);
 		seq_printf(m, "objects: %u\n", stats.objects.objects);

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * User stacks by their ids: recording that of the current task, and printing. The map
- * stores them like kernel stacks.
+ * User stacks by their ids: recording that of the current task, and printing.
+ *
+ * A user stack is a TRACE_USER_STACK_ID event, or a TRACE_USER_UNWIND_STACK_ID or
+ * TRACE_USER_UNWIND_STACK_SPLIT event if it was taken on the way back. The map stores
+ * them like kernel stacks, but in one part. A user stack and a kernel stack with equal
+ * frames are two stacks.
+ *
+ * A program chooses its user stacks. The hash has a random key, so a program can't pile
+ * its stacks up on one slot.
  */
 #include <linux/cleanup.h>
 #include <linux/init.h>
@@ -39,11 +46,12 @@ bool ftrace_stackmap_record_user(struct trace_array *tr, struct trace_buffer *bu
 				 unsigned int trace_ctx, stackmap_full_fn full)
 {
 	unsigned long *ips = this_cpu_ptr(&stackmap_user_frames)->ips;
-	struct stackmap_stack stack = {
-		.ips	= ips,
+	struct stackmap_user user = {
 		.type	= TRACE_USER_STACK_ID,
+		.size	= sizeof(struct user_stack_id_entry),
 		.tgid	= current->tgid,
 	};
+	struct stackmap_stack stack = { .ips = ips, .user = &user };
 
 	if (!stackmap_active(tr))
 		return false;
@@ -56,6 +64,42 @@ bool ftrace_stackmap_record_user(struct trace_array *tr, struct trace_buffer *bu
 	return !stack.nr || ftrace_stackmap_record(tr, buffer, trace_ctx, &stack, full);
 }
 #endif
+
+/**
+ * stackmap_fill_user - fill in what follows the id in the event of a user stack
+ * @entry: the event
+ * @user: what makes the stack a user stack
+ *
+ * Context: any.
+ */
+void stackmap_fill_user(struct stack_id_entry *entry, const struct stackmap_user *user)
+{
+	struct user_unwind_stack_split_entry *field = (void *)entry;
+
+	field->tgid = user->tgid;
+	if (user->type != TRACE_USER_STACK_ID)
+		field->cookie = user->cookie;
+	if (user->type == TRACE_USER_UNWIND_STACK_SPLIT)
+		field->ip = user->ip;
+}
+
+/**
+ * stackmap_bin_flags - the flags of a stack in stack_map_bin
+ * @rec: the stack
+ *
+ * Context: any, under RCU.
+ * Return: the flags.
+ */
+u32 stackmap_bin_flags(const struct stackmap_record *rec)
+{
+	u32 flags = rec->user ? STACKMAP_BIN_USER : 0;
+
+	for (unsigned int i = 0; rec->user && i < rec->nr; i++) {
+		if (user_word_object(rec->ips[i]))
+			flags |= STACKMAP_BIN_OBJECTS;
+	}
+	return flags;
+}
 
 /* Copy the stack of an event. Returns the number of frames, or -ENOENT. */
 static int stackmap_copy_user(struct trace_iterator *iter, unsigned long *ips)
@@ -102,14 +146,31 @@ static enum print_line_t trace_user_stack_id_print(struct trace_iterator *iter,
 	return trace_handle_return(s);
 }
 
+static enum print_line_t trace_user_stack_def_print(struct trace_iterator *iter,
+						    int flags, struct trace_event *event)
+{
+	const unsigned long *end = (void *)iter->ent + iter->ent_size;
+	struct stack_def_entry *field = (void *)iter->ent;
+
+	trace_seq_printf(&iter->seq, "<user_stack_def %d>\n", field->stack_id);
+	/* No process: several may have the stack. */
+	trace_print_user_frames(iter, flags, 0, field->caller, max(end - field->caller, 0));
+	return trace_handle_return(&iter->seq);
+}
+
 static struct trace_event_functions trace_user_stack_id_funcs = {
 	.trace		= trace_user_stack_id_print,
+};
+
+static struct trace_event_functions trace_user_stack_def_funcs = {
+	.trace		= trace_user_stack_def_print,
 };
 
 static struct trace_event stackmap_user_events[] = {
 	{ .type = TRACE_USER_STACK_ID, .funcs = &trace_user_stack_id_funcs },
 	{ .type = TRACE_USER_UNWIND_STACK_ID, .funcs = &trace_user_stack_id_funcs },
 	{ .type = TRACE_USER_UNWIND_STACK_SPLIT, .funcs = &trace_user_stack_id_funcs },
+	{ .type = TRACE_USER_STACK_DEF, .funcs = &trace_user_stack_def_funcs },
 };
 
 static int __init stackmap_init_user_events(void)

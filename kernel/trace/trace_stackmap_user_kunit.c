@@ -8,12 +8,10 @@
 
 static void test_record_user(struct trace_array *tr, const unsigned long *ips, unsigned int nr)
 {
-	struct stackmap_stack stack = { .ips = ips, .nr = nr, .type = TRACE_USER_STACK_ID };
-	struct trace_buffer *buffer = tr->array_buffer.buffer;
-
 	tracer_tracing_on(tr);
 	scoped_guard(preempt_notrace)
-		ftrace_stackmap_record(tr, buffer, tracing_gen_ctx(), &stack, test_write_full);
+		test_write_user(tr, tr->array_buffer.buffer, tracing_gen_ctx(), ips, nr,
+				TRACE_USER_STACK_ID);
 	tracer_tracing_off(tr);
 }
 
@@ -108,11 +106,12 @@ static void stackmap_user_drop(struct kunit *test)
 {
 	struct trace_array *tr = test_instance(test, 0);
 	struct trace_buffer *buffer = tr->array_buffer.buffer;
-	struct stackmap_stack stack = { .type = TRACE_USER_STACK_ID };
+	struct stackmap_user user = { .type = TRACE_USER_STACK_ID };
+	struct stackmap_stack stack = { .user = &user };
 	struct ftrace_stackmap *map = test_current(tr);
 
 	atomic_set(&test_fulls, 0);
-	map->shared->asked = true;
+	map->shared->repl->asked = true;
 	map->max_entries = 0;
 	test_record(tr, 9, TRACE_USER_STACK_ID);
 	KUNIT_EXPECT_EQ(test, test_sum(map, STACKMAP_DROP_ENTRIES), 1);
@@ -139,12 +138,40 @@ static void stackmap_user_ends(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, user_stack_depth(ips + 2, 2), 0);
 }
 
+/* A stack is defined once, whichever event uses it. */
+static void stackmap_user_defined(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 0);
+	struct stack_def_entry *def;
+	struct trace_iterator *iter;
+
+	if (!TRACE_ITER(STACKMAP_DEFINE))
+		kunit_skip(test, "no option");
+	KUNIT_ASSERT_EQ(test, test_set_option(tr, "stackmap-define"), 0);
+	/* Events are consumed in the order in which they were written. */
+	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(0)), 0);
+	test_record(tr, 9, TRACE_USER_STACK_ID);
+	test_record(tr, 9, TRACE_USER_UNWIND_STACK_ID);
+	iter = test_expect_event(test, tr, TRACE_USER_STACK_DEF);
+	def = (void *)iter->ent;
+	KUNIT_EXPECT_TRUE(test, test_is_user(tr, def->stack_id));
+	KUNIT_EXPECT_EQ(test, def->size, test_depth(9));
+	KUNIT_EXPECT_EQ(test, test_printed_frames(iter), test_depth(9));
+	KUNIT_EXPECT_TRUE(test, ftrace_stackmap_hidden(iter));
+	iter = test_expect_event(test, tr, TRACE_USER_STACK_ID);
+	KUNIT_EXPECT_EQ(test, stackmap_event_id(iter->ent, 0), def->stack_id);
+	iter = test_expect_event(test, tr, TRACE_USER_UNWIND_STACK_ID);
+	KUNIT_EXPECT_EQ(test, stackmap_event_id(iter->ent, 0), def->stack_id);
+	test_expect_no_event(test, tr);
+}
+
 static struct kunit_case stackmap_user_test_cases[] = {
 	KUNIT_CASE(stackmap_user_and_kernel),
 	KUNIT_CASE(stackmap_user_whole),
 	KUNIT_CASE(stackmap_user_cookie),
 	KUNIT_CASE(stackmap_user_drop),
 	KUNIT_CASE(stackmap_user_ends),
+	KUNIT_CASE(stackmap_user_defined),
 	{ }
 };
 

@@ -25,6 +25,7 @@
 #include <linux/cleanup.h>
 #include <linux/dcache.h>
 #include <linux/elf.h>
+#include <linux/err.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/hashtable.h>
@@ -48,7 +49,6 @@
 
 #include "trace_output.h"
 #include "trace_stackmap_internal.h"
-#include "trace_user_object.h"
 
 /* What the objects of a table take at most. */
 #define USER_OBJECTS_SIZE	(8U << 20)
@@ -154,14 +154,14 @@ struct user_mapping {
  * user_objects_alloc - allocate a table of objects
  *
  * Context: may sleep.
- * Return: the table with one reference, or NULL when there is not enough memory.
+ * Return: the table with one reference, or -ENOMEM.
  */
 struct user_objects *user_objects_alloc(void)
 {
 	struct user_objects *objects = kvzalloc_obj(*objects);
 
 	if (!objects)
-		return NULL;
+		return ERR_PTR(-ENOMEM);
 
 	refcount_set(&objects->ref, 1);
 	xa_init_flags(&objects->by_nr, XA_FLAGS_ALLOC);
@@ -193,7 +193,7 @@ struct user_objects *user_objects_get(struct trace_array *tr)
 
 /**
  * user_objects_put - give back a reference to a table of objects
- * @objects: the table, or NULL
+ * @objects: the table, NULL or an error
  *
  * Context: may sleep. Nobody may find the table under RCU when the last reference goes.
  */
@@ -203,7 +203,7 @@ void user_objects_put(struct user_objects *objects)
 	struct hlist_node *next;
 	int i;
 
-	if (!objects || !refcount_dec_and_test(&objects->ref))
+	if (IS_ERR_OR_NULL(objects) || !refcount_dec_and_test(&objects->ref))
 		return;
 
 	hash_for_each_safe(objects->by_key, i, next, object, node)
@@ -711,8 +711,9 @@ static struct user_mapping *user_mapping(struct user_objects *objects,
 /* An interrupt has hit: the instruction is not a part of the stack. */
 static void user_stack_split(struct stackmap_stack *stack, unsigned long *words)
 {
-	stack->type = TRACE_USER_UNWIND_STACK_SPLIT;
-	stack->ip = words[0];
+	stack->user->type = TRACE_USER_UNWIND_STACK_SPLIT;
+	stack->user->size = sizeof(struct user_unwind_stack_split_entry);
+	stack->user->ip = words[0];
 	if (stack->nr > 1) {
 		stack->ips++;
 		stack->nr--;
@@ -770,7 +771,7 @@ void user_objects_translate(struct user_objects *objects, struct stackmap_stack 
 	if (addresses)
 		atomic_long_add(addresses, &objects->addresses);
 	stack->ips = words;
-	stack->objects = objects;
+	stack->user->objects = objects;
 	if (stack->nr && syscall_get_nr(current, task_pt_regs(current)) == -1)
 		user_stack_split(stack, words);
 }
@@ -919,7 +920,7 @@ bool user_object_print(struct trace_iterator *iter, unsigned long word)
 }
 
 /**
- * user_objects_write - write the objects as stack_map_bin has them
+ * user_objects_write - write the section of stack_map_bin with the objects
  * @objects: the table of objects, or NULL
  * @m: the file
  *
@@ -928,11 +929,14 @@ bool user_object_print(struct trace_iterator *iter, unsigned long word)
 void user_objects_write(struct user_objects *objects, struct seq_file *m)
 {
 	const struct user_object_headers *headers;
+	u32 section[] = { STACKMAP_BIN_FILES, 0 };
 	struct user_object_bin bin = { };
 	static const u8 zeroes[8];
 	struct user_object *object;
+	size_t start = m->count;
 	unsigned long nr;
 
+	seq_write(m, section, sizeof(section));
 	if (!objects)
 		return;
 
@@ -950,6 +954,11 @@ void user_objects_write(struct user_objects *objects, struct seq_file *m)
 		seq_write(m, object->path, bin.path_size);
 		seq_write(m, zeroes, ALIGN(bin.path_size, 8) - bin.path_size);
 	}
+
+	/* How long it is turns out when it is written. */
+	section[1] = m->count - start - sizeof(section);
+	if (!seq_has_overflowed(m))
+		memcpy(m->buf + start, section, sizeof(section));
 }
 
 /**

@@ -15,6 +15,13 @@
 #define USER_WORD_OFFSET	((1ULL << USER_WORD_OFFSET_BITS) - 1)
 #define USER_WORD_NR		((1U << 19) - 1)
 
+/* Flags of a record in stack_map_bin: a stack of user space, one that refers to objects. */
+#define STACKMAP_BIN_USER	1
+#define STACKMAP_BIN_OBJECTS	2
+
+/* The section of stack_map_bin with the objects, see struct user_object_bin. */
+#define STACKMAP_BIN_FILES	5
+
 /* Files that works read at once, at most. */
 #define USER_OBJECT_WORKS	64
 
@@ -26,6 +33,43 @@ struct trace_array;
 struct trace_buffer;
 struct trace_iterator;
 struct user_objects;
+
+/**
+ * struct stackmap_user - what makes a stack a user stack
+ * @type: the event with its id: TRACE_USER_STACK_ID, TRACE_USER_UNWIND_STACK_ID or
+ *	TRACE_USER_UNWIND_STACK_SPLIT
+ * @size: size of that event
+ * @tgid: the process
+ * @cookie: of a stack that was taken on the way back to user space
+ * @ip: the instruction that was hit, for TRACE_USER_UNWIND_STACK_SPLIT
+ * @objects: the table that the frames refer to, or NULL
+ * @full: how a stack that was taken on the way back is recorded in full
+ */
+struct stackmap_user {
+	int			type;
+	unsigned int		size;
+	unsigned int		tgid;
+	u64			cookie;
+	unsigned long		ip;
+	struct user_objects	*objects;
+	const struct stackmap_stack *full;
+};
+
+/* The frames of a user stack before the 0 that ends it. Some unwinders go on behind it. */
+static inline unsigned int user_stack_depth(const unsigned long *ips, unsigned int nr)
+{
+	for (unsigned int i = 0; i < nr; i++) {
+		if (!ips[i])
+			return i;
+	}
+	return nr;
+}
+
+/* The depth of a stack that is stored. One without frames has a 0 in their place. */
+static inline unsigned int stackmap_depth(const unsigned long *ips, unsigned int nr)
+{
+	return nr == 1 && !ips[0] ? 0 : nr;
+}
 
 /* The number of the object that a word refers to, 0 for an address. */
 static inline u32 user_word_object(unsigned long word)
@@ -108,9 +152,8 @@ struct user_object_bin {
 	u32			zero;
 };
 
-struct user_objects *user_objects_alloc(void);
-
 #ifdef CONFIG_TRACE_USER_OBJECTS
+struct user_objects *user_objects_alloc(void);
 struct user_objects *user_objects_get(struct trace_array *tr);
 void user_objects_put(struct user_objects *objects);
 void user_objects_translate(struct user_objects *objects, struct stackmap_stack *stack,
@@ -127,6 +170,11 @@ void user_objects_stats(struct user_objects *objects, struct user_object_stats *
 u32 user_object_new(struct user_objects *objects, const struct user_file *f);
 #endif
 #else
+static inline struct user_objects *user_objects_alloc(void)
+{
+	return NULL;
+}
+
 static inline struct user_objects *user_objects_get(struct trace_array *tr)
 {
 	return NULL;

@@ -142,7 +142,7 @@ static struct user_objects *test_objects(struct kunit *test)
 {
 	struct user_objects *objects = user_objects_alloc();
 
-	KUNIT_ASSERT_NOT_NULL(test, objects);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, objects);
 	kunit_add_action(test, (kunit_action_t *)user_objects_put, objects);
 	return objects;
 }
@@ -152,13 +152,17 @@ static int test_last(struct kunit *test, struct user_objects *objects, struct us
 		     u8 *id)
 {
 	struct seq_file m = { .size = TEST_ROOM };
-	size_t at = 0;
+	size_t at = 2 * sizeof(u32);
+	u32 section[2];
 	int n = 0;
 
 	m.buf = kunit_kzalloc(test, TEST_ROOM, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, m.buf);
 	user_objects_write(objects, &m);
 	KUNIT_ASSERT_FALSE(test, seq_has_overflowed(&m));
+	memcpy(section, m.buf, sizeof(section));
+	KUNIT_EXPECT_EQ(test, section[0], STACKMAP_BIN_FILES);
+	KUNIT_EXPECT_EQ(test, section[1], m.count - at);
 	for (; at < m.count; n++) {
 		memcpy(bin, m.buf + at, sizeof(*bin));
 		at += sizeof(*bin);
@@ -379,14 +383,15 @@ static struct file *test_shmem_file(struct kunit *test)
 static unsigned int test_translate(struct user_objects *objects, unsigned long *ips,
 				   unsigned int nr)
 {
-	struct stackmap_stack stack = { .ips = ips, .nr = nr, .type = TRACE_USER_UNWIND_STACK_ID };
+	struct stackmap_user user = { .type = TRACE_USER_UNWIND_STACK_ID };
+	struct stackmap_stack stack = { .ips = ips, .nr = nr, .user = &user };
 	unsigned long words[TEST_DEPTHS];
 	unsigned int split;
 
 	user_objects_translate(objects, &stack, words);
-	split = stack.type == TRACE_USER_UNWIND_STACK_SPLIT;
+	split = user.type == TRACE_USER_UNWIND_STACK_SPLIT;
 	nr = stackmap_depth(stack.ips, stack.nr);
-	ips[0] = stack.ip;
+	ips[0] = user.ip;
 	memcpy(ips + split, stack.ips, nr * sizeof(*ips));
 	return split + nr;
 }
@@ -489,11 +494,12 @@ static void user_object_changed(struct kunit *test)
 static void user_object_no_table(struct kunit *test)
 {
 	unsigned long ips[] = { 0x401000UL, 0x8000100000001000UL, 0x402000UL }, words[3];
-	struct stackmap_stack stack = { .ips = ips, .nr = ARRAY_SIZE(ips) };
+	struct stackmap_user user = { };
+	struct stackmap_stack stack = { .ips = ips, .nr = ARRAY_SIZE(ips), .user = &user };
 
 	user_objects_translate(NULL, &stack, words);
 	KUNIT_EXPECT_EQ(test, stack.nr, 1);
-	KUNIT_EXPECT_NULL(test, stack.objects);
+	KUNIT_EXPECT_NULL(test, user.objects);
 }
 
 static void user_object_bound(struct kunit *test)
@@ -520,7 +526,7 @@ static int test_addresses;
 static bool test_write_bare(struct trace_buffer *buffer, unsigned int trace_ctx,
 			    const struct stackmap_stack *stack)
 {
-	test_addresses += stack->ips[0] == 0x1000;
+	test_addresses += stack->user->full->ips[0] == 0x1000;
 	return true;
 }
 
@@ -529,15 +535,18 @@ static void user_object_reset(struct kunit *test)
 {
 	unsigned long words[] = { 0x8000100000001000, 0x8000100000002000 };
 	unsigned long ips[] = { 0x1000, 0x2000 };
-	struct stackmap_stack full = { .ips = ips, .nr = 2, .type = TRACE_USER_UNWIND_STACK_ID };
+	struct stackmap_stack full = { .ips = ips, .nr = 2 };
 	struct trace_array *tr = test_instance(test, 3);
-	struct stackmap_stack stack = full;
+	struct stackmap_user user = {
+		.type		= TRACE_USER_UNWIND_STACK_ID,
+		.size		= sizeof(struct user_unwind_stack_id_entry),
+		.objects	= user_objects_get(tr),
+		.full		= &full,
+	};
+	struct stackmap_stack stack = { .ips = words, .nr = 2, .user = &user };
 	struct ftrace_stackmap *map;
 
-	stack.ips = words;
-	stack.full = &full;
-	stack.objects = user_objects_get(tr);
-	KUNIT_EXPECT_NOT_NULL(test, stack.objects);
+	KUNIT_EXPECT_NOT_NULL(test, user.objects);
 
 	test_addresses = 0;
 	scoped_guard(preempt_notrace)
@@ -556,20 +565,21 @@ static void user_object_reset(struct kunit *test)
 	map = test_current(tr);
 	KUNIT_EXPECT_EQ(test, stackmap_sum(map->shared, STACKMAP_DROP_OBJECTS), 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&map->entries), 0);
-	user_objects_put(stack.objects);
+	user_objects_put(user.objects);
 }
 
 /* Record a stack of @nr frames in an object. The instruction that was hit is in @ip, or 0. */
 static void test_record_words(struct trace_array *tr, u32 object, unsigned int nr, u32 ip)
 {
 	unsigned long words[TEST_DEPTHS];
-	struct stackmap_stack stack = {
-		.ips		= words,
-		.nr		= nr,
+	struct stackmap_user user = {
 		.type		= ip ? TRACE_USER_UNWIND_STACK_SPLIT : TRACE_USER_UNWIND_STACK_ID,
+		.size		= ip ? sizeof(struct user_unwind_stack_split_entry) :
+				       sizeof(struct user_unwind_stack_id_entry),
 		.ip		= ip ? test_word(ip, 8) : 0,
 		.objects	= test_current(tr)->shared->objects,
 	};
+	struct stackmap_stack stack = { .ips = words, .nr = nr, .user = &user };
 
 	for (unsigned int i = 0; i < nr; i++)
 		words[i] = test_word(object, i << 4);

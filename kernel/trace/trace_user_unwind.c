@@ -69,13 +69,14 @@ static bool user_unwind_write(struct trace_buffer *buffer, unsigned int trace_ct
 	struct user_unwind_stack_entry *entry;
 	struct ring_buffer_event *event;
 
+	stack = stack->user->full;
 	event = trace_buffer_lock_reserve(buffer, TRACE_USER_UNWIND_STACK,
 					  struct_size(entry, caller, stack->nr), trace_ctx);
 	if (!event)
 		return false;
 	entry = ring_buffer_event_data(event);
-	entry->cookie = stack->cookie;
-	entry->tgid = stack->tgid;
+	entry->cookie = stack->user->cookie;
+	entry->tgid = stack->user->tgid;
 	entry->size = stack->nr;
 	memcpy(entry->caller, stack->ips, flex_array_size(entry, caller, stack->nr));
 	trace_buffer_unlock_commit_nostack(buffer, event);
@@ -87,13 +88,17 @@ static void trace_user_unwind_callback(struct unwind_work *work, struct unwind_s
 				       u64 cookie)
 {
 	struct trace_array *tr = container_of(work, struct trace_array, user_unwind);
+	struct stackmap_user user = {
+		.type	= TRACE_USER_UNWIND_STACK_ID,
+		.size	= sizeof(struct user_unwind_stack_id_entry),
+		.tgid	= current->tgid,
+		.cookie	= cookie,
+	};
 	struct stackmap_stack full = {
 		.ips	= trace->entries,
 		.nr	= user_stack_depth(trace->entries,
 					    min(trace->nr, USER_STACK_MAX_DEPTH)),
-		.type	= TRACE_USER_UNWIND_STACK_ID,
-		.tgid	= current->tgid,
-		.cookie	= cookie,
+		.user	= &user,
 	};
 	unsigned int trace_ctx = tracing_gen_ctx();
 	unsigned long words[USER_STACK_MAX_DEPTH] __uninitialized;
@@ -105,7 +110,7 @@ static void trace_user_unwind_callback(struct unwind_work *work, struct unwind_s
 	if (!cookie)
 		return;
 
-	stack.full = &full;
+	user.full = &full;
 	objects = user_objects_get(tr);
 	user_objects_translate(objects, &stack, words);
 
@@ -153,9 +158,7 @@ void trace_user_unwind_destroy(struct trace_array *tr)
 static enum print_line_t trace_user_unwind_cookie_print(struct trace_iterator *iter,
 							int flags, struct trace_event *event)
 {
-	struct user_unwind_cookie_entry *field;
-
-	trace_assign_type(field, iter->ent);
+	struct user_unwind_cookie_entry *field = (void *)iter->ent;
 
 	trace_seq_printf(&iter->seq, "<user_unwind_cookie %llx>\n", field->cookie);
 	return trace_handle_return(&iter->seq);
@@ -165,9 +168,7 @@ static enum print_line_t trace_user_unwind_stack_print(struct trace_iterator *it
 						       int flags, struct trace_event *event)
 {
 	int size = iter->ent_size - (int)sizeof(struct user_unwind_stack_entry);
-	struct user_unwind_stack_entry *field;
-
-	trace_assign_type(field, iter->ent);
+	struct user_unwind_stack_entry *field = (void *)iter->ent;
 
 	trace_seq_printf(&iter->seq, "<user_unwind_stack %llx>\n", field->cookie);
 	trace_print_user_frames(iter, flags, field->tgid, field->caller,
@@ -183,20 +184,15 @@ static struct trace_event_functions trace_user_unwind_stack_funcs = {
 	.trace		= trace_user_unwind_stack_print,
 };
 
-static struct trace_event trace_user_unwind_cookie_event = {
-	.type		= TRACE_USER_UNWIND_COOKIE,
-	.funcs		= &trace_user_unwind_cookie_funcs,
-};
-
-static struct trace_event trace_user_unwind_stack_event = {
-	.type		= TRACE_USER_UNWIND_STACK,
-	.funcs		= &trace_user_unwind_stack_funcs,
+static struct trace_event trace_user_unwind_events[] = {
+	{ .type = TRACE_USER_UNWIND_COOKIE, .funcs = &trace_user_unwind_cookie_funcs },
+	{ .type = TRACE_USER_UNWIND_STACK, .funcs = &trace_user_unwind_stack_funcs },
 };
 
 static int __init trace_user_unwind_init_events(void)
 {
-	WARN_ON_ONCE(!register_trace_event(&trace_user_unwind_cookie_event));
-	WARN_ON_ONCE(!register_trace_event(&trace_user_unwind_stack_event));
+	for (int i = 0; i < ARRAY_SIZE(trace_user_unwind_events); i++)
+		WARN_ON_ONCE(!register_trace_event(&trace_user_unwind_events[i]));
 	return 0;
 }
 early_initcall(trace_user_unwind_init_events);
