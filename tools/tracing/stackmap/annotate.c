@@ -348,7 +348,7 @@ static bool join_parts(struct filter *t, struct stack *whole)
 	const struct stack_ids *ids = &t->ids;
 	const struct stack *parts[MAX_PARTS];
 	struct map *m = t->map;
-	size_t need = 1;
+	size_t need = 0;
 	u64 *to;
 	u32 i;
 
@@ -361,7 +361,7 @@ static bool join_parts(struct filter *t, struct stack *whole)
 		parts[i] = find_stack(t, ids->id[i]);
 		need += parts[i]->nr + 1;
 	}
-	m->ips = grow(m->ips, &m->room_ips, m->nr_ips + need, sizeof(*m->ips));
+	m->ips = grow(m->ips, m->nr_ips, need, sizeof(*m->ips));
 	*whole = (struct stack) { .first = m->nr_ips, .by_file = parts[0]->by_file };
 	to = m->ips + whole->first;
 	for (i = 0; i < ids->nr; i++) {

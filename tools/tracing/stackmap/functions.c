@@ -19,7 +19,6 @@ struct functions {
 	struct pool	sums;		/* of the tasks, at their numbers plus 1 */
 	struct pool	index;		/* of {task, name} */
 	struct function	*list;		/* at the numbers of the index minus 1 */
-	size_t		room;
 };
 
 static struct functions *sorted;
@@ -31,7 +30,7 @@ static struct function *get_function(struct functions *fs, u32 task, u32 name)
 	u32 i = pool_add(&fs->index, key, ARRAY_SIZE(key));
 
 	if (i > known) {
-		fs->list = grow(fs->list, &fs->room, i, sizeof(*fs->list));
+		fs->list = grow(fs->list, known, 1, sizeof(*fs->list));
 		fs->list[i - 1] = (struct function) { .task = task, .name = name };
 	}
 	return &fs->list[i - 1];

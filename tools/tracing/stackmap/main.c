@@ -161,9 +161,7 @@ static void add_numbers(void *to, char *arg)
 
 static void add_kallsyms(void *to, char *arg)
 {
-	cfg.kallsyms = grow(cfg.kallsyms, &cfg.room_kallsyms, cfg.nr_kallsyms + 1,
-			    sizeof(*cfg.kallsyms));
-	cfg.kallsyms[cfg.nr_kallsyms++] = arg;
+	*APPEND(cfg.kallsyms, cfg.nr_kallsyms) = arg;
 }
 
 static void set_sort(void *to, char *arg)

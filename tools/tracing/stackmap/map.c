@@ -113,11 +113,9 @@ static void read_header(struct reader *r, u32 *nr_stacks, u32 *nr_sections)
 /* The caller fills in the rest, and the frames. */
 struct stack *new_stack(struct map *m, u32 nr)
 {
-	struct stack *s;
+	struct stack *s = APPEND(m->stacks, m->nr_stacks);
 
-	m->ips = grow(m->ips, &m->room_ips, m->nr_ips + nr + 1, sizeof(*m->ips));
-	m->stacks = grow(m->stacks, &m->room_stacks, m->nr_stacks + 1, sizeof(*m->stacks));
-	s = &m->stacks[m->nr_stacks++];
+	m->ips = grow(m->ips, m->nr_ips, nr, sizeof(*m->ips));
 	*s = (struct stack) { .nr = nr, .first = m->nr_ips };
 	m->nr_ips += nr;
 	return s;

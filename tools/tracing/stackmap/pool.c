@@ -4,7 +4,7 @@
 
 void add_words(struct words *w, const u64 *words, size_t nr)
 {
-	w->w = grow(w->w, &w->room, w->nr + nr, sizeof(*w->w));
+	w->w = grow(w->w, w->nr, nr, sizeof(*w->w));
 	if (nr)
 		memcpy(w->w + w->nr, words, nr * sizeof(*words));
 	w->nr += nr;
@@ -60,7 +60,7 @@ u32 pool_add(struct pool *p, const u64 *words, u32 nr)
 		if (is_pooled(p, p->slots[at], hash, words, nr))
 			return p->slots[at];
 	}
-	p->list = grow(p->list, &p->room, p->nr + 2, sizeof(*p->list));
+	p->list = grow(p->list, p->nr + 1, 1, sizeof(*p->list));
 	p->list[++p->nr] = (struct pooled) { .hash = hash, .first = p->words.nr, .nr = nr };
 	add_words(&p->words, words, nr);
 	p->slots[at] = p->nr;

@@ -16,14 +16,13 @@
 struct bytes {
 	char	*data;
 	size_t	len;
-	size_t	room;
 };
 
 static void put_raw(struct bytes *b, const void *data, size_t len)
 {
 	if (!len)
 		return;
-	b->data = grow(b->data, &b->room, b->len + len, 1);
+	b->data = grow(b->data, b->len, len, 1);
 	memcpy(b->data + b->len, data, len);
 	b->len += len;
 }

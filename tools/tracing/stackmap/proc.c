@@ -82,7 +82,7 @@ const struct build_id *file_id(struct scan *s, const char *key, const char *path
 	size_t known = s->files.nr, i = intern(&s->files, key);
 
 	if (i == known) {
-		s->ids = grow(s->ids, &s->room_ids, i + 1, sizeof(*s->ids));
+		s->ids = grow(s->ids, i, 1, sizeof(*s->ids));
 		s->ids[i] = (struct build_id) {};
 		read_file_id(path, &s->ids[i]);
 	}

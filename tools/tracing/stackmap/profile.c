@@ -107,19 +107,14 @@ static u32 resolve(struct profile *p, u32 kernel, u32 user, struct words *w)
 
 static struct stack *add_stack(struct map *m, const struct words *w, u32 nr_user)
 {
-	struct words ips = { .w = m->ips, .nr = m->nr_ips, .room = m->room_ips };
-	struct stack *s;
+	struct stack *s = new_stack(m, w->nr);
 
-	m->stacks = grow(m->stacks, &m->room_stacks, m->nr_stacks + 1, sizeof(*m->stacks));
-	s = &m->stacks[m->nr_stacks++];
-	*s = (struct stack) {
-		.id = m->nr_stacks - 1, .nr = w->nr, .nr_user = nr_user, .first = m->nr_ips,
-		.by_file = true, .hits = w->hits,
-	};
-	add_words(&ips, w->w, w->nr);
-	m->ips = ips.w;
-	m->nr_ips = ips.nr;
-	m->room_ips = ips.room;
+	s->id = m->nr_stacks - 1;
+	s->nr_user = nr_user;
+	s->by_file = true;
+	s->hits = w->hits;
+	if (w->nr)
+		memcpy(m->ips + s->first, w->w, w->nr * sizeof(*w->w));
 	return s;
 }
 
@@ -426,9 +421,7 @@ int make_profile(struct map *m, const char *path, bool script, const struct conf
 	m->stacks = NULL;
 	m->ips = NULL;
 	m->nr_stacks = 0;
-	m->room_stacks = 0;
 	m->nr_ips = 0;
-	m->room_ips = 0;
 	set_value_types(m, cfg);
 	ret = read_profile(p, path, script, &saved);
 	free(saved.stacks);

@@ -145,7 +145,6 @@ struct profile {
 	struct pool		contents;	/* frames */
 	struct ref		*refs;
 	size_t			nr_refs;
-	size_t			room_refs;
 	struct pool		objects;	/* of {instance, number} to an object, plus 1 */
 	struct pool		entries;	/* sums of samples, see profile.c */
 	struct pool		tasks;		/* of {instance, pid} to a task_state */

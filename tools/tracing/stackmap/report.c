@@ -134,7 +134,6 @@ struct changes {
 	struct intern	texts;
 	struct pool	stacks;		/* of {is_user, text...} */
 	struct change	*list;		/* at the numbers of the stacks minus 1 */
-	size_t		room;
 };
 
 static struct change *get_change(struct changes *cs, struct map *m, const struct stack *s)
@@ -154,7 +153,7 @@ static struct change *get_change(struct changes *cs, struct map *m, const struct
 	nr = pool_add(&cs->stacks, w.w, w.nr);
 	free(w.w);
 	if (nr > known) {
-		cs->list = grow(cs->list, &cs->room, nr, sizeof(*cs->list));
+		cs->list = grow(cs->list, known, 1, sizeof(*cs->list));
 		cs->list[nr - 1] = (struct change) { .map = m, .stack = *s };
 	}
 	return &cs->list[nr - 1];

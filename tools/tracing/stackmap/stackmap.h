@@ -67,12 +67,10 @@ struct symbol {
 struct symtab {
 	struct symbol	*syms;
 	size_t		nr;
-	size_t		room;
 	u64		text;		/* _text, 0 if unknown */
 	u64		kernel_end;	/* _end, 0 if unknown */
 	char		**bufs;		/* the files; names point into them */
 	size_t		nr_bufs;
-	size_t		room_bufs;
 };
 
 struct build_id {
@@ -86,13 +84,11 @@ struct intern {
 	void		*tree;
 	struct interned	**list;
 	size_t		nr;
-	size_t		room;
 };
 
 struct words {
 	u64	*w;
 	size_t	nr;
-	size_t	room;
 	u64	hits;		/* as in struct stack */
 };
 
@@ -107,7 +103,6 @@ struct pooled {
 struct pool {
 	struct pooled	*list;		/* list[0] is not used */
 	size_t		nr;		/* the highest number */
-	size_t		room;
 	struct words	words;
 	u32		*slots;		/* numbers, by hash; 0: free */
 	size_t		mask;
@@ -143,7 +138,6 @@ struct users {
 	struct pool	processes;	/* of {tgid, 0} to a process, see user.c */
 	struct intern	names;		/* keys of the objects */
 	struct object	**objects;
-	size_t		room_objects;
 	const char	*symfs;
 };
 
@@ -157,10 +151,8 @@ struct map {
 	u64		saved;		/* seconds since 1970, 0 if not known */
 	struct stack	*stacks;
 	size_t		nr_stacks;
-	size_t		room_stacks;
 	u64		*ips;
 	size_t		nr_ips;
-	size_t		room_ips;
 	u64		split;		/* section 4: number of stacks that were split */
 	u64		text;		/* section 1, 0 if there is none */
 	struct build_id	build_id;	/* section 2 */
@@ -183,7 +175,6 @@ enum sort_key { SORT_REF, SORT_DEPTH, SORT_ID };
 struct config {
 	const char	**kallsyms;
 	size_t		nr_kallsyms;
-	size_t		room_kallsyms;
 	const char	*vmlinux;
 	const char	*symfs;
 	const char	*instance;

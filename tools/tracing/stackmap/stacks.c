@@ -26,8 +26,7 @@ static u32 find_ref(struct profile *p, const struct instance *in, u32 id, bool u
 	u32 known = *nr ? p->refs[*nr - 1].content : 0;
 
 	if (!*nr || (known && content && known != content)) {
-		p->refs = grow(p->refs, &p->room_refs, p->nr_refs + 1, sizeof(*p->refs));
-		p->refs[p->nr_refs++] = (struct ref) { .instance = in->nr };
+		*APPEND(p->refs, p->nr_refs) = (struct ref) { .instance = in->nr };
 		*nr = p->nr_refs;
 	}
 	if (content)

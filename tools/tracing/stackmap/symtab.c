@@ -15,11 +15,9 @@
 
 struct symbol *symtab_add(struct symtab *t)
 {
-	struct symbol *s;
+	struct symbol *s = APPEND(t->syms, t->nr);
 
-	t->syms = grow(t->syms, &t->room, t->nr + 1, sizeof(*t->syms));
-	s = &t->syms[t->nr];
-	*s = (struct symbol) { .seq = t->nr++ };
+	*s = (struct symbol) { .seq = t->nr - 1 };
 	return s;
 }
 
@@ -171,8 +169,7 @@ void symtab_shift(struct symtab *t, u64 delta)
 /* Takes @name. */
 const char *symtab_keep(struct symtab *t, char *name)
 {
-	t->bufs = grow(t->bufs, &t->room_bufs, t->nr_bufs + 1, sizeof(*t->bufs));
-	t->bufs[t->nr_bufs++] = name;
+	*APPEND(t->bufs, t->nr_bufs) = name;
 	return name;
 }
 

@@ -10,7 +10,6 @@
 struct process {
 	struct mapping	*maps;
 	size_t		nr_maps;
-	size_t		room;
 };
 
 /* @nr: in the pool. NULL if nothing is known of it. */
@@ -84,7 +83,7 @@ u32 get_object(struct users *u, const char *path, const struct build_id *id)
 		o->path = hide_controls(copy_string(o->file));
 		o->name = object_name(o->path);
 		o->id = *id;
-		u->objects = grow(u->objects, &u->room_objects, i + 1, sizeof(*u->objects));
+		u->objects = grow(u->objects, i, 1, sizeof(*u->objects));
 		u->objects[i] = o;
 	}
 	return i + 1 < OBJECT_LIMIT ? i + 1 : 0;
@@ -159,10 +158,10 @@ u64 place_word(struct users *u, u64 epoch, u64 addr, bool exact)
 static struct mapping *add_mapping(struct process *p, u64 time)
 {
 	u64 last = p->nr_maps ? p->maps[p->nr_maps - 1].time : 0;
+	struct mapping *map = APPEND(p->maps, p->nr_maps);
 
-	p->maps = grow(p->maps, &p->room, p->nr_maps + 1, sizeof(*p->maps));
-	p->maps[p->nr_maps] = (struct mapping) { .time = time > last ? time : last };
-	return &p->maps[p->nr_maps++];
+	*map = (struct mapping) { .time = time > last ? time : last };
+	return map;
 }
 
 static char *parse_file_id(char *s, struct build_id *id)

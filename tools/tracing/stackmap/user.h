@@ -42,7 +42,6 @@ struct scan {
 	FILE		*out;
 	struct intern	files;		/* those whose build ids are known */
 	struct build_id	*ids;		/* as many */
-	size_t		room_ids;
 };
 
 struct mapping {
@@ -65,7 +64,6 @@ struct watch {
 	size_t			nr_cpus;
 	struct change_of_maps	*changes;
 	size_t			nr_changes;
-	size_t			room_changes;
 	u64			nr_lost;
 	char			*text;		/* of the file */
 	size_t			len;

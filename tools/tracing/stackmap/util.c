@@ -52,17 +52,20 @@ void *check_mem(void *p)
 	return p;
 }
 
-/* Doubles *room until @need elements fit. An overflow counts as out of memory. */
-void *grow(void *array, size_t *room, size_t need, size_t size)
+/* The elements that there is room for, if there are so many. */
+static size_t room_of(size_t nr)
 {
-	size_t n = *room ? *room : 64;
+	return nr <= 64 ? 64 : (size_t)1 << (64 - __builtin_clzll(nr - 1));
+}
 
-	if (need <= *room)
+/* Makes room for @more elements. An overflow counts as out of memory. */
+void *grow(void *array, size_t nr, size_t more, size_t size)
+{
+	size_t room = room_of(nr + more);
+
+	if (array && room == room_of(nr))
 		return array;
-	while (n < need)
-		n *= 2;
-	*room = n;
-	return check_mem(n > SIZE_MAX / 2 / size ? NULL : realloc(array, n * size));
+	return check_mem(room > SIZE_MAX / 2 / size ? NULL : realloc(array, room * size));
 }
 
 /* qsort() may not be given the NULL of an empty array. */
@@ -83,18 +86,20 @@ FILE *open_input(const char *path)
 	return strcmp(path, "-") ? fopen(path, "re") : stdin;
 }
 
+#define CHUNK	(1 << 16)
+
 /* Returns all of a file with a NUL behind it; NULL and errno if it cannot be read. */
 char *slurp(const char *path, size_t *len)
 {
 	FILE *f = open_input(path);
-	size_t room = 0, n = 0, got;
+	size_t n = 0, got;
 	char *buf = NULL;
 
 	if (!f)
 		return NULL;
 	do {
-		buf = grow(buf, &room, n + (1 << 16), 1);
-		got = fread(buf + n, 1, room - n - 1, f);
+		buf = grow(buf, n, CHUNK + 1, 1);
+		got = fread(buf + n, 1, CHUNK, f);
 		n += got;
 	} while (got);
 	buf[n] = '\0';
@@ -162,8 +167,7 @@ size_t intern(struct intern *in, const char *s)
 		free(new);
 		return (*found)->index;
 	}
-	in->list = grow(in->list, &in->room, in->nr + 1, sizeof(*in->list));
-	in->list[in->nr++] = new;
+	*APPEND(in->list, in->nr) = new;
 	return new->index;
 }
 

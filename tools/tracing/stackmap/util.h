@@ -37,6 +37,13 @@ enum { EXIT_USAGE = 2 };
 	(char *)check_mem(ret_ < 0 ? NULL : s_);				\
 })
 
+/* The place of one more element of an array. */
+#define APPEND(array, nr)							\
+({										\
+	(array) = grow(array, nr, 1, sizeof(*(array)));				\
+	&(array)[(nr)++];							\
+})
+
 /* struct intern uses the trees of libc. */
 struct interned {
 	size_t		index;
@@ -52,7 +59,7 @@ u64 parse_number(const char *s, u64 max, int base);
 double parse_seconds(const char *s, double min, double max);
 _Noreturn void print_and_exit(const char *text);
 void *check_mem(void *p);
-void *grow(void *array, size_t *room, size_t need, size_t size);
+void *grow(void *array, size_t nr, size_t more, size_t size);
 void sort_array(void *array, size_t nr, size_t size, int (*cmp)(const void *, const void *));
 char *copy_string(const char *s);
 FILE *open_input(const char *path);
