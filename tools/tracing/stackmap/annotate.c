@@ -293,7 +293,7 @@ static void know_stack(struct filter *t, size_t i)
 {
 	const struct stack *s = &t->map->stacks[i];
 
-	*pool_find(&t->stacks, s->id, is_user_stack(s)) = i + 1;
+	pool_find(&t->stacks, s->id, s->user)->value = i + 1;
 }
 
 static void know_map(struct filter *t)
@@ -335,10 +335,10 @@ static bool read_map_again(struct filter *t)
 
 static const struct stack *find_stack(struct filter *t, u32 id)
 {
-	u64 i = *pool_find(&t->stacks, id, t->form->user);
+	u64 i = pool_find(&t->stacks, id, t->form->user)->value;
 
 	if (!i && read_map_again(t))
-		i = *pool_find(&t->stacks, id, t->form->user);
+		i = pool_find(&t->stacks, id, t->form->user)->value;
 	return i ? &t->map->stacks[i - 1] : NULL;
 }
 

@@ -22,11 +22,6 @@ u64 lookup_addr(u64 ip, bool exact)
 	return exact || !ip ? ip : ip - 1;
 }
 
-bool is_user_stack(const struct stack *s)
-{
-	return s->user;
-}
-
 /* kallsyms goes first: it is from the kernel that ran, vmlinux is from one that should match. */
 const struct symbol *find_symbol(const struct map *m, u64 ip, bool exact)
 {
@@ -148,7 +143,7 @@ static void find_user_symbol(struct map *m, struct frame *f)
 	u32 i = f->kind == FRAME_FILE ? word_object(f->ip) : 0;
 	u64 back = !f->exact;
 
-	f->object = i && i <= m->users.names.nr ? m->users.objects[i - 1] : NULL;
+	f->object = object_at(&m->users, i);
 	if (!f->object)
 		return;
 	f->offset = f->ip & OFFSET_MASK;
@@ -164,26 +159,24 @@ void frames_free(struct map *m)
 	u32 i;
 
 	for (i = 1; i <= m->frames.nr; i++) {
-		f = (struct frame *)(uintptr_t)*pool_value(&m->frames, i);
+		f = m->frames.list[i].ptr;
 		free(f->text);
 		free(f->lines);
-		free(f);
 	}
-	pool_free(&m->frames);
+	pool_free_all(&m->frames);
 }
 
 static struct frame *find_frame(struct map *m, enum frame_kind kind, u64 ip, bool exact)
 {
 	struct frame *f;
-	u64 *known;
+	u32 known;
 
 	if (m->frames.nr >= MAX_FRAMES)
 		frames_free(m);
-	known = pool_find(&m->frames, ip, kind << 1 | exact);
-	if (*known)
-		return (struct frame *)(uintptr_t)*known;
-	f = check_mem(calloc(1, sizeof(*f)));
-	*known = (uintptr_t)f;
+	known = m->frames.nr;
+	f = pool_get(&m->frames, ip, kind << 1 | exact, sizeof(*f));
+	if (m->frames.nr == known)
+		return f;
 	f->ip = ip;
 	f->addr = ip;
 	f->exact = exact;

@@ -20,7 +20,7 @@ struct frame {
 	char			*text;		/* schedule+0x48/0xc0 [mod], made on first use */
 	char			*lines;		/* for --lines, made on first use */
 	u32			len;		/* of text */
-	u32			uid;		/* number in an intern table, plus 1 */
+	u32			uid;		/* number in a pool of names */
 	bool			exact;		/* not a return address */
 	bool			user;		/* a frame of user space */
 	enum frame_kind		kind;
@@ -29,7 +29,6 @@ struct frame {
 
 /* frame.c */
 u64 lookup_addr(u64 ip, bool exact);
-bool is_user_stack(const struct stack *s);
 const struct symbol *find_symbol(const struct map *m, u64 ip, bool exact);
 bool is_trampoline(u64 ip);
 const char *frame_text(struct frame *f);

@@ -6,7 +6,7 @@
 #include "view.h"
 
 struct function {
-	u32	task;		/* a number of task_names, 0 without --by task */
+	u32	task;		/* a number of tasks; without --by task, of "" */
 	u32	name;
 	u64	self;
 	u64	total;
@@ -14,9 +14,8 @@ struct function {
 };
 
 struct functions {
-	struct paths	paths;
-	struct intern	task_names;
-	struct pool	sums;		/* of the tasks, at their numbers plus 1 */
+	struct pool	names;
+	struct pool	tasks;		/* of a name to the sum */
 	struct pool	index;		/* of {task, name} */
 	struct function	*list;		/* at the numbers of the index minus 1 */
 };
@@ -40,9 +39,9 @@ static u32 task_of(struct functions *fs, const struct stack *s)
 {
 	char *name __free(pointer) = s->task ? format("%s-%u", s->task->comm, s->task->pid) :
 				      copy_string("");
-	u32 task = intern(&fs->task_names, name);
+	u32 task = intern(&fs->tasks, name);
 
-	*pool_find(&fs->sums, task, 0) += s->ref;
+	fs->tasks.list[task].value += s->ref;
 	return task;
 }
 
@@ -53,7 +52,7 @@ static void add_stack(struct functions *fs, struct map *m, size_t nr)
 	struct function *f;
 
 	for (i = 0; i < s->nr; i++) {
-		f = get_function(fs, task, name_frame(m, s, i, &fs->paths));
+		f = get_function(fs, task, name_frame(m, s, i, &fs->names));
 		f->self += i ? 0 : s->ref;
 		f->total += f->last == nr + 1 ? 0 : s->ref;
 		f->last = nr + 1;
@@ -62,12 +61,12 @@ static void add_stack(struct functions *fs, struct map *m, size_t nr)
 
 static u64 task_sum(const struct function *f)
 {
-	return *pool_value(&sorted->sums, f->task + 1);
+	return sorted->tasks.list[f->task].value;
 }
 
 static const char *function_name(const struct function *f)
 {
-	return sorted->paths.names.list[f->name]->s;
+	return pool_string(&sorted->names, f->name);
 }
 
 static int compare_functions(const void *a, const void *b)
@@ -103,13 +102,15 @@ static void print_list(const struct functions *fs, u64 all, size_t top)
 {
 	const struct function *f;
 	u32 task = UINT32_MAX;
+	const char *name;
 	size_t i, n = 0;
 
 	for (i = 0; i < fs->index.nr; i++, n++) {
 		f = &fs->list[i];
-		if (f->task != task && *fs->task_names.list[f->task]->s)
-			printf("\n# %s: %llu (%.1f%%)\n", fs->task_names.list[f->task]->s,
-			       task_sum(f), share(task_sum(f), all));
+		name = pool_string(&fs->tasks, f->task);
+		if (f->task != task && *name)
+			printf("\n# %s: %llu (%.1f%%)\n", name, task_sum(f),
+			       share(task_sum(f), all));
 		n = f->task == task ? n : 0;
 		task = f->task;
 		if (!top || n < top)
@@ -132,9 +133,8 @@ void print_functions(struct map *m, const struct config *cfg)
 	sort_array(fs.list, fs.index.nr, sizeof(*fs.list), compare_functions);
 	print_head(m, sum);
 	print_list(&fs, sum, cfg->top);
-	paths_free(&fs.paths);
-	intern_free(&fs.task_names);
-	pool_free(&fs.sums);
+	pool_free(&fs.names);
+	pool_free(&fs.tasks);
 	pool_free(&fs.index);
 	free(fs.list);
 }

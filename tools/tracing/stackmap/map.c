@@ -173,7 +173,7 @@ static void read_object(struct reader *r, const char *what)
 	get_padded(r, path, len, what);
 	path[len] = '\0';
 	if (!r->bad)
-		*pool_find(&m->numbers, number, 0) = user_object(&m->users, path, &id, bias);
+		pool_find(&m->numbers, number, 0)->value = user_object(&m->users, path, &id, bias);
 }
 
 static void read_objects(struct reader *r, u64 start, u32 len)
@@ -194,7 +194,7 @@ static void translate_stack(struct map *m, const struct stack *s)
 
 	for (i = 0; s->by_file && i < s->nr; i++, word++) {
 		if (word_object(*word))
-			*word = make_word(*pool_find(&m->numbers, word_object(*word), 0),
+			*word = make_word(pool_find(&m->numbers, word_object(*word), 0)->value,
 					  *word & OFFSET_MASK);
 	}
 }

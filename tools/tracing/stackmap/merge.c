@@ -8,33 +8,19 @@
 #include "util.h"
 #include "view.h"
 
-static u32 add_name(struct frame *f, struct intern *names)
-{
-	char *full __free(pointer) = NULL;
-	const char *mod, *name = frame_name(f, &mod);
-
-	if (mod)
-		full = format("%s[%s]", name, mod);
-	return intern(names, full ? full : name);
-}
-
-/* Symbols are remembered, because frames are not for long. */
-u32 name_frame(struct map *m, const struct stack *s, u32 i, struct paths *p)
+u32 name_frame(struct map *m, const struct stack *s, u32 i, struct pool *names)
 {
 	struct frame *f = frame_get(m, s, i);
-	u64 *known;
+	char *full __free(pointer) = NULL;
+	const char *mod, *name;
 
 	if (f->uid)
-		return f->uid - 1;
-	if (f->sym) {
-		known = pool_find(&p->symbols, (uintptr_t)f->sym, 0);
-		if (!*known)
-			*known = add_name(f, &p->names) + 1;
-		f->uid = *known;
-	} else {
-		f->uid = add_name(f, &p->names) + 1;
-	}
-	return f->uid - 1;
+		return f->uid;
+	name = frame_name(f, &mod);
+	if (mod)
+		full = format("%s[%s]", name, mod);
+	f->uid = intern(names, full ? full : name);
+	return f->uid;
 }
 
 /* The most frequent first, so that they have the lowest numbers in @p. */
@@ -52,7 +38,7 @@ void merge_stacks(struct map *m, struct paths *p, const struct config *cfg)
 		if (!s->nr || !stack_matches(m, s, cfg))
 			continue;
 		for (frame = 0; frame < s->nr; frame++)
-			p->uids[s->first + frame] = name_frame(m, s, frame, p);
+			p->uids[s->first + frame] = name_frame(m, s, frame, &p->names);
 		nr = pool_add(&known, p->uids + s->first, s->nr);
 		if (nr > n)
 			m->stacks[n++] = *s;
@@ -65,8 +51,7 @@ void merge_stacks(struct map *m, struct paths *p, const struct config *cfg)
 
 void paths_free(struct paths *p)
 {
-	intern_free(&p->names);
-	pool_free(&p->symbols);
+	pool_free(&p->names);
 	free(p->uids);
 }
 

@@ -67,6 +67,36 @@ u32 pool_add(struct pool *p, const u64 *words, u32 nr)
 	return p->nr;
 }
 
+/* A string is padded with zeros. */
+u32 intern(struct pool *p, const char *s)
+{
+	size_t nr = strlen(s) / sizeof(u64) + 1;
+	u64 *words __free(pointer) = check_mem(calloc(nr, sizeof(*words)));
+
+	memcpy(words, s, strlen(s));
+	return pool_add(p, words, nr);
+}
+
+/* The structure of a key of two words; zeros at first */
+void *pool_get(struct pool *p, u64 a, u64 b, size_t size)
+{
+	struct pooled *e = pool_find(p, a, b);
+
+	if (!e->ptr)
+		e->ptr = check_mem(calloc(1, size));
+	return e->ptr;
+}
+
+/* With the structures. */
+void pool_free_all(struct pool *p)
+{
+	u32 i;
+
+	for (i = 1; i <= p->nr; i++)
+		free(p->list[i].ptr);
+	pool_free(p);
+}
+
 void pool_free(struct pool *p)
 {
 	free(p->list);

@@ -99,7 +99,7 @@ struct pprof {
 	struct bytes	out;
 	struct bytes	message;
 	struct bytes	part;		/* of message */
-	struct intern	strings;
+	struct pool	strings;
 	struct pool	functions;	/* of the indices of their names */
 	struct pool	locations;	/* of {address, object, is_user} */
 	struct pool	modules;	/* of {name, 0} or {0, object} */
@@ -108,7 +108,7 @@ struct pprof {
 
 static u32 string_index(struct pprof *p, const char *s)
 {
-	return intern(&p->strings, s);
+	return intern(&p->strings, s) - 1;
 }
 
 static void put_type(struct pprof *p, u32 field, const char *type, const char *unit)
@@ -305,7 +305,7 @@ static void put_mappings(struct pprof *p)
 			put_mapping(p, KERNEL_MAPPING + i, 0, o->limit, o->path, &o->id,
 				    o->symtab.nr);
 		else
-			put_module(p, p->strings.list[key[0]]->s, KERNEL_MAPPING + i);
+			put_module(p, pool_string(&p->strings, key[0] + 1), KERNEL_MAPPING + i);
 	}
 }
 
@@ -338,7 +338,7 @@ static void write_gzip(const char *data, size_t len)
 
 static void pprof_free(struct pprof *p)
 {
-	intern_free(&p->strings);
+	pool_free(&p->strings);
 	pool_free(&p->functions);
 	pool_free(&p->locations);
 	pool_free(&p->modules);
@@ -360,8 +360,8 @@ void print_pprof(struct map *m)
 	for (i = 0; i < m->nr_stacks; i++)
 		put_sample(&p, &m->stacks[i]);
 	put_mappings(&p);
-	for (i = 0; i < p.strings.nr; i++)
-		put_string(&p.out, PROFILE_STRING, p.strings.list[i]->s);
+	for (i = 1; i <= p.strings.nr; i++)
+		put_string(&p.out, PROFILE_STRING, pool_string(&p.strings, i));
 	write_gzip(p.out.data, p.out.len);
 	pprof_free(&p);
 }

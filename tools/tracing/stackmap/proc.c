@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pool.h"
 #include "symbols.h"
 #include "user.h"
 #include "util.h"
@@ -79,14 +80,13 @@ void read_file_id(const char *path, struct build_id *id)
 /* @key: equal for mappings of the same file */
 const struct build_id *file_id(struct scan *s, const char *key, const char *path)
 {
-	size_t known = s->files.nr, i = intern(&s->files, key);
+	struct pooled *e = pool_at(&s->files, intern(&s->files, key));
 
-	if (i == known) {
-		s->ids = grow(s->ids, i, 1, sizeof(*s->ids));
-		s->ids[i] = (struct build_id) {};
-		read_file_id(path, &s->ids[i]);
+	if (!e->ptr) {
+		e->ptr = check_mem(calloc(1, sizeof(struct build_id)));
+		read_file_id(path, e->ptr);
 	}
-	return &s->ids[i];
+	return e->ptr;
 }
 
 void write_mapping(FILE *out, u32 tgid, const struct mapping *map,
@@ -151,16 +151,10 @@ void scan_processes(struct scan *s)
 		closedir(dir);
 }
 
-void scan_free(struct scan *s)
-{
-	intern_free(&s->files);
-	free(s->ids);
-}
-
 void write_users(FILE *f)
 {
 	struct scan s = { .out = f };
 
 	scan_processes(&s);
-	scan_free(&s);
+	pool_free_all(&s.files);
 }

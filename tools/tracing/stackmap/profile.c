@@ -57,7 +57,7 @@ static u64 *find_sum(struct profile *p, const struct sample *s, u32 value)
 		by_task ? s->task->nr : 0,
 	};
 
-	return pool_value(&p->entries, pool_add(&p->entries, key, ARRAY_SIZE(key)));
+	return &pool_at(&p->entries, pool_add(&p->entries, key, ARRAY_SIZE(key)))->value;
 }
 
 void count_sample(struct profile *p, const struct sample *s)
@@ -122,7 +122,7 @@ static struct stack *add_stack(struct map *m, const struct words *w, u32 nr_user
 static struct stack *find_stack(struct profile *p, struct pool *known, struct words *w, u32 nr_user,
 				u32 task)
 {
-	struct task_state *t = task ? task_at(p, task) : NULL;
+	struct task_state *t = task ? p->tasks.list[task].ptr : NULL;
 	struct stack *s;
 	u32 i;
 
@@ -142,9 +142,9 @@ static void add_entry(struct profile *p, struct pool *known, u32 entry, struct w
 {
 	const u64 *key = pool_words(&p->entries, entry);
 	u32 which = key[0] % NR_VALUES, task = key[2], nr_user;
-	u64 value = *pool_value(&p->entries, entry);
+	u64 value = p->entries.list[entry].value;
 
-	if (p->cfg->off_cpu && is_skipped_task(p, task_at(p, task)))
+	if (p->cfg->off_cpu && is_skipped_task(p, p->tasks.list[task].ptr))
 		return;
 	if (!p->kinds[key[0] / NR_VALUES]->has_stacks) {
 		p->counts[COUNT_NEVER] += which == VAL_EVENTS ? value : 0;
@@ -301,9 +301,10 @@ static void use_saved_map(struct profile *p, const struct map *saved)
 	if (!in)
 		return;
 	for (i = 1; i <= p->map->numbers.nr; i++) {
-		object = *pool_value(&p->map->numbers, i);
+		object = p->map->numbers.list[i].value;
 		if (object)
-			*pool_find(&p->objects, in->nr, *pool_words(&p->map->numbers, i)) = object;
+			pool_find(&p->objects, in->nr, *pool_words(&p->map->numbers, i))->value =
+				object;
 	}
 	use_map(p, saved, in);
 }
@@ -325,28 +326,13 @@ static const struct symbol *find_recorded_symbol(struct profile *p, u64 addr)
 	u64 start = tep_find_function_address(p->tep, addr);
 	const char *name = start ? tep_find_function(p->tep, addr) : NULL;
 	struct symbol *s;
-	u64 *value;
 
 	/* There is always one before the address, but it has an end. */
 	if (!name || addr - start > 1 << 20)
 		return NULL;
-	value = pool_find(&p->symbols, start, 0);
-	if (!*value) {
-		s = check_mem(calloc(1, sizeof(*s)));
-		*s = (struct symbol) { .addr = start, .name = name, .type = 'T' };
-		*value = (uintptr_t)s;
-	}
-	return (struct symbol *)(uintptr_t)*value;
-}
-
-/* @pool: its values are allocated. */
-static void free_values(struct pool *pool)
-{
-	u32 i;
-
-	for (i = 1; i <= pool->nr; i++)
-		free((void *)(uintptr_t)*pool_value(pool, i));
-	pool_free(pool);
+	s = pool_get(&p->symbols, start, 0, sizeof(*s));
+	*s = (struct symbol) { .addr = start, .name = name, .type = 'T' };
+	return s;
 }
 
 void profile_free(struct map *m)
@@ -361,8 +347,8 @@ void profile_free(struct map *m)
 		free(s);
 	}
 	stacks_free(p);
-	free_values(&p->tasks);
-	free_values(&p->symbols);
+	pool_free_all(&p->tasks);
+	pool_free_all(&p->symbols);
 	pool_free(&p->entries);
 	pool_free(&p->addresses);
 	dat_close(p);

@@ -22,7 +22,7 @@ static void count_different(const struct map *m, size_t *nr_stacks, size_t *nr_i
 		add_word(&w, s->id);
 		pool_add(&ids, w.w, 1);
 		w.w[0] >>= GENERATION_SHIFT;
-		add_word(&w, is_user_stack(s));
+		add_word(&w, s->user);
 		add_words(&w, m->ips + s->first, s->nr);
 		pool_add(&stacks, w.w, w.nr);
 	}
@@ -96,7 +96,7 @@ static void print_users(const struct map *m)
 	size_t i, nr = 0;
 
 	for (i = 0; i < m->nr_stacks; i++)
-		nr += is_user_stack(&m->stacks[i]);
+		nr += m->stacks[i].user;
 	if (nr)
 		printf("stacks of user space: %zu\n", nr);
 }
@@ -131,7 +131,7 @@ struct change {
 };
 
 struct changes {
-	struct intern	texts;
+	struct pool	texts;
 	struct pool	stacks;		/* of {is_user, text...} */
 	struct change	*list;		/* at the numbers of the stacks minus 1 */
 };
@@ -143,11 +143,11 @@ static struct change *get_change(struct changes *cs, struct map *m, const struct
 	struct frame *f;
 	u32 i;
 
-	add_word(&w, is_user_stack(s));
+	add_word(&w, s->user);
 	for (i = 0; i < s->nr; i++) {
 		f = frame_get(m, s, i);
 		if (!f->uid)
-			f->uid = intern(&cs->texts, frame_text(f)) + 1;
+			f->uid = intern(&cs->texts, frame_text(f));
 		add_word(&w, f->uid);
 	}
 	nr = pool_add(&cs->stacks, w.w, w.nr);
@@ -215,5 +215,5 @@ void print_diff(struct map *m, struct map *old, const struct config *cfg)
 		print_change(&cs.list[i], cfg);
 	free(cs.list);
 	pool_free(&cs.stacks);
-	intern_free(&cs.texts);
+	pool_free(&cs.texts);
 }

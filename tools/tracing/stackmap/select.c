@@ -103,7 +103,7 @@ void drop_tracers(struct map *m)
 
 	for (i = 0; i < m->nr_stacks; i++) {
 		s = &m->stacks[i];
-		n = is_user_stack(s) ? 0 : tracer_frames(m, m->ips + s->first, s->nr - s->nr_user);
+		n = s->user ? 0 : tracer_frames(m, m->ips + s->first, s->nr - s->nr_user);
 		s->first += n;
 		s->nr -= n;
 	}

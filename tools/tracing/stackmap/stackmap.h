@@ -79,13 +79,6 @@ struct build_id {
 	char		stamp[MAX_STAMP]; /* of a file that has none, see user.h */
 };
 
-/* Strings, numbered in the order in which they were first seen. */
-struct intern {
-	void		*tree;
-	struct interned	**list;
-	size_t		nr;
-};
-
 struct words {
 	u64	*w;
 	size_t	nr;
@@ -95,7 +88,10 @@ struct words {
 /* See pool.h. */
 struct pooled {
 	u64	hash;
-	u64	value;
+	union {
+		u64	value;
+		void	*ptr;
+	};
 	size_t	first;		/* index of the first word */
 	u32	nr;
 };
@@ -136,8 +132,7 @@ struct object {
 /* What user space has mapped (user.c). */
 struct users {
 	struct pool	processes;	/* of {tgid, 0} to a process, see user.c */
-	struct intern	names;		/* keys of the objects */
-	struct object	**objects;
+	struct pool	objects;	/* of a string to an object */
 	const char	*symfs;
 };
 
@@ -166,7 +161,7 @@ struct map {
 	int		main_value;	/* which of them ref is */
 	struct profile	*profile;	/* the recording, if the stacks are from one */
 	const struct symbol *(*find_symbol)(struct profile *p, u64 addr);
-	struct pool	numbers;	/* of {the kernel's number} to an object, plus 1 */
+	struct pool	numbers;	/* of {the kernel's number} to that of an object */
 	char		*source;	/* description of where the symbols came from */
 };
 

@@ -84,9 +84,9 @@ static u64 take_refs(struct top *t)
 	t->refs = (struct pool) {};
 	for (i = 0; i < t->map.nr_stacks; i++) {
 		s = &t->map.stacks[i];
-		old = *pool_find(&before, s->id, is_user_stack(s));
+		old = pool_find(&before, s->id, s->user)->value;
 		s->val[0] = s->ref - (old <= s->ref ? old : 0);
-		*pool_find(&t->refs, s->id, is_user_stack(s)) = s->ref;
+		pool_find(&t->refs, s->id, s->user)->value = s->ref;
 		sum += s->val[0];
 	}
 	pool_free(&before);

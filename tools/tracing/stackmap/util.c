@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Messages, options, memory, files. */
 #include <ctype.h>
-#include <search.h>
 #include <stdarg.h>
 #include <time.h>
 
@@ -145,36 +144,6 @@ int load_lines(const char *path, const char *what, char **buf, line_fn *parse, v
 		return parse_lines(path, what, *buf, len, parse, to);
 	complain("%s: %s", path, strerror(errno));
 	return -ENOENT;
-}
-
-static int compare_interned(const void *a, const void *b)
-{
-	const struct interned *ia = a, *ib = b;
-
-	return strcmp(ia->s, ib->s);
-}
-
-size_t intern(struct intern *in, const char *s)
-{
-	size_t size = strlen(s) + 1;
-	struct interned *new = check_mem(malloc(sizeof(*new) + size));
-	struct interned **found;
-
-	new->index = in->nr;
-	memcpy(new->s, s, size);
-	found = check_mem(tsearch(new, &in->tree, compare_interned));
-	if (*found != new) {
-		free(new);
-		return (*found)->index;
-	}
-	*APPEND(in->list, in->nr) = new;
-	return new->index;
-}
-
-void intern_free(struct intern *in)
-{
-	tdestroy(in->tree, free);
-	free(in->list);
 }
 
 u64 now_ms(void)

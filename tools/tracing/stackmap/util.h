@@ -44,12 +44,6 @@ enum { EXIT_USAGE = 2 };
 	&(array)[(nr)++];							\
 })
 
-/* struct intern uses the trees of libc. */
-struct interned {
-	size_t		index;
-	char		s[];
-};
-
 /* Returns 0 if it is such a line. */
 typedef int line_fn(void *to, char *line);
 
@@ -67,8 +61,6 @@ char *slurp(const char *path, size_t *len);
 int parse_lines(const char *name, const char *what, char *buf, size_t len, line_fn *parse,
 		void *to);
 int load_lines(const char *path, const char *what, char **buf, line_fn *parse, void *to);
-size_t intern(struct intern *in, const char *s);
-void intern_free(struct intern *in);
 u64 now_ms(void);
 
 #endif

@@ -8,13 +8,12 @@
 
 /* Functions by their names. */
 struct paths {
-	struct intern	names;
-	struct pool	symbols;	/* the numbers of their names, plus 1 */
+	struct pool	names;
 	u64		*uids;		/* numbers of the frames, at their indices in map->ips */
 };
 
 /* merge.c */
-u32 name_frame(struct map *m, const struct stack *s, u32 i, struct paths *p);
+u32 name_frame(struct map *m, const struct stack *s, u32 i, struct pool *names);
 void merge_stacks(struct map *m, struct paths *p, const struct config *cfg);
 void paths_free(struct paths *p);
 void sort_by_path(struct map *m, const struct paths *p);

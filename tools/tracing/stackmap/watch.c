@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "pool.h"
 #include "user.h"
 #include "util.h"
 #include "view.h"
@@ -253,5 +254,5 @@ void watch_free(struct watch *w)
 	free(w->changes);
 	free(w->cpus);
 	free(w->text);
-	scan_free(&w->scan);
+	pool_free_all(&w->scan.files);
 }
