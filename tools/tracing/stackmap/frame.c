@@ -49,8 +49,6 @@ static char *kernel_text(const struct frame *f, const struct symbol *s)
 {
 	u64 offset = f->addr - s->addr, size = s->end - s->addr;
 
-	if (s->type == MODULE_BASE)
-		return format("[%s]+0x%llx", s->mod, offset);
 	if (is_bpf(s) || !s->end)
 		return format("%s+0x%llx", s->name, offset);
 	if (s->mod)
@@ -109,10 +107,6 @@ const char *frame_name(struct frame *f, const char **mod)
 	*mod = NULL;
 	if (!s)
 		return frame_text(f);
-	if (s->type == MODULE_BASE) {
-		*mod = s->mod;
-		return "";
-	}
 	if (!is_bpf(s))
 		*mod = s->mod;
 	return s->name;

@@ -54,7 +54,7 @@ static const char help_text[] =
 "  -p, --partial          print the good stacks of a damaged map\n"
 "  -M, --map-only         of a directory, use the map and not the recording\n"
 "Symbols:\n"
-"  -k, --kallsyms FILE    a copy of the target's /proc/kallsyms or last_boot_info (repeatable)\n"
+"  -k, --kallsyms FILE    a copy of the target's /proc/kallsyms (repeatable)\n"
 "  -v, --vmlinux FILE     the target's vmlinux, for addresses that are not in kallsyms\n"
 "  -l, --lines            print source lines and inlined callers, from the vmlinux\n"
 "  -b, --text-base ADDR   address of _text on the target, if the map does not have it\n"

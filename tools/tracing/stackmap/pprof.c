@@ -277,7 +277,7 @@ static void put_module(struct pprof *p, const char *mod, u32 id)
 	const struct symbol *s;
 
 	for (s = t->syms; s < t->syms + t->nr; s++) {
-		if (!s->mod || strcmp(s->mod, mod) || (!is_text(s) && s->type != MODULE_BASE))
+		if (!s->mod || strcmp(s->mod, mod) || !is_text(s))
 			continue;
 		start = start ? start : s->addr;
 		limit = s->end;

@@ -59,10 +59,8 @@ struct symbol {
 	const char	*name;
 	const char	*mod;		/* NULL: the kernel proper */
 	u32		seq;		/* line in the source; the first of several aliases wins */
-	char		type;		/* as nm prints it, or MODULE_BASE */
+	char		type;		/* as nm prints it */
 };
-
-#define MODULE_BASE	'\n'	/* a module of last_boot_info; no line can have this type */
 
 struct symtab {
 	struct symbol	*syms;
