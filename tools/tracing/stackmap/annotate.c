@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "frame.h"
 #include "map.h"
 #include "pool.h"
 #include "util.h"

@@ -3,7 +3,7 @@
  * The text of an address. A map repeats few addresses many times, so each is looked up and printed
  * once. If there are too many, all are forgotten: this costs time, not memory.
  */
-#include "frame.h"
+#include "view.h"
 #include "pool.h"
 #include "symbols.h"
 #include "user.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* "report": the functions of all stacks, by what they weigh themselves and with what they call. */
-#include "cleanup.h"
-#include "frame.h"
 #include "util.h"
 #include "view.h"
 

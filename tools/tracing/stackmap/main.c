@@ -19,11 +19,9 @@
 #include <unistd.h>
 
 #include "checksum.h"
-#include "frame.h"
 #include "map.h"
 #include "options.h"
 #include "record.h"
-#include "recording.h"
 #include "symbols.h"
 #include "user.h"
 #include "util.h"

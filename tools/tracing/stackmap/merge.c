@@ -3,8 +3,6 @@
  * Stacks as the names of their functions, for flame graphs. Stacks that differ only in offsets are
  * merged.
  */
-#include "cleanup.h"
-#include "frame.h"
 #include "util.h"
 #include "view.h"
 

@@ -7,8 +7,6 @@
 #include <unistd.h>
 
 #include "checksum.h"
-#include "cleanup.h"
-#include "frame.h"
 #include "symbols.h"
 #include "util.h"
 #include "view.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Output of a whole map: text, folded, JSON, speedscope. */
-#include "frame.h"
 #include "util.h"
 #include "view.h"
 

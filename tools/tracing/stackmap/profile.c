@@ -2,10 +2,8 @@
 /* Selects and adds up samples, and makes stacks of a map of them. */
 #include <fnmatch.h>
 
-#include "frame.h"
 #include "map.h"
 #include "profile.h"
-#include "recording.h"
 #include "symbols.h"
 #include "util.h"
 #include "view.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* --summary and --diff. */
-#include "cleanup.h"
-#include "frame.h"
 #include "symbols.h"
 #include "util.h"
 #include "view.h"

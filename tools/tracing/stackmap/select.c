@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Selects and sorts the stacks. */
-#include "frame.h"
 #include "util.h"
 #include "view.h"
 

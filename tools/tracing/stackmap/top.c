@@ -7,8 +7,6 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "frame.h"
 #include "map.h"
 #include "options.h"
 #include "record.h"

@@ -3,10 +3,10 @@
 #ifndef STACKMAP_UTIL_H
 #define STACKMAP_UTIL_H
 
+#include <dirent.h>
 #include <errno.h>
 #include <string.h>
 
-#include "cleanup.h"
 #include "stackmap.h"
 
 extern const char * const program;	/* of main.c or of the plugin: who complains */
@@ -43,6 +43,26 @@ enum { EXIT_USAGE = 2 };
 	(array) = grow(array, nr, 1, sizeof(*(array)));				\
 	&(array)[(nr)++];							\
 })
+
+/* What a variable points to goes with the variable. @what: pointer, file or dir */
+#define __free(what)	__attribute__((cleanup(cleanup_##what)))
+
+static inline void cleanup_pointer(void *p)
+{
+	free(*(void **)p);
+}
+
+static inline void cleanup_file(FILE **f)
+{
+	if (*f)
+		fclose(*f);
+}
+
+static inline void cleanup_dir(DIR **dir)
+{
+	if (*dir)
+		closedir(*dir);
+}
 
 /* Returns 0 if it is such a line. */
 typedef int line_fn(void *to, char *line);

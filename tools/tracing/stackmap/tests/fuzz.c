@@ -8,10 +8,8 @@
 #include <unistd.h>
 
 #include "../checksum.h"
-#include "../frame.h"
 #include "../map.h"
 #include "../profile.h"
-#include "../recording.h"
 #include "../symbols.h"
 #include "../user.h"
 #include "../util.h"
