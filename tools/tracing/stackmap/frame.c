@@ -33,11 +33,6 @@ const struct symbol *find_symbol(const struct map *m, u64 ip, bool exact)
 	return s || !m->find_symbol ? s : m->find_symbol(m->profile, addr);
 }
 
-bool is_trampoline(u64 ip)
-{
-	return ip == TRAMPOLINE_MARKER;
-}
-
 /* %pS shows no module for BPF programs. */
 static bool is_bpf(const struct symbol *s)
 {
@@ -58,7 +53,7 @@ static char *kernel_text(const struct frame *f, const struct symbol *s)
 
 static char *address_text(const struct frame *f)
 {
-	if (!f->user && is_trampoline(f->ip))
+	if (!f->user && f->ip == TRAMPOLINE_MARKER)
 		return copy_string("[FTRACE TRAMPOLINE]");
 	if (!f->user && f->ip == WORD_NO_STACK)
 		return copy_string("[no stack]");
@@ -114,7 +109,7 @@ const char *frame_name(struct frame *f, const char **mod)
 
 const char *frame_lines(const struct map *m, struct frame *f)
 {
-	if (!f->lines && m->vmlinux && !f->user && !is_trampoline(f->ip))
+	if (!f->lines && m->vmlinux && !f->user && f->ip != TRAMPOLINE_MARKER)
 		f->lines = vmlinux_lines(m->vmlinux, lookup_addr(f->ip, f->exact));
 	return f->lines ? f->lines : "";
 }
@@ -179,7 +174,7 @@ static struct frame *find_frame(struct map *m, enum frame_kind kind, u64 ip, boo
 	f->matches = -1;
 	if (f->user)
 		find_user_symbol(m, f);
-	else if (!is_trampoline(ip))
+	else if (ip != TRAMPOLINE_MARKER)
 		f->sym = find_symbol(m, ip, exact);
 	return f;
 }

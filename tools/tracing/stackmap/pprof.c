@@ -204,7 +204,7 @@ static void put_location(struct pprof *p, struct frame *f, u64 addr, u32 id)
 /* In user space, processes have an object at different addresses, so take the offset in it. */
 static u64 location_addr(const struct frame *f)
 {
-	if (!f->user && (is_trampoline(f->ip) || f->ip >= WORD_UNDEFINED))
+	if (!f->user && (f->ip == TRAMPOLINE_MARKER || f->ip >= WORD_UNDEFINED))
 		return f->ip;
 	return lookup_addr(f->object ? f->offset : f->ip, f->exact);
 }

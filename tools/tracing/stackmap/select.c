@@ -73,7 +73,7 @@ static bool is_tracer(const struct map *m, u64 ip, bool exact)
 	const char *name;
 	size_t i;
 
-	if (is_trampoline(ip))
+	if (ip == TRAMPOLINE_MARKER)
 		return true;
 	s = find_symbol(m, ip, exact);
 	name = s && !s->mod ? s->name : "";

@@ -26,16 +26,6 @@ u64 parse_number(const char *s, u64 max, int base)
 	return n;
 }
 
-double parse_seconds(const char *s, double min, double max)
-{
-	char *end;
-	double n = strtod(s, &end);
-
-	if (end == s || *end || !(n >= min && n <= max))
-		usage("not a number of seconds", s);
-	return n;
-}
-
 _Noreturn void print_and_exit(const char *text)
 {
 	fputs(text, stdout);

@@ -70,7 +70,6 @@ typedef int line_fn(void *to, char *line);
 /* util.c */
 _Noreturn void usage(const char *why, const char *arg);
 u64 parse_number(const char *s, u64 max, int base);
-double parse_seconds(const char *s, double min, double max);
 _Noreturn void print_and_exit(const char *text);
 void *check_mem(void *p);
 void *grow(void *array, size_t nr, size_t more, size_t size);

@@ -37,18 +37,15 @@ struct paths {
 /* frame.c */
 u64 lookup_addr(u64 ip, bool exact);
 const struct symbol *find_symbol(const struct map *m, u64 ip, bool exact);
-bool is_trampoline(u64 ip);
 const char *frame_text(struct frame *f);
 const char *frame_name(struct frame *f, const char **mod);
 const char *frame_lines(const struct map *m, struct frame *f);
 struct frame *frame_get(struct map *m, const struct stack *s, u32 i);
 void frames_free(struct map *m);
-/* merge.c */
-u32 name_frame(struct map *m, const struct stack *s, u32 i, struct pool *names);
+/* functions.c */
 void merge_stacks(struct map *m, struct paths *p, const struct config *cfg);
 void paths_free(struct paths *p);
 void sort_by_path(struct map *m, const struct paths *p);
-/* functions.c */
 void print_functions(struct map *m, const struct config *cfg);
 /* annotate.c */
 int annotate(struct map *m, const struct config *cfg);
