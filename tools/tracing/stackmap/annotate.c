@@ -14,17 +14,6 @@
 #include "util.h"
 #include "view.h"
 
-/*
- * The ids of a stack's parts, innermost first, and between two parts the address that an interrupt
- * has hit. Most stacks have one part. A user stack has one, and may have an address before it.
- */
-struct stack_ids {
-	u32	nr;
-	u32	id[MAX_PARTS];
-	u64	ip[MAX_PARTS];
-	bool	more;		/* trace-cmd printed only some of the parts */
-};
-
 enum line_kind { LINE_OTHER, LINE_FRAME, LINE_IDS, LINE_DEF };
 
 /* The texts of events that have ids of stacks, and of those that define stacks. */
@@ -56,7 +45,7 @@ struct filter {
 	bool			has_context;	/* task, CPU and time before the event */
 	const struct form	*form;		/* of the line */
 	struct stack_ids	ids;
-	u64			hit;		/* before its frames, if the form has it */
+	bool			more;		/* trace-cmd printed only some of the parts */
 	u64			words[MAX_DEPTH]; /* LINE_DEF: the frames */
 	u32			nr_words;
 	struct pool		stacks;		/* {id, user}: the index of a stack, plus 1 */
@@ -99,26 +88,26 @@ static bool add_part(struct stack_ids *ids, u64 ip, u64 id)
 {
 	if (ids->nr == MAX_PARTS || id > INT32_MAX)
 		return false;
-	if (ids->nr)
-		ids->ip[ids->nr - 1] = ip;
+	ids->ip[ids->nr] = ip;
 	ids->id[ids->nr++] = id;
 	return true;
 }
 
 /* " 42>", " 42 @ffffffff81000000 43>". trace-cmd prints at least four parts, unused as "@0 -1". */
-static bool take_ids(const char **p, struct stack_ids *ids)
+static bool take_ids(struct filter *t, const char **p, u64 ip)
 {
+	struct stack_ids *ids = &t->ids;
 	bool ended = false;
-	u64 ip = 0, id;
+	u64 id;
 
 	ids->nr = 0;
-	ids->more = false;
+	t->more = false;
 	do {
-		if (!take(p, " ", 10, &id) || ids->more || (ended && id != UINT64_MAX))
+		if (!take(p, " ", 10, &id) || t->more || (ended && id != UINT64_MAX))
 			return false;
 		ended = ids->nr > 1 && id == UINT64_MAX;
-		ids->more = ids->nr == PRINTED_PARTS - 1 && means_more(id);
-		if (!ended && !ids->more && !add_part(ids, ip, id))
+		t->more = ids->nr == PRINTED_PARTS - 1 && means_more(id);
+		if (!ended && !t->more && !add_part(ids, ip, id))
 			return false;
 	} while (take(p, " @", 16, &ip));
 	return *(*p)++ == '>';
@@ -230,12 +219,12 @@ static bool is_frame_line(const struct filter *t)
 
 static enum line_kind classify_form(struct filter *t, const struct form *form, const char *p)
 {
-	u64 cookie;
+	u64 cookie, hit = 0;
 
 	t->form = form;
 	if ((form->cookie && !take(&p, " ", 16, &cookie)) ||
-	    (form->hit && !take(&p, " @", 16, &t->hit)) ||
-	    !take_ids(&p, &t->ids) || (form->split ? t->ids.nr < 2 : t->ids.nr > 1))
+	    (form->hit && !take(&p, " @", 16, &hit)) ||
+	    !take_ids(t, &p, hit) || (form->split ? t->ids.nr < 2 : t->ids.nr > 1))
 		return LINE_OTHER;
 	if (form->def)
 		return take_words(t, p) ? LINE_DEF : LINE_OTHER;
@@ -366,7 +355,7 @@ static bool join_parts(struct filter *t, struct stack *whole)
 	for (i = 0; i < ids->nr; i++) {
 		if (i || t->form->hit) {
 			whole->hits |= whole->nr < 64 ? 1ULL << whole->nr : 0;
-			to[whole->nr++] = i ? ids->ip[i - 1] : t->hit;
+			to[whole->nr++] = ids->ip[i];
 		}
 		memcpy(to + whole->nr, m->ips + parts[i]->first, parts[i]->nr * sizeof(*to));
 		whole->nr += parts[i]->nr;
@@ -381,8 +370,8 @@ static void print_frames(struct filter *t)
 	u32 i;
 
 	t->nr_ids++;
-	t->nr_more += t->ids.more;
-	if (t->ids.more)
+	t->nr_more += t->more;
+	if (t->more)
 		return;
 	if (t->line[t->len - 1] != '\n')
 		putchar('\n');

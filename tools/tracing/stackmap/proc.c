@@ -15,8 +15,8 @@
 #define HEADERS	4096
 
 /*
- * The linker puts the note into the first page of an ELF file. It is found there for each word size,
- * and without elfutils, which test machines may lack.
+ * The linker puts the note into the first page of an ELF file. It is found there for each word
+ * size, and without elfutils, which test machines may lack.
  */
 void read_file_id(const char *path, struct build_id *id)
 {

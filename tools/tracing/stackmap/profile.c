@@ -83,7 +83,7 @@ static u32 resolve(struct profile *p, u32 kernel, u32 user, struct words *w)
 
 	w->nr = 0;
 	w->hits = 0;
-	if (kernel && !resolve_kernel(p, kernel, w)) {
+	if (kernel && !resolve_stack(p, kernel, w)) {
 		w->nr = 0;
 		w->hits = 0;
 		add_word(w, WORD_UNDEFINED);
@@ -94,7 +94,7 @@ static u32 resolve(struct profile *p, u32 kernel, u32 user, struct words *w)
 	if (!kernel && !user)
 		add_word(w, WORD_NO_STACK);
 	nr = w->nr;
-	if (user && !resolve_user(p, user, w)) {
+	if (user && !resolve_stack(p, user, w)) {
 		p->counts[COUNT_UNDEFINED]++;
 		if (!kernel)
 			add_word(w, WORD_UNDEFINED);

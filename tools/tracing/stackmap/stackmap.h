@@ -53,6 +53,13 @@ struct stack {
 	const struct task *task;	/* in one by task */
 };
 
+/* A stack in parts, innermost first. A stack of user space has one part. */
+struct stack_ids {
+	u32		nr;
+	u32		id[MAX_PARTS];
+	u64		ip[MAX_PARTS];	/* what an interrupt hit, before the part; or 0 */
+};
+
 struct symbol {
 	u64		addr;
 	u64		end;

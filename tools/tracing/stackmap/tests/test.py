@@ -2039,7 +2039,7 @@ class Watch(Case):
             f.write('const char * const program = "watch";\n')
         others = [os.path.join(HERE, "..", name) for name in os.listdir(os.path.join(HERE, ".."))
                   if name.endswith(".c") and name not in (
-                      "main.c", "watch.c", "dat.c", "perf.c", "profile.c", "sample.c", "stacks.c",
+                      "main.c", "watch.c", "dat.c", "event.c", "perf.c", "profile.c", "sample.c", "stacks.c",
                       "weigh.c", "plugin_stackmap.c")]
         subprocess.run(["cc", "-w", "-D_GNU_SOURCE", "-I", os.path.join(HERE, ".."), "-o", path,
                         main] + others, check=True)
