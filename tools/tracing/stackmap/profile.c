@@ -328,8 +328,10 @@ static const struct symbol *find_recorded_symbol(struct profile *p, u64 addr)
 	/* There is always one before the address, but it has an end. */
 	if (!name || addr - start > 1 << 20)
 		return NULL;
+	/* libtraceevent takes any of several aliases. */
 	s = pool_get(&p->symbols, start, 0, sizeof(*s));
-	*s = (struct symbol) { .addr = start, .name = name, .type = 'T' };
+	if (!s->name)
+		*s = (struct symbol) { .addr = start, .name = name, .type = 'T' };
 	return s;
 }
 
