@@ -9,8 +9,6 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "map.h"
-#include "pool.h"
 #include "util.h"
 #include "view.h"
 

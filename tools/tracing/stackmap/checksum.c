@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
+/*
+ * The file "checksums" of a directory: a line for each file, with its CRC-32, its size and its
+ * name. It tells if a file was cut off, damaged, or is of another recording.
+ */
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "checksum.h"
 #include "util.h"
 
 /* A recording may be large, and reading it finds most damage. So only its size is checked. */

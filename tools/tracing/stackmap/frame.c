@@ -4,7 +4,6 @@
  * once. If there are too many, all are forgotten: this costs time, not memory.
  */
 #include "view.h"
-#include "pool.h"
 #include "symbols.h"
 #include "user.h"
 #include "util.h"

@@ -18,9 +18,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "checksum.h"
-#include "map.h"
-#include "options.h"
 #include "record.h"
 #include "symbols.h"
 #include "user.h"

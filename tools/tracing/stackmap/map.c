@@ -10,8 +10,6 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-#include "map.h"
-#include "pool.h"
 #include "user.h"
 #include "util.h"
 

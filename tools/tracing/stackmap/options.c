@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <getopt.h>
 
-#include "options.h"
 #include "record.h"
 #include "util.h"
 

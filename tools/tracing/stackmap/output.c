@@ -6,8 +6,6 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "checksum.h"
-#include "map.h"
 #include "record.h"
 #include "symbols.h"
 #include "user.h"

@@ -19,8 +19,6 @@
 #include <trace-seq.h>
 
 #include "event.h"
-#include "map.h"
-#include "pool.h"
 #include "user.h"
 #include "util.h"
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "pool.h"
 #include "util.h"
 
 void add_words(struct words *w, const u64 *words, size_t nr)

@@ -6,7 +6,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "checksum.h"
 #include "symbols.h"
 #include "util.h"
 #include "view.h"

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "pool.h"
 #include "symbols.h"
 #include "user.h"
 #include "util.h"

@@ -2,7 +2,6 @@
 /* Selects and adds up samples, and makes stacks of a map of them. */
 #include <fnmatch.h>
 
-#include "map.h"
 #include "profile.h"
 #include "symbols.h"
 #include "util.h"

@@ -23,7 +23,6 @@
 #include <trace-cmd.h>
 
 #include "event.h"
-#include "pool.h"
 #include "stackmap.h"
 #include "user.h"
 

@@ -12,7 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "options.h"
 #include "record.h"
 #include "util.h"
 

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include "view.h"
-#include "map.h"
 #include "symbols.h"
 #include "user.h"
 #include "util.h"

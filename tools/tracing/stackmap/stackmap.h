@@ -90,7 +90,10 @@ struct words {
 	u64	hits;		/* as in struct stack */
 };
 
-/* See pool.h. */
+/*
+ * Arrays of words, each stored once. The first one has the number 1. A value that belongs to it is
+ * 0 at first, or it is a structure. So a pool is a set of stacks, or a table from a key to a value.
+ */
 struct pooled {
 	u64	hash;
 	union {
@@ -208,5 +211,23 @@ struct config {
 	bool		by_task;
 	bool		all_values;	/* also of what weighs nothing */
 };
+
+/* stack_map_bin */
+#define MAP_MAGIC	0x464D5342
+#define MAP_VERSION	2
+#define SECTION_OBJECTS	5
+#define MAX_READS	5
+#define RECORD_USER	1U
+#define RECORD_BY_FILE	2U
+#define MAX_PATH	65536	/* of an object, with escapes */
+
+/* map.c */
+void complain_stale(const char *name);
+struct stack *new_stack(struct map *m, u32 nr);
+int read_map(struct map *m, const char *buf, size_t len);
+int load_more(struct map *m);
+int load_map(struct map *m, const char *path);
+int reload_map(struct map *m);
+void map_free_stacks(struct map *m);
 
 #endif

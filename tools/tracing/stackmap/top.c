@@ -7,8 +7,6 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "map.h"
-#include "options.h"
 #include "record.h"
 #include "symbols.h"
 #include "util.h"

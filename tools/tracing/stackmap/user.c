@@ -2,7 +2,6 @@
 /* Reads user_maps, and finds the file that a process had mapped at an address at some time. */
 #include <ctype.h>
 
-#include "pool.h"
 #include "symbols.h"
 #include "user.h"
 #include "util.h"

@@ -3,7 +3,6 @@
 #ifndef STACKMAP_VIEW_H
 #define STACKMAP_VIEW_H
 
-#include "pool.h"
 #include "util.h"
 
 /* In the place of the kernel's frames: there is no stack, or its id has no definition. */

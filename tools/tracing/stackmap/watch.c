@@ -11,7 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "pool.h"
 #include "user.h"
 #include "util.h"
 #include "view.h"

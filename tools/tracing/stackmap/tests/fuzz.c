@@ -7,8 +7,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../checksum.h"
-#include "../map.h"
 #include "../profile.h"
 #include "../symbols.h"
 #include "../user.h"
