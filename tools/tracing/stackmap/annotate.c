@@ -184,15 +184,6 @@ static char *skip_context(char *line, const char *end)
 	return NULL;
 }
 
-/* " (+12) ": trace-cmd --ts-diff prints the time passed. */
-static char *skip_diff(char *p)
-{
-	p += strspn(p, " ");
-	if (!strncmp(p, "(+", 2))
-		p += strcspn(p, " ");
-	return p + strspn(p, " ");
-}
-
 /* What is behind "<stack_id", or from trace-cmd "stack_id:            <stack_id" */
 static const char *skip_name(const char *p, const char *name)
 {
@@ -234,7 +225,7 @@ static enum line_kind classify_text(struct filter *t, char *text)
 	const char *p;
 	size_t i;
 
-	text = skip_diff(text);
+	text += strspn(text, " ");
 	for (i = 0; i < ARRAY_SIZE(forms); i++) {
 		p = skip_name(text, forms[i].name);
 		if (p)
@@ -313,7 +304,7 @@ static bool read_map_again(struct filter *t)
 
 	if (!m->live || t->defines || time(NULL) == t->loaded)
 		return false;
-	if (!load_more(m))
+	if (!read_map_file(m, m->name))
 		know_map(t);
 	t->loaded = time(NULL);
 	return true;

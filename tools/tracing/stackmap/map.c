@@ -266,8 +266,11 @@ void complain_stale(const char *name)
 	complain("%s: the map was reset or replaced each time it was read", name);
 }
 
-/* The read fails with ESTALE if the map was reset or replaced meanwhile. */
-static int read_file(struct map *m, const char *path)
+/*
+ * The stacks that were read before stay. The read fails with ESTALE if the map was reset or
+ * replaced meanwhile.
+ */
+int read_map_file(struct map *m, const char *path)
 {
 	char *buf __free(pointer) = NULL;
 	int tries = 0;
@@ -285,18 +288,12 @@ static int read_file(struct map *m, const char *path)
 	return -EIO;
 }
 
-/* The live map once more; the stacks that were read before stay. */
-int load_more(struct map *m)
-{
-	return read_file(m, m->name);
-}
-
 /* The live map as it is now. Its symbols and the texts of its frames stay. */
 int reload_map(struct map *m)
 {
 	m->nr_stacks = 0;
 	m->nr_ips = 0;
-	return read_file(m, m->name);
+	return read_map_file(m, m->name);
 }
 
 /* @path: "-", a file, or a directory (of "save" or of a trace instance). */
@@ -307,7 +304,7 @@ int load_map(struct map *m, const char *path)
 
 	if (!strcmp(path, "-")) {
 		m->name = copy_string("stdin");
-		return read_file(m, path);
+		return read_map_file(m, path);
 	}
 	if (!stat(path, &st) && S_ISDIR(st.st_mode)) {
 		m->dir = copy_string(path);
@@ -318,5 +315,5 @@ int load_map(struct map *m, const char *path)
 	m->live = !statfs(m->name, &fs) && fs.f_type == TRACEFS_MAGIC;
 	if (!m->live && !stat(m->name, &st) && S_ISREG(st.st_mode))
 		m->saved = st.st_mtime;
-	return read_file(m, m->name);
+	return read_map_file(m, m->name);
 }

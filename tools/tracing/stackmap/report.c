@@ -31,35 +31,15 @@ static void count_different(const struct map *m, size_t *nr_stacks, size_t *nr_i
 	free(w.w);
 }
 
-#define DEPTH_BUCKETS	11	/* 1, 2-3, 4-7, ... 1024 */
-#define BAR_WIDTH	40
-
-static void print_bucket(unsigned int bucket, size_t nr, size_t most)
-{
-	unsigned int lo = 1U << bucket, hi = lo * 2 - 1;
-	char range[24];
-
-	snprintf(range, sizeof(range), lo == hi ? "%u" : "%u-%u", lo, hi);
-	printf("  %9s %8zu |", range, nr);
-	for (nr = (nr * BAR_WIDTH + most - 1) / most; nr; nr--)
-		putchar('#');
-	putchar('\n');
-}
-
 static void print_depths(const struct map *m)
 {
-	size_t i, buckets[DEPTH_BUCKETS] = {}, most = 1;
-	unsigned int b, first = DEPTH_BUCKETS, last = 0;
+	u32 most = 0;
+	size_t i;
 
-	for (i = 0; i < m->nr_stacks; i++) {
-		b = 31 - __builtin_clz(m->stacks[i].nr | 1);
-		buckets[b]++;
-		most = buckets[b] > most ? buckets[b] : most;
-		first = b < first ? b : first;
-		last = b > last ? b : last;
-	}
-	for (b = first; b <= last && b < DEPTH_BUCKETS; b++)
-		print_bucket(b, buckets[b], most);
+	for (i = 0; i < m->nr_stacks; i++)
+		most = m->stacks[i].nr > most ? m->stacks[i].nr : most;
+	printf("depth: %.1f on average, at most %u\n",
+	       m->nr_stacks ? 1.0 * m->nr_ips / m->nr_stacks : 0, most);
 }
 
 static void print_shares(struct map *m)
@@ -109,7 +89,6 @@ int print_summary(struct map *m)
 	printf("stacks: %zu\nframes: %zu\n", m->nr_stacks, m->nr_ips);
 	print_users(m);
 	print_shares(m);
-	puts("depth:");
 	print_depths(m);
 	count_different(m, &stacks, &ids);
 	printf("duplicates: %zu stacks, %zu ids\n", m->nr_stacks - stacks, m->nr_stacks - ids);

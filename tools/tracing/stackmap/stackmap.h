@@ -225,7 +225,7 @@ struct config {
 void complain_stale(const char *name);
 struct stack *new_stack(struct map *m, u32 nr);
 int read_map(struct map *m, const char *buf, size_t len);
-int load_more(struct map *m);
+int read_map_file(struct map *m, const char *path);
 int load_map(struct map *m, const char *path);
 int reload_map(struct map *m);
 void map_free_stacks(struct map *m);

@@ -221,8 +221,6 @@ int parse_user_line(void *users, char *line)
 	line += at;
 	if (!strncmp(line, "map ", 4))
 		return parse_map(u, line, time);
-	if (!strncmp(line, "task ", 5))
-		return 0;
 	if (sscanf(line, "fork %llu %llu%c", &tgid, &parent, &more) != 2 &&
 	    sscanf(line, "exec %llu%c", &tgid, &more) != 1)
 		return -EINVAL;

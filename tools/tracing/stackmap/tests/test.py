@@ -556,7 +556,7 @@ class Output(Case):
         out = self.dump(golden_map("le64"), "--summary")
         self.assertIn("kernel: 7.3.0-golden, build id 00010203", out)
         self.assertIn("stacks: 4\nframes: 11\nreferences: 8294967308\n", out)
-        self.assertRegex(out, r"2-3 +2 \|#{40}\n")
+        self.assertIn("depth: 2.8 on average, at most 4\n", out)
         self.assertIn("duplicates: 0 stacks, 0 ids", out)
 
     def test_summary_share(self):
@@ -690,7 +690,7 @@ class Output(Case):
                      "  other:           <idle>-0     [001]    12.345678: stack_id:             ",
                      "of_instance_123456:   <idle>-0    [001]    12.345678: stack_id:           ",
                      " => abcdefghijkl-5       [000] d..2.  1000.000003: ",
-                     "          <idle>-0     [001]    12.345678:  (+12)    stack_id:             ", ""]:
+                     ""]:
             for end in ["\n", " (stale)\n"]:
                 line = head + "<stack_id 4>" + end
                 self.assertEqual(self.annotated(line), (line + four, 1))
@@ -1728,7 +1728,7 @@ class UserMaps(Case):
     """Lines of user_maps."""
 
     def test_damage(self):
-        good = "map 123 5500-6600 0 abab /x/y\n@5 task 5 123\n@7 fork 7 5\nexec 7\n"
+        good = "map 123 5500-6600 0 abab /x/y\n@7 fork 7 5\nexec 7\n"
         self.file("stack_map_bin", golden_map("le64"))
         for cut in range(1, len(good)):
             self.file("user_maps", good[:cut])
