@@ -82,28 +82,20 @@ const char *frame_text(struct frame *f)
 	return f->text;
 }
 
-/* So that it is told from a frame of the kernel, even if nothing is mapped there. */
-static const char *user_frame_name(struct frame *f, const char **mod)
-{
-	*mod = f->object ? f->object->name : "user";
-	if (f->sym)
-		return f->sym->name;
-	return f->object ? "" : frame_text(f);
-}
-
-/* The function without offset, and its module or object. */
+/*
+ * The function without offset, and its module or object. A frame of user space has one even if
+ * nothing is mapped there, so that it is told from a frame of the kernel.
+ */
 const char *frame_name(struct frame *f, const char **mod)
 {
 	const struct symbol *s = f->sym;
 
+	*mod = s && !is_bpf(s) ? s->mod : NULL;
 	if (f->user)
-		return user_frame_name(f, mod);
-	*mod = NULL;
-	if (!s)
-		return frame_text(f);
-	if (!is_bpf(s))
-		*mod = s->mod;
-	return s->name;
+		*mod = f->object ? f->object->name : "user";
+	if (s)
+		return s->name;
+	return f->object ? "" : frame_text(f);
 }
 
 const char *frame_lines(const struct map *m, struct frame *f)

@@ -43,7 +43,6 @@ struct session {
 struct fields {
 	u64			cookie;
 	struct stack_ids	ids;
-	u64			hit;	/* where an interrupt came in user space, or 0 */
 	struct stack		*own;	/* the frames, NULL if they are elsewhere */
 };
 
@@ -232,7 +231,6 @@ static bool read_fields(struct session *ses, struct record *r, struct fields *f)
 	if ((field[FIELD_COOKIE] && !get_number(r, FIELD_COOKIE, &f->cookie)) ||
 	    (field[FIELD_ID] && !read_ids(r, &f->ids)))
 		return false;
-	f->hit = f->ids.ip[0];
 	return !field[FIELD_CALLER] || read_own(&ses->defs, r, f);
 }
 
@@ -286,8 +284,8 @@ static void print_head(struct trace_seq *s, const struct kind *k, const struct f
 	trace_seq_printf(s, "<%s", k->event->name);
 	if (k->field[FIELD_COOKIE])
 		trace_seq_printf(s, " %llx", f->cookie);
-	if (f->hit)
-		trace_seq_printf(s, " @%llx", f->hit);
+	if (f->ids.ip[0])
+		trace_seq_printf(s, " @%llx", f->ids.ip[0]);
 	for (i = 0; i < f->ids.nr; i++) {
 		if (i)
 			trace_seq_printf(s, " @%llx", f->ids.ip[i]);
@@ -315,14 +313,14 @@ static void print_frames(struct trace_seq *s, struct session *ses, const struct 
 	struct part parts[MAX_PARTS];
 	u32 i, nr = find_parts(ses, f, user, parts);
 
-	if (nr && (parts[0].stack->nr || f->hit))
+	if (nr && (parts[0].stack->nr || f->ids.ip[0]))
 		trace_seq_putc(s, '\n');
-	if (nr && f->hit)
-		print_user_ip(s, ses, &ses->defs, f->hit, true, true);
+	if (nr && f->ids.ip[0])
+		print_user_ip(s, ses, &ses->defs, f->ids.ip[0], true, true);
 	for (i = 0; i < nr; i++) {
 		if (i)
 			print_ip(s, ses->tep, f->ids.ip[i]);
-		print_part(s, ses, &parts[i], !f->hit);
+		print_part(s, ses, &parts[i], !f->ids.ip[0]);
 	}
 }
 

@@ -110,10 +110,16 @@ void scan_processes(struct scan *s)
 		closedir(dir);
 }
 
-void write_users(FILE *f)
+/* Returns the text. */
+char *scan_users(void)
 {
-	struct scan s = { .out = f };
+	struct scan s = {};
+	size_t len;
+	char *text;
 
+	s.out = check_mem(open_memstream(&text, &len));
 	scan_processes(&s);
 	pool_free_all(&s.files);
+	fclose(s.out);
+	return check_mem(text);
 }

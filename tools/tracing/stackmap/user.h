@@ -6,7 +6,6 @@
  *	@123456789 map 1234 5581c000-5581e000 1000 ID /usr/bin/cat
  *	@123456789 fork 1300 1234	process 1300 begins with what 1234 has mapped so far
  *	@123456789 exec 1234		nothing that was mapped before is there any more
- *	task 1235 1234			not used; older recordings have it
  *
  * The time is in nanoseconds of the clock mono; without it, the line counts from the beginning.
  * ID is the build id in hexadecimal, "=MAJOR:MINOR,INODE,SIZE,SECONDS.NANOSECONDS" (of the last
@@ -74,7 +73,7 @@ const struct build_id *file_id(struct scan *s, const char *key, const char *path
 void write_mapping(FILE *out, u32 tgid, const struct mapping *map, const struct build_id *id,
 		   const char *path);
 void scan_processes(struct scan *s);
-void write_users(FILE *f);
+char *scan_users(void);
 
 /* user.c */
 struct object *object_at(const struct users *u, u32 nr);
