@@ -8,8 +8,8 @@
 
 static u32 name_frame(struct map *m, const struct stack *s, u32 i, struct pool *names)
 {
-	struct frame *f = frame_get(m, s, i);
 	char *full __free(pointer) = NULL;
+	struct frame *f = frame_get(m, s, i);
 	const char *mod, *name;
 
 	if (f->uid)

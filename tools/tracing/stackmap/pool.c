@@ -69,11 +69,10 @@ u32 pool_add(struct pool *p, const u64 *words, u32 nr)
 /* A string is padded with zeros. */
 u32 intern(struct pool *p, const char *s)
 {
-	size_t nr = strlen(s) / sizeof(u64) + 1;
-	u64 *words __free(pointer) = check_mem(calloc(nr, sizeof(*words)));
+	u64 *words __free(pointer) = check_mem(calloc(1, strlen(s) + sizeof(*words)));
 
 	memcpy(words, s, strlen(s));
-	return pool_add(p, words, nr);
+	return pool_add(p, words, strlen(s) / sizeof(*words) + 1);
 }
 
 /* The structure of a key of two words; zeros at first */

@@ -44,7 +44,7 @@ void *check_mem(void *p)
 /* The elements that there is room for, if there are so many. */
 static size_t room_of(size_t nr)
 {
-	return nr <= 64 ? 64 : (size_t)1 << (64 - __builtin_clzll(nr - 1));
+	return nr <= 64 ? 64 : (UINT64_MAX >> __builtin_clzll(nr - 1)) + 1;
 }
 
 /* Makes room for @more elements. An overflow counts as out of memory. */
@@ -75,7 +75,7 @@ FILE *open_input(const char *path)
 	return strcmp(path, "-") ? fopen(path, "re") : stdin;
 }
 
-#define CHUNK	(1 << 16)
+#define CHUNK	0x10000
 
 /* Returns all of a file with a NUL behind it; NULL and errno if it cannot be read. */
 char *slurp(const char *path, size_t *len)

@@ -40,8 +40,11 @@ enum { EXIT_USAGE = 2 };
 /* The place of one more element of an array. */
 #define APPEND(array, nr)							\
 ({										\
-	(array) = grow(array, nr, 1, sizeof(*(array)));				\
-	&(array)[(nr)++];							\
+	typeof(array) *a_ = &(array);						\
+	typeof(nr) *n_ = &(nr);							\
+										\
+	*a_ = grow(*a_, *n_, 1, sizeof(**a_));					\
+	&(*a_)[(*n_)++];							\
 })
 
 /* What a variable points to goes with the variable. @what: pointer, file or dir */
