@@ -9,22 +9,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "frame.h"
-#include "map.h"
-#include "pool.h"
 #include "util.h"
 #include "view.h"
-
-/*
- * The ids of a stack's parts, innermost first, and between two parts the address that an interrupt
- * has hit. Most stacks have one part. A user stack has one, and may have an address before it.
- */
-struct stack_ids {
-	u32	nr;
-	u32	id[MAX_PARTS];
-	u64	ip[MAX_PARTS];
-	bool	more;		/* trace-cmd printed only some of the parts */
-};
 
 enum line_kind { LINE_OTHER, LINE_FRAME, LINE_IDS, LINE_DEF };
 
@@ -57,7 +43,7 @@ struct filter {
 	bool			has_context;	/* task, CPU and time before the event */
 	const struct form	*form;		/* of the line */
 	struct stack_ids	ids;
-	u64			hit;		/* before its frames, if the form has it */
+	bool			more;		/* trace-cmd printed only some of the parts */
 	u64			words[MAX_DEPTH]; /* LINE_DEF: the frames */
 	u32			nr_words;
 	struct pool		stacks;		/* {id, user}: the index of a stack, plus 1 */
@@ -100,26 +86,26 @@ static bool add_part(struct stack_ids *ids, u64 ip, u64 id)
 {
 	if (ids->nr == MAX_PARTS || id > INT32_MAX)
 		return false;
-	if (ids->nr)
-		ids->ip[ids->nr - 1] = ip;
+	ids->ip[ids->nr] = ip;
 	ids->id[ids->nr++] = id;
 	return true;
 }
 
 /* " 42>", " 42 @ffffffff81000000 43>". trace-cmd prints at least four parts, unused as "@0 -1". */
-static bool take_ids(const char **p, struct stack_ids *ids)
+static bool take_ids(struct filter *t, const char **p, u64 ip)
 {
+	struct stack_ids *ids = &t->ids;
 	bool ended = false;
-	u64 ip = 0, id;
+	u64 id;
 
 	ids->nr = 0;
-	ids->more = false;
+	t->more = false;
 	do {
-		if (!take(p, " ", 10, &id) || ids->more || (ended && id != UINT64_MAX))
+		if (!take(p, " ", 10, &id) || t->more || (ended && id != UINT64_MAX))
 			return false;
 		ended = ids->nr > 1 && id == UINT64_MAX;
-		ids->more = ids->nr == PRINTED_PARTS - 1 && means_more(id);
-		if (!ended && !ids->more && !add_part(ids, ip, id))
+		t->more = ids->nr == PRINTED_PARTS - 1 && means_more(id);
+		if (!ended && !t->more && !add_part(ids, ip, id))
 			return false;
 	} while (take(p, " @", 16, &ip));
 	return *(*p)++ == '>';
@@ -198,15 +184,6 @@ static char *skip_context(char *line, const char *end)
 	return NULL;
 }
 
-/* " (+12) ": trace-cmd --ts-diff prints the time passed. */
-static char *skip_diff(char *p)
-{
-	p += strspn(p, " ");
-	if (!strncmp(p, "(+", 2))
-		p += strcspn(p, " ");
-	return p + strspn(p, " ");
-}
-
 /* What is behind "<stack_id", or from trace-cmd "stack_id:            <stack_id" */
 static const char *skip_name(const char *p, const char *name)
 {
@@ -231,12 +208,12 @@ static bool is_frame_line(const struct filter *t)
 
 static enum line_kind classify_form(struct filter *t, const struct form *form, const char *p)
 {
-	u64 cookie;
+	u64 cookie, hit = 0;
 
 	t->form = form;
 	if ((form->cookie && !take(&p, " ", 16, &cookie)) ||
-	    (form->hit && !take(&p, " @", 16, &t->hit)) ||
-	    !take_ids(&p, &t->ids) || (form->split ? t->ids.nr < 2 : t->ids.nr > 1))
+	    (form->hit && !take(&p, " @", 16, &hit)) ||
+	    !take_ids(t, &p, hit) || (form->split ? t->ids.nr < 2 : t->ids.nr > 1))
 		return LINE_OTHER;
 	if (form->def)
 		return take_words(t, p) ? LINE_DEF : LINE_OTHER;
@@ -248,7 +225,7 @@ static enum line_kind classify_text(struct filter *t, char *text)
 	const char *p;
 	size_t i;
 
-	text = skip_diff(text);
+	text += strspn(text, " ");
 	for (i = 0; i < ARRAY_SIZE(forms); i++) {
 		p = skip_name(text, forms[i].name);
 		if (p)
@@ -293,7 +270,7 @@ static void know_stack(struct filter *t, size_t i)
 {
 	const struct stack *s = &t->map->stacks[i];
 
-	*pool_find(&t->stacks, s->id, is_user_stack(s)) = i + 1;
+	pool_find(&t->stacks, s->id, s->user)->value = i + 1;
 }
 
 static void know_map(struct filter *t)
@@ -327,7 +304,7 @@ static bool read_map_again(struct filter *t)
 
 	if (!m->live || t->defines || time(NULL) == t->loaded)
 		return false;
-	if (!load_more(m))
+	if (!read_map_file(m, m->name))
 		know_map(t);
 	t->loaded = time(NULL);
 	return true;
@@ -335,10 +312,10 @@ static bool read_map_again(struct filter *t)
 
 static const struct stack *find_stack(struct filter *t, u32 id)
 {
-	u64 i = *pool_find(&t->stacks, id, t->form->user);
+	u64 i = pool_find(&t->stacks, id, t->form->user)->value;
 
 	if (!i && read_map_again(t))
-		i = *pool_find(&t->stacks, id, t->form->user);
+		i = pool_find(&t->stacks, id, t->form->user)->value;
 	return i ? &t->map->stacks[i - 1] : NULL;
 }
 
@@ -348,7 +325,7 @@ static bool join_parts(struct filter *t, struct stack *whole)
 	const struct stack_ids *ids = &t->ids;
 	const struct stack *parts[MAX_PARTS];
 	struct map *m = t->map;
-	size_t need = 1;
+	size_t need = 0;
 	u64 *to;
 	u32 i;
 
@@ -361,13 +338,13 @@ static bool join_parts(struct filter *t, struct stack *whole)
 		parts[i] = find_stack(t, ids->id[i]);
 		need += parts[i]->nr + 1;
 	}
-	m->ips = grow(m->ips, &m->room_ips, m->nr_ips + need, sizeof(*m->ips));
+	m->ips = grow(m->ips, m->nr_ips, need, sizeof(*m->ips));
 	*whole = (struct stack) { .first = m->nr_ips, .by_file = parts[0]->by_file };
 	to = m->ips + whole->first;
 	for (i = 0; i < ids->nr; i++) {
 		if (i || t->form->hit) {
 			whole->hits |= whole->nr < 64 ? 1ULL << whole->nr : 0;
-			to[whole->nr++] = i ? ids->ip[i - 1] : t->hit;
+			to[whole->nr++] = ids->ip[i];
 		}
 		memcpy(to + whole->nr, m->ips + parts[i]->first, parts[i]->nr * sizeof(*to));
 		whole->nr += parts[i]->nr;
@@ -382,8 +359,8 @@ static void print_frames(struct filter *t)
 	u32 i;
 
 	t->nr_ids++;
-	t->nr_more += t->ids.more;
-	if (t->ids.more)
+	t->nr_more += t->more;
+	if (t->more)
 		return;
 	if (t->line[t->len - 1] != '\n')
 		putchar('\n');

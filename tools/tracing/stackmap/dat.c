@@ -4,49 +4,8 @@
 #include <unistd.h>
 
 #include "profile.h"
-#include "recording.h"
+#include "view.h"
 #include "util.h"
-
-/* False if the event has no such field, or the record ends before that. */
-static bool read_at(const struct record *r, const struct tep_format_field *f, int size, u32 i,
-		    u64 *n)
-{
-	int offset = f ? f->offset + i * size : 0;
-
-	if (!f)
-		return false;
-	if (offset < 0 || size < 0 || offset > r->rec->size - size) {
-		r->profile->counts[COUNT_CUT]++;
-		return false;
-	}
-	*n = tep_read_number(r->profile->tep, (char *)r->rec->data + offset, size);
-	return true;
-}
-
-bool get_number(const struct record *r, enum field which, u64 *n)
-{
-	const struct tep_format_field *f = r->kind->field[which];
-
-	return read_at(r, f, f ? f->size : 0, 0, n);
-}
-
-/* Of an array of longs whose length the format does not tell. */
-bool get_long(const struct record *r, enum field which, u32 i, u64 *n)
-{
-	return read_at(r, r->kind->field[which], r->profile->long_size, i, n);
-}
-
-/* An array without a length goes on to the end of the record. */
-bool get_bytes(const struct record *r, enum field which, const char **bytes, u32 *len)
-{
-	const struct tep_format_field *f = r->kind->field[which];
-
-	if (!f || f->offset > r->rec->size || f->size > r->rec->size - f->offset)
-		return false;
-	*bytes = (const char *)r->rec->data + f->offset;
-	*len = f->size > 0 ? f->size : r->rec->size - f->offset;
-	return true;
-}
 
 /* Is it in a list with commas? Without one, @all says. Names may have their system in front. */
 static bool in_list(const char *list, const struct tep_event *ev, bool all)
@@ -69,29 +28,6 @@ static bool in_list(const char *list, const struct tep_event *ev, bool all)
 			return true;
 	}
 	return all;
-}
-
-static void set_fields(struct kind *k, const struct config *cfg)
-{
-	static const char * const names[NR_FIELDS] = {
-		[FIELD_PID] = "common_pid", [FIELD_FLAGS] = "common_flags",
-		[FIELD_PREEMPT] = "common_preempt_count", [FIELD_ID] = "stack_id",
-		[FIELD_SIZE] = "size", [FIELD_CALLER] = "caller", [FIELD_IP] = "ip",
-		[FIELD_OUTER] = "outer", [FIELD_REST] = "rest", [FIELD_COOKIE] = "cookie",
-		[FIELD_TGID] = "tgid", [FIELD_OBJECT] = "object", [FIELD_BIAS] = "bias",
-		[FIELD_ID_SIZE] = "id_size", [FIELD_BUILD_ID] = "build_id", [FIELD_PATH] = "path",
-		[FIELD_PREV_PID] = "prev_pid", [FIELD_PREV_STATE] = "prev_state",
-		[FIELD_PREV_COMM] = "prev_comm", [FIELD_NEXT_PID] = "next_pid",
-		[FIELD_NEXT_COMM] = "next_comm",
-	};
-	int i;
-
-	for (i = 0; i < NR_FIELDS; i++)
-		k->field[i] = names[i] ? tep_find_any_field(k->event, names[i]) : NULL;
-	if (cfg->weight)
-		k->field[FIELD_WEIGHT] = tep_find_field(k->event, cfg->weight);
-	if (cfg->pointer)
-		k->field[FIELD_PTR] = tep_find_field(k->event, cfg->pointer);
 }
 
 static bool is_alloc(const struct kind *k, const char *list)
@@ -127,7 +63,11 @@ static struct kind *find_kind(struct profile *p, int id)
 	k = check_mem(calloc(1, sizeof(*k)));
 	k->event = ev;
 	set_type(k);
-	set_fields(k, p->cfg);
+	find_fields(k);
+	if (p->cfg->weight)
+		k->field[FIELD_WEIGHT] = tep_find_field(ev, p->cfg->weight);
+	if (p->cfg->pointer)
+		k->field[FIELD_PTR] = tep_find_field(ev, p->cfg->pointer);
 	k->is_switch = !strcmp(ev->name, "sched_switch");
 	k->is_alloc = is_alloc(k, p->cfg->allocs);
 	k->is_free = is_alloc(k, p->cfg->frees);
@@ -184,11 +124,13 @@ int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unuse
 	if (!r.kind)
 		return 0;
 	p->counts[COUNT_EVENTS] += r.kind->is_event;
-	if (p->count_only || (p->define_only && !r.kind->defines) ||
-	    !get_number(&r, FIELD_PID, &r.pid) || !get_number(&r, FIELD_FLAGS, &r.flags))
+	if (p->count_only || (p->define_only && !r.kind->defines))
 		return 0;
-	get_number(&r, FIELD_PREEMPT, &r.preempt);
-	r.kind->take(&r);
+	if (get_number(&r, FIELD_PID, &r.pid) && get_number(&r, FIELD_FLAGS, &r.flags)) {
+		get_number(&r, FIELD_PREEMPT, &r.preempt);
+		r.kind->take(&r);
+	}
+	p->counts[COUNT_CUT] += r.cut;
 	return 0;
 }
 
@@ -270,7 +212,6 @@ int dat_open(struct profile *p, const char *path)
 	if (!p->top)
 		return -EINVAL;
 	p->tep = tracecmd_get_tep(p->top);
-	p->long_size = tep_get_long_size(p->tep) == 4 ? 4 : 8;
 	for (i = -1; i < tracecmd_buffer_instances(p->top); i++)
 		add_instance(p, i);
 	if (!p->nr_instances) {

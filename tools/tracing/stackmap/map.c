@@ -10,8 +10,6 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-#include "map.h"
-#include "pool.h"
 #include "user.h"
 #include "util.h"
 
@@ -113,11 +111,9 @@ static void read_header(struct reader *r, u32 *nr_stacks, u32 *nr_sections)
 /* The caller fills in the rest, and the frames. */
 struct stack *new_stack(struct map *m, u32 nr)
 {
-	struct stack *s;
+	struct stack *s = APPEND(m->stacks, m->nr_stacks);
 
-	m->ips = grow(m->ips, &m->room_ips, m->nr_ips + nr + 1, sizeof(*m->ips));
-	m->stacks = grow(m->stacks, &m->room_stacks, m->nr_stacks + 1, sizeof(*m->stacks));
-	s = &m->stacks[m->nr_stacks++];
+	m->ips = grow(m->ips, m->nr_ips, nr, sizeof(*m->ips));
 	*s = (struct stack) { .nr = nr, .first = m->nr_ips };
 	m->nr_ips += nr;
 	return s;
@@ -175,7 +171,7 @@ static void read_object(struct reader *r, const char *what)
 	get_padded(r, path, len, what);
 	path[len] = '\0';
 	if (!r->bad)
-		*pool_find(&m->numbers, number, 0) = user_object(&m->users, path, &id, bias);
+		pool_find(&m->numbers, number, 0)->value = user_object(&m->users, path, &id, bias);
 }
 
 static void read_objects(struct reader *r, u64 start, u32 len)
@@ -196,7 +192,7 @@ static void translate_stack(struct map *m, const struct stack *s)
 
 	for (i = 0; s->by_file && i < s->nr; i++, word++) {
 		if (word_object(*word))
-			*word = make_word(*pool_find(&m->numbers, word_object(*word), 0),
+			*word = make_word(pool_find(&m->numbers, word_object(*word), 0)->value,
 					  *word & OFFSET_MASK);
 	}
 }
@@ -270,8 +266,11 @@ void complain_stale(const char *name)
 	complain("%s: the map was reset or replaced each time it was read", name);
 }
 
-/* The read fails with ESTALE if the map was reset or replaced meanwhile. */
-static int read_file(struct map *m, const char *path)
+/*
+ * The stacks that were read before stay. The read fails with ESTALE if the map was reset or
+ * replaced meanwhile.
+ */
+int read_map_file(struct map *m, const char *path)
 {
 	char *buf __free(pointer) = NULL;
 	int tries = 0;
@@ -289,18 +288,12 @@ static int read_file(struct map *m, const char *path)
 	return -EIO;
 }
 
-/* The live map once more; the stacks that were read before stay. */
-int load_more(struct map *m)
-{
-	return read_file(m, m->name);
-}
-
 /* The live map as it is now. Its symbols and the texts of its frames stay. */
 int reload_map(struct map *m)
 {
 	m->nr_stacks = 0;
 	m->nr_ips = 0;
-	return read_file(m, m->name);
+	return read_map_file(m, m->name);
 }
 
 /* @path: "-", a file, or a directory (of "save" or of a trace instance). */
@@ -311,7 +304,7 @@ int load_map(struct map *m, const char *path)
 
 	if (!strcmp(path, "-")) {
 		m->name = copy_string("stdin");
-		return read_file(m, path);
+		return read_map_file(m, path);
 	}
 	if (!stat(path, &st) && S_ISDIR(st.st_mode)) {
 		m->dir = copy_string(path);
@@ -322,5 +315,5 @@ int load_map(struct map *m, const char *path)
 	m->live = !statfs(m->name, &fs) && fs.f_type == TRACEFS_MAGIC;
 	if (!m->live && !stat(m->name, &st) && S_ISREG(st.st_mode))
 		m->saved = st.st_mtime;
-	return read_file(m, m->name);
+	return read_map_file(m, m->name);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <getopt.h>
 
-#include "options.h"
 #include "record.h"
 #include "util.h"
 
@@ -27,6 +26,17 @@ void set_positive(void *to, char *arg)
 	*(u64 *)to = parse_number(arg, INT32_MAX, 10);
 	if (!*(u64 *)to)
 		usage("not a valid number", arg);
+}
+
+/* In nanoseconds. */
+void set_seconds(void *to, char *arg)
+{
+	char *end;
+	double n = strtod(arg, &end);
+
+	if (end == arg || *end || !(n >= 0 && n <= 1e10))
+		usage("not a number of seconds", arg);
+	*(u64 *)to = n * 1e9;
 }
 
 void set_instance(void *to, char *arg)

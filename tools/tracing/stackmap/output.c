@@ -6,9 +6,6 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "checksum.h"
-#include "cleanup.h"
-#include "map.h"
 #include "record.h"
 #include "symbols.h"
 #include "user.h"
@@ -218,23 +215,15 @@ static bool has_users(const struct map *m)
 	return false;
 }
 
-/* What is running now. */
-static int save_running_users(const char *dir)
+/* @text: what record has seen; NULL: what is running now is written */
+static int save_users(const char *dir, const char *text)
 {
-	FILE *f __free(file) = open_in(dir, "user_maps", "we");
+	char *now __free(pointer) = text ? NULL : scan_users();
 
-	if (f)
-		write_users(f);
-	if (f && !ferror(f) && !fflush(f))
-		return 0;
-	complain("%s/user_maps: %s", dir, strerror(errno));
-	return -EIO;
+	return save_text(dir, "user_maps", text ? text : now);
 }
 
-/*
- * Reads the copy back, to report an unusable one now. @user_maps: what record has seen; NULL: what
- * is running now.
- */
+/* Reads the copy back, to report an unusable one now. */
 static int check_saved(const char *dir, const char *user_maps, size_t *nr_stacks)
 {
 	struct map m = {};
@@ -244,8 +233,7 @@ static int check_saved(const char *dir, const char *user_maps, size_t *nr_stacks
 	if (!ret && m.build_id.len)
 		ret = save_build_id(&m, dir);
 	if (!ret && has_users(&m))
-		ret = user_maps ? save_text(dir, "user_maps", user_maps) :
-				  save_running_users(dir);
+		ret = save_users(dir, user_maps);
 	if (!ret)
 		load_own_kallsyms(&m);
 	*nr_stacks = m.nr_stacks;

@@ -16,23 +16,21 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <event-parse.h>
 #include <trace-seq.h>
 
-#include "map.h"
-#include "pool.h"
+#include "event.h"
 #include "user.h"
 #include "util.h"
 
 const char * const program = "plugin_stackmap";
 
-#define SPLIT_MORE	0x80000000	/* in an id of stack_split: one more part follows */
 #define AMBIGUOUS	UINT64_MAX
 
 /* What is known of one trace.dat. */
 struct session {
 	struct session		*next;
 	struct tep_handle	*tep;
+	struct kind		kind;		/* of the last event */
 	struct map		defs;		/* by the trace; files have the kernel's numbers */
 	struct map		map;		/* a copy of stack_map_bin */
 	struct pool		known;		/* {id, in map}: the index of the stack, plus 1 */
@@ -43,13 +41,9 @@ struct session {
 
 /* What is in a record. Each kind of event has some of it. */
 struct fields {
-	bool		user;
-	u64		cookie;
-	u32		nr;			/* of the ids */
-	u32		id[MAX_PARTS];
-	u64		ip[MAX_PARTS];		/* ip[i] was hit between parts i - 1 and i */
-	u64		hit;			/* where an interrupt came in user space, or 0 */
-	struct stack	*own;			/* the frames, NULL if they are elsewhere */
+	u64			cookie;
+	struct stack_ids	ids;
+	struct stack		*own;	/* the frames, NULL if they are elsewhere */
 };
 
 /* A stack of one of the maps. */
@@ -96,7 +90,7 @@ static bool first_time(bool *told)
 /* Returns false if the last stack of the definitions is not needed there. */
 static bool define(struct session *ses, const struct stack *s)
 {
-	u64 *i = pool_find(&ses->known, s->id, false);
+	u64 *i = &pool_find(&ses->known, s->id, false)->value;
 	const struct map *m = &ses->defs;
 	const struct stack *old;
 
@@ -163,19 +157,19 @@ static void read_session_map(struct session *ses)
 		return;
 	}
 	for (i = 0; i < m->nr_stacks; i++)
-		*pool_find(&ses->known, m->stacks[i].id, true) = i + 1;
+		pool_find(&ses->known, m->stacks[i].id, true)->value = i + 1;
 }
 
 /* A user stack is no kernel stack, whatever the id. */
 static bool find_part(struct session *ses, u32 id, bool user, struct part *part)
 {
 	struct map *m = &ses->defs;
-	u64 i = *pool_find(&ses->known, id, false);
+	u64 i = pool_find(&ses->known, id, false)->value;
 
 	if (!i) {
 		read_session_map(ses);
 		m = &ses->map;
-		i = *pool_find(&ses->known, id, true);
+		i = pool_find(&ses->known, id, true)->value;
 	}
 	if (!i || i == AMBIGUOUS || m->stacks[i - 1].user != user)
 		return false;
@@ -196,7 +190,7 @@ static void tell_missing(struct session *ses, u32 id)
 }
 
 /* Returns the number of parts, 0 if there are no frames or not all of them. */
-static u32 find_parts(struct session *ses, const struct fields *f, struct part *parts)
+static u32 find_parts(struct session *ses, const struct fields *f, bool user, struct part *parts)
 {
 	u32 i;
 
@@ -204,100 +198,40 @@ static u32 find_parts(struct session *ses, const struct fields *f, struct part *
 		*parts = (struct part) { &ses->defs, f->own };
 		return 1;
 	}
-	for (i = 0; i < f->nr; i++) {
-		if (!find_part(ses, f->id[i], f->user, &parts[i])) {
-			tell_missing(ses, f->id[i]);
+	for (i = 0; i < f->ids.nr; i++) {
+		if (!find_part(ses, f->ids.id[i], user, &parts[i])) {
+			tell_missing(ses, f->ids.id[i]);
 			return 0;
 		}
 	}
 	return i;
 }
 
-static int long_size(struct tep_handle *tep)
-{
-	return tep_get_long_size(tep) == 4 ? 4 : 8;
-}
-
-/* False if the record ends before that. */
-static bool read_at(struct tep_event *ev, struct tep_record *rec, int offset, int size, u64 *val)
-{
-	if (offset < 0 || size < 0 || offset > rec->size - size)
-		return false;
-	*val = tep_read_number(ev->tep, rec->data + offset, size);
-	return true;
-}
-
-static bool read_field(struct tep_event *ev, struct tep_record *rec, const char *name, u64 *val)
-{
-	struct tep_format_field *field = tep_find_field(ev, name);
-
-	return field && read_at(ev, rec, field->offset, field->size, val);
-}
-
-static bool read_array(struct tep_event *ev, struct tep_record *rec, const char *name, u32 i,
-		       u64 *val)
-{
-	struct tep_format_field *field = tep_find_field(ev, name);
-	int size = long_size(ev->tep);
-
-	return field && read_at(ev, rec, field->offset + i * size, size, val);
-}
-
-static bool read_ids(struct tep_event *ev, struct tep_record *rec, struct fields *f)
-{
-	u64 ip, id;
-
-	if (!read_field(ev, rec, "stack_id", &id) || (u32)id > INT32_MAX)
-		return false;
-	f->id[f->nr++] = id;
-	if (!tep_find_field(ev, "outer"))
-		return true;
-	if (!read_field(ev, rec, "ip", &ip) || !read_field(ev, rec, "outer", &id))
-		return false;
-	for (; f->nr < MAX_PARTS; f->nr++) {
-		f->ip[f->nr] = ip;
-		f->id[f->nr] = id & INT32_MAX;
-		if (!(id & SPLIT_MORE)) {
-			f->nr++;
-			return true;
-		}
-		if (!read_array(ev, rec, "rest", 2 * f->nr - 2, &ip) ||
-		    !read_array(ev, rec, "rest", 2 * f->nr - 1, &id))
-			return false;
-	}
-	return false;
-}
-
 /* A stack of the kernel that has an id has frames. */
-static bool read_own(struct map *m, struct tep_event *ev, struct tep_record *rec, struct fields *f)
+static bool read_own(struct map *m, struct record *r, struct fields *f)
 {
-	struct stack *s;
-	u64 nr;
-	u32 i;
+	u64 ips[MAX_DEPTH];
+	int nr = r->kind->field[FIELD_SIZE] ? read_frames(r, ips) : -1;
 
-	if (!read_field(ev, rec, "size", &nr) || nr > MAX_DEPTH || (!nr && f->nr && !f->user))
+	if (nr < 0 || (!nr && f->ids.nr && !r->kind->is_user))
 		return false;
-	s = new_stack(m, nr);
-	s->id = f->id[0];
-	s->user = f->user;
-	s->by_file = f->user && f->nr;
-	f->own = s;
-	for (i = 0; i < nr; i++) {
-		if (!read_array(ev, rec, "caller", i, &m->ips[s->first + i]))
-			return false;
-	}
+	f->own = new_stack(m, nr);
+	f->own->id = f->ids.id[0];
+	f->own->user = r->kind->is_user;
+	f->own->by_file = r->kind->is_user && f->ids.nr;
+	memcpy(m->ips + f->own->first, ips, nr * sizeof(*ips));
 	return true;
 }
 
-static bool read_fields(struct session *ses, struct tep_event *ev, struct tep_record *rec,
-			struct fields *f)
+static bool read_fields(struct session *ses, struct record *r, struct fields *f)
 {
-	*f = (struct fields) { .user = !strncmp(ev->name, "user_", 5) };
-	return (!tep_find_field(ev, "cookie") || read_field(ev, rec, "cookie", &f->cookie)) &&
-	       (!tep_find_field(ev, "tgid") || !tep_find_field(ev, "ip") ||
-		read_field(ev, rec, "ip", &f->hit)) &&
-	       (!tep_find_field(ev, "stack_id") || read_ids(ev, rec, f)) &&
-	       (!tep_find_field(ev, "caller") || read_own(&ses->defs, ev, rec, f));
+	struct tep_format_field **field = r->kind->field;
+
+	*f = (struct fields) {};
+	if ((field[FIELD_COOKIE] && !get_number(r, FIELD_COOKIE, &f->cookie)) ||
+	    (field[FIELD_ID] && !read_ids(r, &f->ids)))
+		return false;
+	return !field[FIELD_CALLER] || read_own(&ses->defs, r, f);
 }
 
 static void print_ip(struct trace_seq *s, struct tep_handle *tep, u64 ip)
@@ -320,8 +254,8 @@ static struct object *find_object(struct session *ses, const struct map *m, u64 
 	u32 i = word_object(word);
 
 	if (i && m == &ses->defs)
-		i = *pool_find(&ses->defs.numbers, i, 0);
-	return i && i <= m->users.names.nr ? m->users.objects[i - 1] : NULL;
+		i = pool_find(&ses->defs.numbers, i, 0)->value;
+	return object_at(&m->users, i);
 }
 
 /* As the kernel prints it, but for the space that trace-cmd does not have before "=>". */
@@ -333,7 +267,7 @@ static void print_user_ip(struct trace_seq *s, struct session *ses, const struct
 	const struct symbol *sym;
 
 	if (!o) {
-		trace_seq_printf(s, "=>  <%0*llx>\n", 2 * long_size(ses->tep), word);
+		trace_seq_printf(s, "=>  <%0*llx>\n", 2 * tep_get_long_size(ses->tep), word);
 		return;
 	}
 	sym = find_in_object(&ses->defs.users, o, offset - back, &addr);
@@ -343,19 +277,19 @@ static void print_user_ip(struct trace_seq *s, struct session *ses, const struct
 	trace_seq_putc(s, '\n');
 }
 
-static void print_head(struct trace_seq *s, struct tep_event *ev, const struct fields *f)
+static void print_head(struct trace_seq *s, const struct kind *k, const struct fields *f)
 {
 	u32 i;
 
-	trace_seq_printf(s, "<%s", ev->name);
-	if (tep_find_field(ev, "cookie"))
+	trace_seq_printf(s, "<%s", k->event->name);
+	if (k->field[FIELD_COOKIE])
 		trace_seq_printf(s, " %llx", f->cookie);
-	if (f->hit)
-		trace_seq_printf(s, " @%llx", f->hit);
-	for (i = 0; i < f->nr; i++) {
+	if (f->ids.ip[0])
+		trace_seq_printf(s, " @%llx", f->ids.ip[0]);
+	for (i = 0; i < f->ids.nr; i++) {
 		if (i)
-			trace_seq_printf(s, " @%llx", f->ip[i]);
-		trace_seq_printf(s, " %u", f->id[i]);
+			trace_seq_printf(s, " @%llx", f->ids.ip[i]);
+		trace_seq_printf(s, " %u", f->ids.id[i]);
 	}
 	trace_seq_putc(s, '>');
 }
@@ -373,78 +307,71 @@ static void print_part(struct trace_seq *s, struct session *ses, const struct pa
 	}
 }
 
-static void print_frames(struct trace_seq *s, struct session *ses, const struct fields *f)
+static void print_frames(struct trace_seq *s, struct session *ses, const struct fields *f,
+			 bool user)
 {
 	struct part parts[MAX_PARTS];
-	u32 i, nr = find_parts(ses, f, parts);
+	u32 i, nr = find_parts(ses, f, user, parts);
 
-	if (nr && (parts[0].stack->nr || f->hit))
+	if (nr && (parts[0].stack->nr || f->ids.ip[0]))
 		trace_seq_putc(s, '\n');
-	if (nr && f->hit)
-		print_user_ip(s, ses, &ses->defs, f->hit, true, true);
+	if (nr && f->ids.ip[0])
+		print_user_ip(s, ses, &ses->defs, f->ids.ip[0], true, true);
 	for (i = 0; i < nr; i++) {
 		if (i)
-			print_ip(s, ses->tep, f->ip[i]);
-		print_part(s, ses, &parts[i], !f->hit);
+			print_ip(s, ses->tep, f->ids.ip[i]);
+		print_part(s, ses, &parts[i], !f->ids.ip[0]);
 	}
+}
+
+/* Its fields are looked up when an event of another kind is printed. */
+static struct record make_record(struct session *ses, struct tep_event *ev, struct tep_record *rec)
+{
+	struct kind *k = &ses->kind;
+
+	if (k->event != ev) {
+		k->event = ev;
+		k->is_user = !strncmp(ev->name, "user_", 5);
+		find_fields(k);
+	}
+	return (struct record) { .kind = k, .rec = rec };
 }
 
 static int print_event(struct trace_seq *s, struct tep_record *rec, struct tep_event *ev,
 		       void *context)
 {
 	struct session *ses = context;
+	struct record r = make_record(ses, ev, rec);
 	struct fields f;
-	bool good = read_fields(ses, ev, rec, &f);
+	bool good = read_fields(ses, &r, &f);
 
 	if (good) {
-		print_head(s, ev, &f);
-		print_frames(s, ses, &f);
+		print_head(s, r.kind, &f);
+		print_frames(s, ses, &f, r.kind->is_user);
 	} else {
 		if (first_time(&ses->told_damaged))
 			complain("damaged %s event", ev->name);
 		trace_seq_printf(s, "<%s, damaged>", ev->name);
 	}
-	if (f.own && (!good || !f.nr || !define(ses, f.own)))
+	if (f.own && (!good || !f.ids.nr || !define(ses, f.own)))
 		drop_last(&ses->defs);
 	return 0;
 }
 
-/* The bytes of a field; one without a size goes on to the end of the record. */
-static const char *read_bytes(struct tep_event *ev, struct tep_record *rec, const char *name,
-			      size_t *len)
-{
-	struct tep_format_field *f = tep_find_field(ev, name);
-
-	if (!f || f->offset > rec->size || f->size > rec->size - f->offset)
-		return NULL;
-	*len = f->size ? f->size : rec->size - f->offset;
-	return (const char *)rec->data + f->offset;
-}
-
-/* user_object_def: a file, by its number in the stacks. */
 static int define_object(struct trace_seq *s, struct tep_record *rec, struct tep_event *ev,
 			 void *context)
 {
 	struct map *m = &((struct session *)context)->defs;
-	size_t room = 0, len = 0;
-	const char *bytes = read_bytes(ev, rec, "build_id", &room);
-	const char *path = read_bytes(ev, rec, "path", &len);
-	struct build_id id = {};
-	u64 number, id_len, bias;
-	u32 i;
+	struct record r = make_record(context, ev, rec);
+	u32 number, object;
 
-	if (!read_field(ev, rec, "object", &number) || !read_field(ev, rec, "id_size", &id_len) ||
-	    !read_field(ev, rec, "bias", &bias) || !bytes || !path || id_len > MAX_BUILD_ID ||
-	    id_len > room || number >= OBJECT_LIMIT || !memchr(path, 0, len)) {
+	if (!read_object(&r, &m->users, &number, &object)) {
 		trace_seq_printf(s, "<%s, damaged>", ev->name);
 		return 0;
 	}
-	id.len = id_len;
-	memcpy(id.bytes, bytes, id_len);
-	i = user_object(&m->users, path, &id, bias);
-	*pool_find(&m->numbers, number, 0) = i;
-	trace_seq_printf(s, "<%s %llu %s>", ev->name, number,
-			 i ? m->users.objects[i - 1]->path : "");
+	pool_find(&m->numbers, number, 0)->value = object;
+	trace_seq_printf(s, "<%s %u %s>", ev->name, number,
+			 object ? object_at(&m->users, object)->path : "");
 	return 0;
 }
 
@@ -476,10 +403,10 @@ static void write_objects(struct map *m, FILE *f)
 
 	mem = check_mem(open_memstream(&text, &len));
 	for (i = 1; i <= m->numbers.nr; i++) {
-		object = *pool_value(&m->numbers, i);
+		object = m->numbers.list[i].value;
 		if (object)
 			write_object(mem, *pool_words(&m->numbers, i),
-				     m->users.objects[object - 1]);
+				     object_at(&m->users, object));
 	}
 	fclose(mem);
 	head[1] = len;
@@ -503,7 +430,7 @@ static void drop_ambiguous(struct session *ses)
 	size_t i, n = 0;
 
 	for (i = 0; i < m->nr_stacks; i++) {
-		if (*pool_find(&ses->known, m->stacks[i].id, false) != AMBIGUOUS)
+		if (pool_find(&ses->known, m->stacks[i].id, false)->value != AMBIGUOUS)
 			m->stacks[n++] = m->stacks[i];
 	}
 	m->nr_stacks = n;

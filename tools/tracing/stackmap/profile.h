@@ -3,6 +3,7 @@
  * Profiles of recordings (trace.dat), in one pass. What is kept does not grow with the number of
  * events, but with that of different stacks, of tasks, and of different addresses of memory.
  *
+ *   event.c	reads what is in a record
  *   dat.c	opens the file by libtracecmd, and tells for each record what kind of event it is
  *   sample.c	an event is a sample; finds its stacks among the records that follow
  *   stacks.c	ids, definitions, the map beside the recording, and what an id stands for
@@ -13,16 +14,15 @@
  * stack comes on the way back, or until it runs again; the address that it has allocated; the queue
  * of samples to print. Who drops it last makes it count.
  *
- * A stack is a number in a pool: {kind, ...}, of ids or of addresses. It is resolved in the end,
+ * A stack is a number in a pool: {flags, ...}, of ids or of addresses. It is resolved in the end,
  * because a definition may come behind the first use, and some are in the map only.
  */
 #ifndef STACKMAP_PROFILE_H
 #define STACKMAP_PROFILE_H
 
-#include <event-parse.h>
 #include <trace-cmd.h>
 
-#include "pool.h"
+#include "event.h"
 #include "stackmap.h"
 #include "user.h"
 
@@ -31,32 +31,7 @@
 #define MAX_CPUS	4096
 #define MAX_WAITING	256	/* events of a CPU */
 
-struct profile;
-struct record;
 struct sample;
-
-/* Fields of events; the names are in dat.c. */
-enum field {
-	FIELD_PID, FIELD_FLAGS, FIELD_PREEMPT, FIELD_ID, FIELD_SIZE, FIELD_CALLER, FIELD_IP,
-	FIELD_OUTER, FIELD_REST, FIELD_COOKIE, FIELD_TGID, FIELD_OBJECT, FIELD_BIAS, FIELD_ID_SIZE,
-	FIELD_BUILD_ID, FIELD_PATH, FIELD_PREV_PID, FIELD_PREV_STATE, FIELD_PREV_COMM,
-	FIELD_NEXT_PID, FIELD_NEXT_COMM, FIELD_WEIGHT, FIELD_PTR, NR_FIELDS,
-};
-
-/* An event of the file; fields that it lacks are NULL. */
-struct kind {
-	struct tep_event		*event;
-	void				(*take)(struct record *r);
-	bool				is_event;
-	bool				is_user;	/* a stack of user space */
-	bool				defines;	/* what an id is */
-	bool				wanted;
-	bool				has_stacks;	/* some sample has */
-	bool				is_switch;
-	bool				is_alloc;
-	bool				is_free;
-	struct tep_format_field		*field[NR_FIELDS];
-};
 
 struct task_state {
 	struct task	id;
@@ -83,18 +58,6 @@ struct instance {
 	u32			nr;
 	u64			nr_records;
 	struct cpu_state	*cpus[MAX_CPUS];
-};
-
-/* A record, with what each has. */
-struct record {
-	struct profile		*profile;
-	struct instance		*in;
-	struct kind		*kind;
-	struct tep_record	*rec;
-	u32			cpu;
-	u64			pid;
-	u64			flags;
-	u64			preempt;
 };
 
 struct sample {
@@ -135,18 +98,16 @@ struct profile {
 	struct kind		*kinds[MAX_KINDS];
 	struct instance		instances[MAX_INSTANCES];
 	u32			nr_instances;
-	int			long_size;
 	bool			mono;		/* the times are those of user_maps */
 	bool			filtered;	/* not all switches are recorded */
 	bool			define_only;	/* the first of two passes */
 	bool			count_only;
-	struct pool		stacks;		/* {STACK_IDS, ...} and so on */
+	struct pool		stacks;		/* see stacks.c */
 	struct pool		ids;		/* of {instance, id} to the index of a ref */
 	struct pool		contents;	/* frames */
 	struct ref		*refs;
 	size_t			nr_refs;
-	size_t			room_refs;
-	struct pool		objects;	/* of {instance, number} to an object, plus 1 */
+	struct pool		objects;	/* of {instance, number} to that of an object */
 	struct pool		entries;	/* sums of samples, see profile.c */
 	struct pool		tasks;		/* of {instance, pid} to a task_state */
 	struct pool		symbols;	/* of {address}, if there is no kallsyms */
@@ -165,9 +126,6 @@ int dat_open(struct profile *p, const char *path);
 int dat_read(struct profile *p, const char *path);
 void dat_close(struct profile *p);
 int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unused, void *data);
-bool get_number(const struct record *r, enum field which, u64 *n);
-bool get_long(const struct record *r, enum field which, u32 i, u64 *n);
-bool get_bytes(const struct record *r, enum field which, const char **bytes, u32 *len);
 
 /* sample.c */
 void set_type(struct kind *k);
@@ -181,8 +139,7 @@ u32 read_stack(struct record *r);
 void define_stack(struct record *r);
 void define_object(struct record *r);
 void use_map(struct profile *p, const struct map *m, const struct instance *in);
-bool resolve_kernel(struct profile *p, u32 stack, struct words *w);
-bool resolve_user(struct profile *p, u32 stack, struct words *w);
+bool resolve_stack(struct profile *p, u32 stack, struct words *w);
 void stacks_free(struct profile *p);
 
 /* weigh.c */
@@ -201,10 +158,5 @@ const char *task_comm(struct profile *p, struct task_state *t);
 void count_sample(struct profile *p, const struct sample *s);
 void print_sample(struct profile *p, struct sample *s);
 u64 weight_of(const u64 *values, int which);
-
-static inline struct task_state *task_at(struct profile *p, u32 nr)
-{
-	return (struct task_state *)(uintptr_t)*pool_value(&p->tasks, nr);
-}
 
 #endif

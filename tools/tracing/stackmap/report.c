@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* --summary and --diff. */
-#include "cleanup.h"
-#include "frame.h"
 #include "symbols.h"
 #include "util.h"
 #include "view.h"
@@ -22,7 +20,7 @@ static void count_different(const struct map *m, size_t *nr_stacks, size_t *nr_i
 		add_word(&w, s->id);
 		pool_add(&ids, w.w, 1);
 		w.w[0] >>= GENERATION_SHIFT;
-		add_word(&w, is_user_stack(s));
+		add_word(&w, s->user);
 		add_words(&w, m->ips + s->first, s->nr);
 		pool_add(&stacks, w.w, w.nr);
 	}
@@ -33,35 +31,15 @@ static void count_different(const struct map *m, size_t *nr_stacks, size_t *nr_i
 	free(w.w);
 }
 
-#define DEPTH_BUCKETS	11	/* 1, 2-3, 4-7, ... 1024 */
-#define BAR_WIDTH	40
-
-static void print_bucket(unsigned int bucket, size_t nr, size_t most)
-{
-	unsigned int lo = 1U << bucket, hi = lo * 2 - 1;
-	char range[24];
-
-	snprintf(range, sizeof(range), lo == hi ? "%u" : "%u-%u", lo, hi);
-	printf("  %9s %8zu |", range, nr);
-	for (nr = (nr * BAR_WIDTH + most - 1) / most; nr; nr--)
-		putchar('#');
-	putchar('\n');
-}
-
 static void print_depths(const struct map *m)
 {
-	size_t i, buckets[DEPTH_BUCKETS] = {}, most = 1;
-	unsigned int b, first = DEPTH_BUCKETS, last = 0;
+	u32 most = 0;
+	size_t i;
 
-	for (i = 0; i < m->nr_stacks; i++) {
-		b = 31 - __builtin_clz(m->stacks[i].nr | 1);
-		buckets[b]++;
-		most = buckets[b] > most ? buckets[b] : most;
-		first = b < first ? b : first;
-		last = b > last ? b : last;
-	}
-	for (b = first; b <= last && b < DEPTH_BUCKETS; b++)
-		print_bucket(b, buckets[b], most);
+	for (i = 0; i < m->nr_stacks; i++)
+		most = m->stacks[i].nr > most ? m->stacks[i].nr : most;
+	printf("depth: %.1f on average, at most %u\n",
+	       m->nr_stacks ? 1.0 * m->nr_ips / m->nr_stacks : 0, most);
 }
 
 static void print_shares(struct map *m)
@@ -96,7 +74,7 @@ static void print_users(const struct map *m)
 	size_t i, nr = 0;
 
 	for (i = 0; i < m->nr_stacks; i++)
-		nr += is_user_stack(&m->stacks[i]);
+		nr += m->stacks[i].user;
 	if (nr)
 		printf("stacks of user space: %zu\n", nr);
 }
@@ -111,7 +89,6 @@ int print_summary(struct map *m)
 	printf("stacks: %zu\nframes: %zu\n", m->nr_stacks, m->nr_ips);
 	print_users(m);
 	print_shares(m);
-	puts("depth:");
 	print_depths(m);
 	count_different(m, &stacks, &ids);
 	printf("duplicates: %zu stacks, %zu ids\n", m->nr_stacks - stacks, m->nr_stacks - ids);
@@ -131,10 +108,9 @@ struct change {
 };
 
 struct changes {
-	struct intern	texts;
+	struct pool	texts;
 	struct pool	stacks;		/* of {is_user, text...} */
 	struct change	*list;		/* at the numbers of the stacks minus 1 */
-	size_t		room;
 };
 
 static struct change *get_change(struct changes *cs, struct map *m, const struct stack *s)
@@ -144,17 +120,17 @@ static struct change *get_change(struct changes *cs, struct map *m, const struct
 	struct frame *f;
 	u32 i;
 
-	add_word(&w, is_user_stack(s));
+	add_word(&w, s->user);
 	for (i = 0; i < s->nr; i++) {
 		f = frame_get(m, s, i);
 		if (!f->uid)
-			f->uid = intern(&cs->texts, frame_text(f)) + 1;
+			f->uid = intern(&cs->texts, frame_text(f));
 		add_word(&w, f->uid);
 	}
 	nr = pool_add(&cs->stacks, w.w, w.nr);
 	free(w.w);
 	if (nr > known) {
-		cs->list = grow(cs->list, &cs->room, nr, sizeof(*cs->list));
+		cs->list = grow(cs->list, known, 1, sizeof(*cs->list));
 		cs->list[nr - 1] = (struct change) { .map = m, .stack = *s };
 	}
 	return &cs->list[nr - 1];
@@ -216,5 +192,5 @@ void print_diff(struct map *m, struct map *old, const struct config *cfg)
 		print_change(&cs.list[i], cfg);
 	free(cs.list);
 	pool_free(&cs.stacks);
-	intern_free(&cs.texts);
+	pool_free(&cs.texts);
 }

@@ -2,8 +2,7 @@
 /* Chooses the source of a map's symbols, and prints it. */
 #include <unistd.h>
 
-#include "frame.h"
-#include "map.h"
+#include "view.h"
 #include "symbols.h"
 #include "user.h"
 #include "util.h"

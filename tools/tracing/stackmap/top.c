@@ -3,14 +3,9 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
-#include <sys/signalfd.h>
 #include <termios.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "frame.h"
-#include "map.h"
-#include "options.h"
 #include "record.h"
 #include "symbols.h"
 #include "util.h"
@@ -32,26 +27,20 @@ static const char top_help[] =
 
 struct top {
 	const char	*instance;
-	u64		delay;		/* in milliseconds */
+	u64		delay;		/* in nanoseconds */
 	u64		number;		/* of looks; 0: no end */
 	u64		limit;		/* of rows; 0: all */
 	bool		batch;
 	struct map	map;		/* in val[0], what was used since the last look */
 	struct pool	refs;		/* of {id, is_user} */
 	u64		time;		/* of the look, in milliseconds */
-	int		signals;	/* a signalfd, or -1 */
 };
-
-static void set_delay(void *to, char *arg)
-{
-	*(u64 *)to = parse_seconds(arg, 0.01, 1e6) * 1000;
-}
 
 static void parse_top_options(int argc, char **argv, struct top *t)
 {
 	const struct choice choices[] = {
 		{ "instance", 'i', ARG, set_instance, &t->instance },
-		{ "delay", 'd', ARG, set_delay, &t->delay },
+		{ "delay", 'd', ARG, set_seconds, &t->delay },
 		{ "number", 'n', ARG, set_count, &t->number },
 		{ "top", 't', ARG, set_count, &t->limit },
 		{ "batch", 'b', NO_ARG, set_flag, &t->batch },
@@ -62,6 +51,8 @@ static void parse_top_options(int argc, char **argv, struct top *t)
 	parse_choices(argc, argv, choices, ARRAY_SIZE(choices), true);
 	if (optind < argc)
 		usage("top has no arguments", argv[optind]);
+	if (t->delay < 10000000)
+		usage("--delay is 0.01 seconds or more", NULL);
 	t->batch |= !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
 }
 
@@ -84,9 +75,9 @@ static u64 take_refs(struct top *t)
 	t->refs = (struct pool) {};
 	for (i = 0; i < t->map.nr_stacks; i++) {
 		s = &t->map.stacks[i];
-		old = *pool_find(&before, s->id, is_user_stack(s));
+		old = pool_find(&before, s->id, s->user)->value;
 		s->val[0] = s->ref - (old <= s->ref ? old : 0);
-		*pool_find(&t->refs, s->id, is_user_stack(s)) = s->ref;
+		pool_find(&t->refs, s->id, s->user)->value = s->ref;
 		sum += s->val[0];
 	}
 	pool_free(&before);
@@ -135,20 +126,15 @@ static void show(struct top *t, u64 sum, u64 ms)
 	fflush(stdout);
 }
 
-/* Returns false if it is time to end: q, Ctrl-C, which is a byte here, or a signal. */
+/* Returns false if it is time to end. */
 static bool wait_for_look(const struct top *t)
 {
-	struct pollfd fds[] = {
-		{ .fd = t->batch ? -1 : STDIN_FILENO, .events = POLLIN },
-		{ .fd = t->signals, .events = POLLIN },
-	};
-	u64 now, until = t->time + t->delay;
+	struct pollfd fd = { .fd = t->batch ? -1 : STDIN_FILENO, .events = POLLIN };
+	u64 now, until = t->time + t->delay / 1000000;
 	char c;
 
 	for (now = now_ms(); now < until; now = now_ms()) {
-		poll(fds, ARRAY_SIZE(fds), until - now);
-		if (fds[1].revents ||
-		    (fds[0].revents && (read(STDIN_FILENO, &c, 1) != 1 || c == 'q' || c == 3)))
+		if (poll(&fd, 1, until - now) > 0 && (read(STDIN_FILENO, &c, 1) != 1 || c == 'q'))
 			return false;
 	}
 	return true;
@@ -180,30 +166,35 @@ static int watch_map(struct top *t)
 	return ret;
 }
 
+static struct termios terminal;
+
+static void end_by_signal(int sig)
+{
+	tcsetattr(STDIN_FILENO, TCSANOW, &terminal);
+	_exit(0);
+}
+
 static int watch_on_terminal(struct top *t)
 {
-	struct termios before, now;
-	sigset_t set;
+	struct termios now;
 	int ret;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	t->signals = signalfd(-1, &set, SFD_CLOEXEC);
-	tcgetattr(STDIN_FILENO, &before);
-	now = before;
-	now.c_lflag &= ~(ICANON | ECHO | ISIG);
+	tcgetattr(STDIN_FILENO, &terminal);
+	signal(SIGINT, end_by_signal);
+	signal(SIGTERM, end_by_signal);
+	signal(SIGHUP, end_by_signal);
+	now = terminal;
+	now.c_lflag &= ~(ICANON | ECHO);
 	tcsetattr(STDIN_FILENO, TCSANOW, &now);
 	ret = watch_map(t);
-	tcsetattr(STDIN_FILENO, TCSANOW, &before);
+	tcsetattr(STDIN_FILENO, TCSANOW, &terminal);
 	return ret;
 }
 
 int top(int argc, char **argv)
 {
 	char *path __free(pointer) = NULL;
-	struct top t = { .delay = 1000, .signals = -1 };
+	struct top t = { .delay = 1000000000 };
 	struct config cfg = {};
 	int ret;
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Messages, options, memory, files, strings. */
+/* Messages, options, memory, files, strings, pools. */
 #ifndef STACKMAP_UTIL_H
 #define STACKMAP_UTIL_H
 
+#include <dirent.h>
 #include <errno.h>
 #include <string.h>
 
-#include "cleanup.h"
 #include "stackmap.h"
 
 extern const char * const program;	/* of main.c or of the plugin: who complains */
@@ -37,22 +37,84 @@ enum { EXIT_USAGE = 2 };
 	(char *)check_mem(ret_ < 0 ? NULL : s_);				\
 })
 
-/* struct intern uses the trees of libc. */
-struct interned {
-	size_t		index;
-	char		s[];
-};
+/* The place of one more element of an array. */
+#define APPEND(array, nr)							\
+({										\
+	typeof(array) *a_ = &(array);						\
+	typeof(nr) *n_ = &(nr);							\
+										\
+	*a_ = grow(*a_, *n_, 1, sizeof(**a_));					\
+	&(*a_)[(*n_)++];							\
+})
+
+/* What a variable points to goes with the variable. @what: pointer, file or dir */
+#define __free(what)	__attribute__((cleanup(cleanup_##what)))
+
+static inline void cleanup_pointer(void *p)
+{
+	free(*(void **)p);
+}
+
+static inline void cleanup_file(FILE **f)
+{
+	if (*f)
+		fclose(*f);
+}
+
+static inline void cleanup_dir(DIR **dir)
+{
+	if (*dir)
+		closedir(*dir);
+}
 
 /* Returns 0 if it is such a line. */
 typedef int line_fn(void *to, char *line);
 
+/* A table tells what each option takes and what it sets. */
+enum { NO_ARG, ARG, MAY_ARG };	/* as getopt_long() has them */
+
+#define FIRST_LONG	0x101	/* the value of the first option without a letter */
+
+struct choice {
+	const char	*name;
+	int		val;		/* the letter */
+	int		arg;
+	void		(*set)(void *to, char *arg);
+	void		*to;
+	unsigned int	modes;		/* of main.c: those that use it */
+	int		form;		/* that it chooses */
+};
+
+extern unsigned int given[FIRST_LONG + 32];	/* times that each option was given */
+
+/* checksum.c */
+u32 crc32(const void *data, size_t len, u32 crc);
+int write_checksums(const char *dir, const char * const *names, size_t nr);
+int check_directory(const char *dir);
+/* options.c */
+void set_flag(void *to, char *arg);
+void set_text(void *to, char *arg);
+void set_count(void *to, char *arg);
+void set_positive(void *to, char *arg);
+void set_seconds(void *to, char *arg);
+void set_instance(void *to, char *arg);
+void print_help(void *to, char *arg);
+void parse_choices(int argc, char **argv, const struct choice *choices, size_t nr,
+		   bool first_ends);
+/* pool.c */
+u32 pool_add(struct pool *p, const u64 *words, u32 nr);
+u32 intern(struct pool *p, const char *s);
+void *pool_get(struct pool *p, u64 a, u64 b, size_t size);
+void pool_free_all(struct pool *p);
+void add_words(struct words *w, const u64 *words, size_t nr);
+void add_word(struct words *w, u64 word);
+void pool_free(struct pool *p);
 /* util.c */
 _Noreturn void usage(const char *why, const char *arg);
 u64 parse_number(const char *s, u64 max, int base);
-double parse_seconds(const char *s, double min, double max);
 _Noreturn void print_and_exit(const char *text);
 void *check_mem(void *p);
-void *grow(void *array, size_t *room, size_t need, size_t size);
+void *grow(void *array, size_t nr, size_t more, size_t size);
 void sort_array(void *array, size_t nr, size_t size, int (*cmp)(const void *, const void *));
 char *copy_string(const char *s);
 FILE *open_input(const char *path);
@@ -60,8 +122,30 @@ char *slurp(const char *path, size_t *len);
 int parse_lines(const char *name, const char *what, char *buf, size_t len, line_fn *parse,
 		void *to);
 int load_lines(const char *path, const char *what, char **buf, line_fn *parse, void *to);
-size_t intern(struct intern *in, const char *s);
-void intern_free(struct intern *in);
 u64 now_ms(void);
+
+/* Valid until more is added. */
+static inline struct pooled *pool_at(struct pool *p, u32 nr)
+{
+	return &p->list[nr];
+}
+
+static inline const u64 *pool_words(const struct pool *p, u32 nr)
+{
+	return p->words.w + p->list[nr].first;
+}
+
+static inline char *pool_string(const struct pool *p, u32 nr)
+{
+	return (char *)(p->words.w + p->list[nr].first);
+}
+
+/* What belongs to a key of two words. */
+static inline struct pooled *pool_find(struct pool *p, u64 a, u64 b)
+{
+	const u64 key[] = { a, b };
+
+	return pool_at(p, pool_add(p, key, ARRAY_SIZE(key)));
+}
 
 #endif

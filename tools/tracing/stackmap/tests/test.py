@@ -350,22 +350,6 @@ class Symbols(Case):
         syms = golden_text("kallsyms64").replace("\n", "\r\n")
         path = self.file("k", syms)
         self.assertEqual(self.dump(golden_map("le64"), "-k", path), golden_text("text64.txt"))
-        path = self.file("last_boot_info", "ffffffff81000000\t[kernel]\r\nc0100000\tother\r\n")
-        self.assertEqual(self.frames([0xC0100123], syms, "-k", path), ["[other]+0x123"])
-
-    def test_last_boot_info(self):
-        info = "ffffffff81000000\t[kernel]\nffffffffc0100000\tother\n"
-        path = self.file("last_boot_info", info)
-        ips = [TEXT + 0x120, 0xFFFFFFFFC0100123, 0xFFFFFFFFC0201010]
-        self.assertEqual(self.frames(ips, golden_text("kallsyms64"), "-k", path),
-                         ["schedule+0x20/0x80", "[other]+0x123",
-                          "first_of_mod+0x10/0x400 [golden_mod]"])
-        self.assertEqual(self.frames([0x1, 0x2], "# Current\n"), ["0x1", "0x2"])
-
-    def test_last_boot_info_of_a_known_module_adds_nothing(self):
-        path = self.file("last_boot_info", "ffffffffc0201100\tgolden_mod\n")
-        self.assertEqual(self.frames([0xFFFFFFFFC0201210], golden_text("kallsyms64"), "-k", path),
-                         ["first_of_mod+0x210/0x400 [golden_mod]"])
 
     def test_odd_type(self):
         self.assertEqual(self.frames([0x1010], "1000 M odd\n1100 T end\n"), ["odd+0x10/0x100"])
@@ -572,7 +556,7 @@ class Output(Case):
         out = self.dump(golden_map("le64"), "--summary")
         self.assertIn("kernel: 7.3.0-golden, build id 00010203", out)
         self.assertIn("stacks: 4\nframes: 11\nreferences: 8294967308\n", out)
-        self.assertRegex(out, r"2-3 +2 \|#{40}\n")
+        self.assertIn("depth: 2.8 on average, at most 4\n", out)
         self.assertIn("duplicates: 0 stacks, 0 ids", out)
 
     def test_summary_share(self):
@@ -706,7 +690,7 @@ class Output(Case):
                      "  other:           <idle>-0     [001]    12.345678: stack_id:             ",
                      "of_instance_123456:   <idle>-0    [001]    12.345678: stack_id:           ",
                      " => abcdefghijkl-5       [000] d..2.  1000.000003: ",
-                     "          <idle>-0     [001]    12.345678:  (+12)    stack_id:             ", ""]:
+                     ""]:
             for end in ["\n", " (stale)\n"]:
                 line = head + "<stack_id 4>" + end
                 self.assertEqual(self.annotated(line), (line + four, 1))
@@ -1744,7 +1728,7 @@ class UserMaps(Case):
     """Lines of user_maps."""
 
     def test_damage(self):
-        good = "map 123 5500-6600 0 abab /x/y\n@5 task 5 123\n@7 fork 7 5\nexec 7\n"
+        good = "map 123 5500-6600 0 abab /x/y\n@7 fork 7 5\nexec 7\n"
         self.file("stack_map_bin", golden_map("le64"))
         for cut in range(1, len(good)):
             self.file("user_maps", good[:cut])
@@ -2055,7 +2039,7 @@ class Watch(Case):
             f.write('const char * const program = "watch";\n')
         others = [os.path.join(HERE, "..", name) for name in os.listdir(os.path.join(HERE, ".."))
                   if name.endswith(".c") and name not in (
-                      "main.c", "watch.c", "dat.c", "perf.c", "profile.c", "sample.c", "stacks.c",
+                      "main.c", "watch.c", "dat.c", "event.c", "perf.c", "profile.c", "sample.c", "stacks.c",
                       "weigh.c", "plugin_stackmap.c")]
         subprocess.run(["cc", "-w", "-D_GNU_SOURCE", "-I", os.path.join(HERE, ".."), "-o", path,
                         main] + others, check=True)

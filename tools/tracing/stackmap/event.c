@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "event.h"
+#include "user.h"
+#include "util.h"
+
+void find_fields(struct kind *k)
+{
+	static const char * const names[NR_FIELDS] = {
+		[FIELD_PID] = "common_pid", [FIELD_FLAGS] = "common_flags",
+		[FIELD_PREEMPT] = "common_preempt_count", [FIELD_ID] = "stack_id",
+		[FIELD_SIZE] = "size", [FIELD_CALLER] = "caller", [FIELD_IP] = "ip",
+		[FIELD_OUTER] = "outer", [FIELD_REST] = "rest", [FIELD_COOKIE] = "cookie",
+		[FIELD_TGID] = "tgid", [FIELD_OBJECT] = "object", [FIELD_BIAS] = "bias",
+		[FIELD_ID_SIZE] = "id_size", [FIELD_BUILD_ID] = "build_id", [FIELD_PATH] = "path",
+		[FIELD_PREV_PID] = "prev_pid", [FIELD_PREV_STATE] = "prev_state",
+		[FIELD_PREV_COMM] = "prev_comm", [FIELD_NEXT_PID] = "next_pid",
+		[FIELD_NEXT_COMM] = "next_comm",
+	};
+	int i;
+
+	for (i = 0; i < NR_FIELDS; i++)
+		k->field[i] = names[i] ? tep_find_any_field(k->event, names[i]) : NULL;
+}
+
+/* False if the event has no such field, or the record ends before that. */
+static bool read_at(struct record *r, const struct tep_format_field *f, int size, u32 i, u64 *n)
+{
+	int offset = f ? f->offset + i * size : 0;
+
+	if (!f)
+		return false;
+	if (offset < 0 || size < 0 || offset > r->rec->size - size) {
+		r->cut = true;
+		return false;
+	}
+	*n = tep_read_number(r->kind->event->tep, (char *)r->rec->data + offset, size);
+	return true;
+}
+
+bool get_number(struct record *r, enum field which, u64 *n)
+{
+	const struct tep_format_field *f = r->kind->field[which];
+
+	return read_at(r, f, f ? f->size : 0, 0, n);
+}
+
+static int long_size(const struct record *r)
+{
+	return tep_get_long_size(r->kind->event->tep) == 4 ? 4 : 8;
+}
+
+/* Of an array of longs whose length the format does not tell. */
+static bool get_long(struct record *r, enum field which, u32 i, u64 *n)
+{
+	return read_at(r, r->kind->field[which], long_size(r), i, n);
+}
+
+/* An array without a length goes on to the end of the record. */
+bool get_bytes(struct record *r, enum field which, const char **bytes, u32 *len)
+{
+	const struct tep_format_field *f = r->kind->field[which];
+
+	if (!f || f->offset > r->rec->size || f->size > r->rec->size - f->offset)
+		return false;
+	*bytes = (const char *)r->rec->data + f->offset;
+	*len = f->size > 0 ? f->size : r->rec->size - f->offset;
+	return true;
+}
+
+/* Between two parts of a stack is the address that an interrupt has hit. */
+static bool read_part(struct record *r, u32 i, u64 *ip, u64 *id)
+{
+	if (i == 1)
+		return get_number(r, FIELD_IP, ip) && get_number(r, FIELD_OUTER, id);
+	return get_long(r, FIELD_REST, 2 * i - 4, ip) && get_long(r, FIELD_REST, 2 * i - 3, id);
+}
+
+/* False if there are none. */
+bool read_ids(struct record *r, struct stack_ids *ids)
+{
+	bool more = r->kind->field[FIELD_OUTER];
+	u64 ip = 0, id;
+
+	if (!get_number(r, FIELD_ID, &id) || id > INT32_MAX)
+		return false;
+	if (!more && r->kind->field[FIELD_IP] && !get_number(r, FIELD_IP, &ip))
+		return false;
+	for (ids->nr = 0; ids->nr < MAX_PARTS; more = id & SPLIT_MORE) {
+		ids->ip[ids->nr] = ip;
+		ids->id[ids->nr++] = id & INT32_MAX;
+		if (!more)
+			return true;
+		if (!read_part(r, ids->nr, &ip, &id))
+			return false;
+	}
+	return false;
+}
+
+/* Returns their number, or -1. user_stack has no size, and ends with a 0. */
+int read_frames(struct record *r, u64 *ips)
+{
+	const struct tep_format_field *f = r->kind->field[FIELD_CALLER];
+	bool sized = r->kind->field[FIELD_SIZE];
+	u64 nr;
+	u32 i;
+
+	if (!f || f->offset > r->rec->size)
+		return -1;
+	nr = (r->rec->size - f->offset) / long_size(r);
+	if (sized && (!get_number(r, FIELD_SIZE, &nr) || nr > MAX_DEPTH))
+		return -1;
+	for (i = 0; i < nr && i < MAX_DEPTH; i++) {
+		if (!get_long(r, FIELD_CALLER, i, &ips[i]))
+			return -1;
+		if (!sized && !ips[i])
+			break;
+	}
+	return i;
+}
+
+/* user_object_def: a file, by its number in the stacks. */
+bool read_object(struct record *r, struct users *users, u32 *number, u32 *object)
+{
+	struct build_id id = {};
+	const char *bytes, *path;
+	u64 nr, bias, id_size;
+	u32 len;
+
+	if (!get_number(r, FIELD_OBJECT, &nr) || !get_number(r, FIELD_BIAS, &bias) ||
+	    !get_number(r, FIELD_ID_SIZE, &id_size) || nr >= OBJECT_LIMIT ||
+	    !get_bytes(r, FIELD_BUILD_ID, &bytes, &len) || id_size > len || len > MAX_BUILD_ID)
+		return false;
+	id.len = id_size;
+	memcpy(id.bytes, bytes, id.len);
+	if (!get_bytes(r, FIELD_PATH, &path, &len) || !memchr(path, 0, len))
+		return false;
+	*number = nr;
+	*object = user_object(users, path, &id, bias);
+	return true;
+}
