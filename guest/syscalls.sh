@@ -64,7 +64,7 @@ for ((minute = 1; minute <= minutes; minute++)); do
 		trap - EXIT
 		cd "$TMPDIR/trinity" || exit
 		# shellcheck disable=SC2086 # a list
-		exec timeout -k 10 50 trinity -l off -C 4 -s $((seed + minute)) -V "$files" --enable-fds=pseudo --dangerous $calls
+		exec timeout -k 10 90 trinity -l off -C 4 -s $((seed + minute)) -V "$files" --enable-fds=pseudo --dangerous $calls
 	) > "$TMPDIR/trinity.out" 2>&1 &
 	fuzzer=$!
 	while kill -0 $fuzzer 2> /dev/null; do

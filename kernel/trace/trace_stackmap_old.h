@@ -48,6 +48,22 @@ struct stackmap_replacement {
 	struct hlist_head	kept[];		/* 2^kept_bits lists, by hash of the id */
 };
 
+/* Where a map is replaced: at 3/4. The rest is used meanwhile. */
+static inline u32 stackmap_most(u32 all)
+{
+	return all - all / 4;
+}
+
+/* Have a map replaced if it is nearly full. With preemption off since it was obtained. */
+static inline void stackmap_ask(const struct ftrace_stackmap *map, u32 entries, u32 units)
+{
+	struct stackmap_replacement *repl = map->shared->repl;
+
+	if ((entries >= stackmap_most(map->max_entries) ||
+	     units > stackmap_most(map->arena_units)) && !READ_ONCE(repl->asked))
+		irq_work_queue(&repl->nearly_full);
+}
+
 /* trace_stackmap_old.c */
 struct ftrace_stackmap *stackmap_of(struct ftrace_stackmap *map, int id);
 const struct stackmap_record *stackmap_lookup(struct ftrace_stackmap *map, int id);
@@ -60,7 +76,6 @@ void stackmap_free_kept(struct stackmap_replacement *repl);
 const struct stackmap_record *stackmap_next(struct stackmap_iter *iter, loff_t *pos);
 
 /* trace_stackmap_replace.c */
-void stackmap_ask(const struct ftrace_stackmap *map, u32 entries, u32 units);
 struct ftrace_stackmap *stackmap_alloc_first(struct stackmap_shared *shared, unsigned int bits,
 					     u32 gen);
 int stackmap_start(struct trace_array *tr, struct ftrace_stackmap *map);

@@ -195,29 +195,6 @@ static void stackmap_nearly_full(struct irq_work *work)
 	queue_delayed_work(system_dfl_wq, &repl->work, clamp(wait, 0L, STACKMAP_MAX_PAUSE));
 }
 
-/* Where a map is replaced: at 3/4. The rest is used meanwhile. */
-static u32 stackmap_most(u32 all)
-{
-	return all - all / 4;
-}
-
-/**
- * stackmap_ask - have a map replaced if it is nearly full
- * @map: the map
- * @entries: number of its stacks
- * @units: units of its arena that are in use
- *
- * Context: any, with preemption off since the map was obtained.
- */
-void stackmap_ask(const struct ftrace_stackmap *map, u32 entries, u32 units)
-{
-	struct stackmap_replacement *repl = map->shared->repl;
-
-	if ((entries >= stackmap_most(map->max_entries) ||
-	     units > stackmap_most(map->arena_units)) && !READ_ONCE(repl->asked))
-		irq_work_queue(&repl->nearly_full);
-}
-
 /**
  * stackmap_alloc_first - allocate the first map after a reset
  * @shared: of the instance
