@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "frame.h"
 #include "map.h"
 #include "pool.h"
 #include "util.h"
@@ -293,7 +292,7 @@ static void know_stack(struct filter *t, size_t i)
 {
 	const struct stack *s = &t->map->stacks[i];
 
-	*pool_find(&t->stacks, s->id, is_user_stack(s)) = i + 1;
+	pool_find(&t->stacks, s->id, s->user)->value = i + 1;
 }
 
 static void know_map(struct filter *t)
@@ -335,10 +334,10 @@ static bool read_map_again(struct filter *t)
 
 static const struct stack *find_stack(struct filter *t, u32 id)
 {
-	u64 i = *pool_find(&t->stacks, id, t->form->user);
+	u64 i = pool_find(&t->stacks, id, t->form->user)->value;
 
 	if (!i && read_map_again(t))
-		i = *pool_find(&t->stacks, id, t->form->user);
+		i = pool_find(&t->stacks, id, t->form->user)->value;
 	return i ? &t->map->stacks[i - 1] : NULL;
 }
 
@@ -348,7 +347,7 @@ static bool join_parts(struct filter *t, struct stack *whole)
 	const struct stack_ids *ids = &t->ids;
 	const struct stack *parts[MAX_PARTS];
 	struct map *m = t->map;
-	size_t need = 1;
+	size_t need = 0;
 	u64 *to;
 	u32 i;
 
@@ -361,7 +360,7 @@ static bool join_parts(struct filter *t, struct stack *whole)
 		parts[i] = find_stack(t, ids->id[i]);
 		need += parts[i]->nr + 1;
 	}
-	m->ips = grow(m->ips, &m->room_ips, m->nr_ips + need, sizeof(*m->ips));
+	m->ips = grow(m->ips, m->nr_ips, need, sizeof(*m->ips));
 	*whole = (struct stack) { .first = m->nr_ips, .by_file = parts[0]->by_file };
 	to = m->ips + whole->first;
 	for (i = 0; i < ids->nr; i++) {

@@ -33,23 +33,19 @@ u32 crc32(const void *data, size_t len, u32 crc)
 	return ~crc;
 }
 
-/* The sum of a large file is 0. Returns 0 or an error. */
-static int sum_file(const char *path, u32 *crc, u64 *size)
+/* The line of a file; the sum of a large one is 0. NULL and errno if it cannot be read. */
+static char *sum_file(const char *dir, const char *name)
 {
-	char *buf __free(pointer) = NULL;
+	char *path __free(pointer) = format("%s/%s", dir, name), *buf __free(pointer) = NULL;
 	struct stat st;
 	size_t len;
 
 	if (stat(path, &st))
-		return -errno;
-	*crc = 0;
-	*size = st.st_size;
-	if (*size > MAX_CHECKED)
-		return 0;
+		return NULL;
+	if (st.st_size > MAX_CHECKED)
+		return format("%08x %llu %s", 0, (u64)st.st_size, name);
 	buf = slurp(path, &len);
-	if (buf)
-		*crc = crc32(buf, len, 0);
-	return buf ? 0 : -errno;
+	return buf ? format("%08x %zu %s", crc32(buf, len, 0), len, name) : NULL;
 }
 
 /* Of those files that are there. */
@@ -57,25 +53,19 @@ int write_checksums(const char *dir, const char * const *names, size_t nr)
 {
 	char *path __free(pointer) = format("%s/checksums", dir);
 	FILE *f = fopen(path, "we");
-	int ret = f ? 0 : -errno;
-	u64 size;
+	bool bad = !f;
 	size_t i;
-	u32 crc;
 
-	for (i = 0; !ret && i < nr; i++) {
-		char *file __free(pointer) = format("%s/%s", dir, names[i]);
+	for (i = 0; !bad && i < nr; i++) {
+		char *line __free(pointer) = sum_file(dir, names[i]);
 
-		ret = sum_file(file, &crc, &size);
-		if (!ret)
-			fprintf(f, "%08x %llu %s\n", crc, size, names[i]);
-		else if (ret == -ENOENT)
-			ret = 0;
+		bad = line ? fprintf(f, "%s\n", line) < 0 : errno != ENOENT;
 	}
-	if (f && fclose(f) && !ret)
-		ret = -errno;
-	if (ret)
-		complain("%s: %s", path, strerror(-ret));
-	return ret;
+	if (f)
+		bad |= !!fclose(f);
+	if (bad)
+		complain("%s: %s", path, strerror(errno));
+	return bad ? -EIO : 0;
 }
 
 struct check {
@@ -85,25 +75,21 @@ struct check {
 
 static int check_line(void *check, char *line)
 {
-	char *path __free(pointer) = NULL;
+	char *own __free(pointer) = NULL;
 	struct check *c = check;
-	u64 size, own_size;
-	u32 crc, own_crc;
 	char name[32];
-	int ret;
 
-	if (sscanf(line, "%8x %llu %31[a-z._0-9]", &crc, &size, name) != 3)
+	if (sscanf(line, "%*x %*u %31[a-z._0-9]", name) != 1)
 		return -EINVAL;
-	path = format("%s/%s", c->dir, name);
-	ret = sum_file(path, &own_crc, &own_size);
-	c->bad |= ret || own_size != size || own_crc != crc;
-	if (ret)
-		complain("%s: %s", path, strerror(-ret));
-	else if (own_size != size)
-		complain("%s: has %llu bytes, and had %llu when it was saved", path, own_size,
-			 size);
-	else if (own_crc != crc)
-		complain("%s: is not what was saved", path);
+	own = sum_file(c->dir, name);
+	if (own && !strcmp(own, line))
+		return 0;
+	if (own)
+		complain("%s/%s: is not what was saved: now %s, %s when it was saved", c->dir, name,
+			 own, line);
+	else
+		complain("%s/%s: %s", c->dir, name, strerror(errno));
+	c->bad = true;
 	return 0;
 }
 

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "profile.h"
-#include "recording.h"
+#include "view.h"
 #include "util.h"
 
 /* False if the event has no such field, or the record ends before that. */

@@ -3,7 +3,7 @@
  * The text of an address. A map repeats few addresses many times, so each is looked up and printed
  * once. If there are too many, all are forgotten: this costs time, not memory.
  */
-#include "frame.h"
+#include "view.h"
 #include "pool.h"
 #include "symbols.h"
 #include "user.h"
@@ -22,11 +22,6 @@ u64 lookup_addr(u64 ip, bool exact)
 	return exact || !ip ? ip : ip - 1;
 }
 
-bool is_user_stack(const struct stack *s)
-{
-	return s->user;
-}
-
 /* kallsyms goes first: it is from the kernel that ran, vmlinux is from one that should match. */
 const struct symbol *find_symbol(const struct map *m, u64 ip, bool exact)
 {
@@ -36,11 +31,6 @@ const struct symbol *find_symbol(const struct map *m, u64 ip, bool exact)
 	if (!s)
 		s = symtab_find(&m->elfsyms, addr);
 	return s || !m->find_symbol ? s : m->find_symbol(m->profile, addr);
-}
-
-bool is_trampoline(u64 ip)
-{
-	return ip == TRAMPOLINE_MARKER;
 }
 
 /* %pS shows no module for BPF programs. */
@@ -54,8 +44,6 @@ static char *kernel_text(const struct frame *f, const struct symbol *s)
 {
 	u64 offset = f->addr - s->addr, size = s->end - s->addr;
 
-	if (s->type == MODULE_BASE)
-		return format("[%s]+0x%llx", s->mod, offset);
 	if (is_bpf(s) || !s->end)
 		return format("%s+0x%llx", s->name, offset);
 	if (s->mod)
@@ -65,7 +53,7 @@ static char *kernel_text(const struct frame *f, const struct symbol *s)
 
 static char *address_text(const struct frame *f)
 {
-	if (!f->user && is_trampoline(f->ip))
+	if (!f->user && f->ip == TRAMPOLINE_MARKER)
 		return copy_string("[FTRACE TRAMPOLINE]");
 	if (!f->user && f->ip == WORD_NO_STACK)
 		return copy_string("[no stack]");
@@ -114,10 +102,6 @@ const char *frame_name(struct frame *f, const char **mod)
 	*mod = NULL;
 	if (!s)
 		return frame_text(f);
-	if (s->type == MODULE_BASE) {
-		*mod = s->mod;
-		return "";
-	}
 	if (!is_bpf(s))
 		*mod = s->mod;
 	return s->name;
@@ -125,7 +109,7 @@ const char *frame_name(struct frame *f, const char **mod)
 
 const char *frame_lines(const struct map *m, struct frame *f)
 {
-	if (!f->lines && m->vmlinux && !f->user && !is_trampoline(f->ip))
+	if (!f->lines && m->vmlinux && !f->user && f->ip != TRAMPOLINE_MARKER)
 		f->lines = vmlinux_lines(m->vmlinux, lookup_addr(f->ip, f->exact));
 	return f->lines ? f->lines : "";
 }
@@ -148,7 +132,7 @@ static void find_user_symbol(struct map *m, struct frame *f)
 	u32 i = f->kind == FRAME_FILE ? word_object(f->ip) : 0;
 	u64 back = !f->exact;
 
-	f->object = i && i <= m->users.names.nr ? m->users.objects[i - 1] : NULL;
+	f->object = object_at(&m->users, i);
 	if (!f->object)
 		return;
 	f->offset = f->ip & OFFSET_MASK;
@@ -164,26 +148,24 @@ void frames_free(struct map *m)
 	u32 i;
 
 	for (i = 1; i <= m->frames.nr; i++) {
-		f = (struct frame *)(uintptr_t)*pool_value(&m->frames, i);
+		f = m->frames.list[i].ptr;
 		free(f->text);
 		free(f->lines);
-		free(f);
 	}
-	pool_free(&m->frames);
+	pool_free_all(&m->frames);
 }
 
 static struct frame *find_frame(struct map *m, enum frame_kind kind, u64 ip, bool exact)
 {
 	struct frame *f;
-	u64 *known;
+	u32 known;
 
 	if (m->frames.nr >= MAX_FRAMES)
 		frames_free(m);
-	known = pool_find(&m->frames, ip, kind << 1 | exact);
-	if (*known)
-		return (struct frame *)(uintptr_t)*known;
-	f = check_mem(calloc(1, sizeof(*f)));
-	*known = (uintptr_t)f;
+	known = m->frames.nr;
+	f = pool_get(&m->frames, ip, kind << 1 | exact, sizeof(*f));
+	if (m->frames.nr == known)
+		return f;
 	f->ip = ip;
 	f->addr = ip;
 	f->exact = exact;
@@ -192,7 +174,7 @@ static struct frame *find_frame(struct map *m, enum frame_kind kind, u64 ip, boo
 	f->matches = -1;
 	if (f->user)
 		find_user_symbol(m, f);
-	else if (!is_trampoline(ip))
+	else if (ip != TRAMPOLINE_MARKER)
 		f->sym = find_symbol(m, ip, exact);
 	return f;
 }

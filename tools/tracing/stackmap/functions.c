@@ -1,12 +1,82 @@
 // SPDX-License-Identifier: GPL-2.0
-/* "report": the functions of all stacks, by what they weigh themselves and with what they call. */
-#include "cleanup.h"
-#include "frame.h"
+/*
+ * Stacks as the names of their functions. For flame graphs, those that differ only in offsets are
+ * merged. "report" has the functions, by what they weigh themselves and with what they call.
+ */
 #include "util.h"
 #include "view.h"
 
+static u32 name_frame(struct map *m, const struct stack *s, u32 i, struct pool *names)
+{
+	struct frame *f = frame_get(m, s, i);
+	char *full __free(pointer) = NULL;
+	const char *mod, *name;
+
+	if (f->uid)
+		return f->uid;
+	name = frame_name(f, &mod);
+	if (mod)
+		full = format("%s[%s]", name, mod);
+	f->uid = intern(names, full ? full : name);
+	return f->uid;
+}
+
+/* The most frequent first, so that they have the lowest numbers in @p. */
+void merge_stacks(struct map *m, struct paths *p, const struct config *cfg)
+{
+	struct pool known = {};
+	struct stack *s;
+	size_t i, n = 0;
+	u32 frame, nr;
+
+	p->uids = check_mem(calloc(m->nr_ips + 1, sizeof(*p->uids)));
+	sort_stacks(m, SORT_REF);
+	for (i = 0; i < m->nr_stacks; i++) {
+		s = &m->stacks[i];
+		if (!s->nr || !stack_matches(m, s, cfg))
+			continue;
+		for (frame = 0; frame < s->nr; frame++)
+			p->uids[s->first + frame] = name_frame(m, s, frame, &p->names);
+		nr = pool_add(&known, p->uids + s->first, s->nr);
+		if (nr > n)
+			m->stacks[n++] = *s;
+		else
+			m->stacks[nr - 1].ref += s->ref;
+	}
+	m->nr_stacks = n;
+	pool_free(&known);
+}
+
+void paths_free(struct paths *p)
+{
+	pool_free(&p->names);
+	free(p->uids);
+}
+
+static const struct paths *sorted_paths;
+
+static int compare_paths(const void *a, const void *b)
+{
+	const struct stack *sa = a, *sb = b;
+	const u64 *ua = sorted_paths->uids + sa->first, *ub = sorted_paths->uids + sb->first;
+	u32 ia = sa->nr, ib = sb->nr;
+
+	while (ia && ib) {
+		if (ua[--ia] != ub[--ib])
+			return compare_u64(ua[ia], ub[ib]);
+	}
+	return compare_u64(ia, ib);
+}
+
+/* Callers side by side, the most frequent first. */
+void sort_by_path(struct map *m, const struct paths *p)
+{
+	sorted_paths = p;
+	sort_array(m->stacks, m->nr_stacks, sizeof(*m->stacks), compare_paths);
+}
+
 struct function {
-	u32	task;		/* a number of task_names, 0 without --by task */
+	u32	task;		/* a number of tasks; without --by task, of "" */
 	u32	name;
 	u64	self;
 	u64	total;
@@ -14,12 +84,10 @@ struct function {
 };
 
 struct functions {
-	struct paths	paths;
-	struct intern	task_names;
-	struct pool	sums;		/* of the tasks, at their numbers plus 1 */
+	struct pool	names;
+	struct pool	tasks;		/* of a name to the sum */
 	struct pool	index;		/* of {task, name} */
 	struct function	*list;		/* at the numbers of the index minus 1 */
-	size_t		room;
 };
 
 static struct functions *sorted;
@@ -31,7 +99,7 @@ static struct function *get_function(struct functions *fs, u32 task, u32 name)
 	u32 i = pool_add(&fs->index, key, ARRAY_SIZE(key));
 
 	if (i > known) {
-		fs->list = grow(fs->list, &fs->room, i, sizeof(*fs->list));
+		fs->list = grow(fs->list, known, 1, sizeof(*fs->list));
 		fs->list[i - 1] = (struct function) { .task = task, .name = name };
 	}
 	return &fs->list[i - 1];
@@ -41,9 +109,9 @@ static u32 task_of(struct functions *fs, const struct stack *s)
 {
 	char *name __free(pointer) = s->task ? format("%s-%u", s->task->comm, s->task->pid) :
 				      copy_string("");
-	u32 task = intern(&fs->task_names, name);
+	u32 task = intern(&fs->tasks, name);
 
-	*pool_find(&fs->sums, task, 0) += s->ref;
+	fs->tasks.list[task].value += s->ref;
 	return task;
 }
 
@@ -54,7 +122,7 @@ static void add_stack(struct functions *fs, struct map *m, size_t nr)
 	struct function *f;
 
 	for (i = 0; i < s->nr; i++) {
-		f = get_function(fs, task, name_frame(m, s, i, &fs->paths));
+		f = get_function(fs, task, name_frame(m, s, i, &fs->names));
 		f->self += i ? 0 : s->ref;
 		f->total += f->last == nr + 1 ? 0 : s->ref;
 		f->last = nr + 1;
@@ -63,12 +131,12 @@ static void add_stack(struct functions *fs, struct map *m, size_t nr)
 
 static u64 task_sum(const struct function *f)
 {
-	return *pool_value(&sorted->sums, f->task + 1);
+	return sorted->tasks.list[f->task].value;
 }
 
 static const char *function_name(const struct function *f)
 {
-	return sorted->paths.names.list[f->name]->s;
+	return pool_string(&sorted->names, f->name);
 }
 
 static int compare_functions(const void *a, const void *b)
@@ -104,13 +172,15 @@ static void print_list(const struct functions *fs, u64 all, size_t top)
 {
 	const struct function *f;
 	u32 task = UINT32_MAX;
+	const char *name;
 	size_t i, n = 0;
 
 	for (i = 0; i < fs->index.nr; i++, n++) {
 		f = &fs->list[i];
-		if (f->task != task && *fs->task_names.list[f->task]->s)
-			printf("\n# %s: %llu (%.1f%%)\n", fs->task_names.list[f->task]->s,
-			       task_sum(f), share(task_sum(f), all));
+		name = pool_string(&fs->tasks, f->task);
+		if (f->task != task && *name)
+			printf("\n# %s: %llu (%.1f%%)\n", name, task_sum(f),
+			       share(task_sum(f), all));
 		n = f->task == task ? n : 0;
 		task = f->task;
 		if (!top || n < top)
@@ -133,9 +203,8 @@ void print_functions(struct map *m, const struct config *cfg)
 	sort_array(fs.list, fs.index.nr, sizeof(*fs.list), compare_functions);
 	print_head(m, sum);
 	print_list(&fs, sum, cfg->top);
-	paths_free(&fs.paths);
-	intern_free(&fs.task_names);
-	pool_free(&fs.sums);
+	pool_free(&fs.names);
+	pool_free(&fs.tasks);
 	pool_free(&fs.index);
 	free(fs.list);
 }

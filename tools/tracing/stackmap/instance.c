@@ -7,7 +7,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cleanup.h"
 #include "record.h"
 #include "util.h"
 

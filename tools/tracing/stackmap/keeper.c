@@ -8,9 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cleanup.h"
 #include "record.h"
-#include "recording.h"
+#include "view.h"
 #include "util.h"
 
 #define RESTORE	"trace-cmd restore -o trace.dat -i head.dat $(ls -v trace.dat.*)"

@@ -8,7 +8,7 @@
  *
  *   map.c, user.c	read a map, and what processes have mapped
  *   symtab.c, vmlinux.c, object.c, build_id.c, source.c	names of addresses
- *   frame.c, select.c, merge.c	texts of addresses, and stacks by their functions
+ *   frame.c, select.c	texts of addresses, and stacks by their functions
  *   print.c, report.c, functions.c, perf.c, pprof.c	output
  *   annotate.c		a filter for text
  *   profile.h		tells how a recording (trace.dat) becomes stacks with weights
@@ -19,11 +19,9 @@
 #include <unistd.h>
 
 #include "checksum.h"
-#include "frame.h"
 #include "map.h"
 #include "options.h"
 #include "record.h"
-#include "recording.h"
 #include "symbols.h"
 #include "user.h"
 #include "util.h"
@@ -54,7 +52,7 @@ static const char help_text[] =
 "  -p, --partial          print the good stacks of a damaged map\n"
 "  -M, --map-only         of a directory, use the map and not the recording\n"
 "Symbols:\n"
-"  -k, --kallsyms FILE    a copy of the target's /proc/kallsyms or last_boot_info (repeatable)\n"
+"  -k, --kallsyms FILE    a copy of the target's /proc/kallsyms (repeatable)\n"
 "  -v, --vmlinux FILE     the target's vmlinux, for addresses that are not in kallsyms\n"
 "  -l, --lines            print source lines and inlined callers, from the vmlinux\n"
 "  -b, --text-base ADDR   address of _text on the target, if the map does not have it\n"
@@ -136,12 +134,6 @@ static void set_address(void *to, char *arg)
 	*(u64 *)to = parse_number(arg, UINT64_MAX, 16);
 }
 
-/* In nanoseconds. */
-static void set_time(void *to, char *arg)
-{
-	*(u64 *)to = parse_seconds(arg, 0, 1e10) * 1e9;
-}
-
 /* Options that may be given several times. */
 static void add_list(void *to, char *arg)
 {
@@ -161,9 +153,7 @@ static void add_numbers(void *to, char *arg)
 
 static void add_kallsyms(void *to, char *arg)
 {
-	cfg.kallsyms = grow(cfg.kallsyms, &cfg.room_kallsyms, cfg.nr_kallsyms + 1,
-			    sizeof(*cfg.kallsyms));
-	cfg.kallsyms[cfg.nr_kallsyms++] = arg;
+	*APPEND(cfg.kallsyms, cfg.nr_kallsyms) = arg;
 }
 
 static void set_sort(void *to, char *arg)
@@ -250,8 +240,8 @@ static const struct choice choices[] = {
 	{ "pid", OPT_PID, ARG, add_numbers, &cfg.pids, RECORDED },
 	{ "cpu", OPT_CPU, ARG, add_numbers, &cfg.cpus, RECORDED },
 	{ "comm", OPT_COMM, ARG, set_text, &cfg.comm, RECORDED },
-	{ "from", OPT_FROM, ARG, set_time, &cfg.from, RECORDED },
-	{ "to", OPT_TO, ARG, set_time, &cfg.to, RECORDED },
+	{ "from", OPT_FROM, ARG, set_seconds, &cfg.from, RECORDED },
+	{ "to", OPT_TO, ARG, set_seconds, &cfg.to, RECORDED },
 	{ "tracer", OPT_TRACER, NO_ARG, set_flag, &cfg.keep_tracer, RECORDED },
 	{ "no-tracer", OPT_NO_TRACER, NO_ARG, set_flag, &cfg.drop_tracer, PROFILES | LISTS },
 	{ "sort", 'o', ARG, set_sort, NULL, MAPS & ~BIT(MODE_REPORT) },

@@ -113,11 +113,9 @@ static void read_header(struct reader *r, u32 *nr_stacks, u32 *nr_sections)
 /* The caller fills in the rest, and the frames. */
 struct stack *new_stack(struct map *m, u32 nr)
 {
-	struct stack *s;
+	struct stack *s = APPEND(m->stacks, m->nr_stacks);
 
-	m->ips = grow(m->ips, &m->room_ips, m->nr_ips + nr + 1, sizeof(*m->ips));
-	m->stacks = grow(m->stacks, &m->room_stacks, m->nr_stacks + 1, sizeof(*m->stacks));
-	s = &m->stacks[m->nr_stacks++];
+	m->ips = grow(m->ips, m->nr_ips, nr, sizeof(*m->ips));
 	*s = (struct stack) { .nr = nr, .first = m->nr_ips };
 	m->nr_ips += nr;
 	return s;
@@ -175,7 +173,7 @@ static void read_object(struct reader *r, const char *what)
 	get_padded(r, path, len, what);
 	path[len] = '\0';
 	if (!r->bad)
-		*pool_find(&m->numbers, number, 0) = user_object(&m->users, path, &id, bias);
+		pool_find(&m->numbers, number, 0)->value = user_object(&m->users, path, &id, bias);
 }
 
 static void read_objects(struct reader *r, u64 start, u32 len)
@@ -196,7 +194,7 @@ static void translate_stack(struct map *m, const struct stack *s)
 
 	for (i = 0; s->by_file && i < s->nr; i++, word++) {
 		if (word_object(*word))
-			*word = make_word(*pool_find(&m->numbers, word_object(*word), 0),
+			*word = make_word(pool_find(&m->numbers, word_object(*word), 0)->value,
 					  *word & OFFSET_MASK);
 	}
 }

@@ -7,21 +7,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "elf_file.h"
 #include "symbols.h"
 #include "user.h"
 #include "util.h"
 
 static void note_list(const struct users *u, enum object_state state, const char *why)
 {
+	const struct object *o;
 	size_t i, len, n = 0;
 	char *list;
 	FILE *f;
 
 	f = check_mem(open_memstream(&list, &len));
-	for (i = 0; i < u->names.nr; i++) {
-		if (u->objects[i]->state == state && n++ < 8)
-			fprintf(f, "%s%s", n > 1 ? ", " : "", u->objects[i]->path);
+	for (i = 1; (o = object_at(u, i)); i++) {
+		if (o->state == state && n++ < 8)
+			fprintf(f, "%s%s", n > 1 ? ", " : "", o->path);
 	}
 	if (n > 8)
 		fprintf(f, " and %zu more", n - 8);

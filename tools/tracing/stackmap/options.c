@@ -29,6 +29,17 @@ void set_positive(void *to, char *arg)
 		usage("not a valid number", arg);
 }
 
+/* In nanoseconds. */
+void set_seconds(void *to, char *arg)
+{
+	char *end;
+	double n = strtod(arg, &end);
+
+	if (end == arg || *end || !(n >= 0 && n <= 1e10))
+		usage("not a number of seconds", arg);
+	*(u64 *)to = n * 1e9;
+}
+
 void set_instance(void *to, char *arg)
 {
 	*(const char **)to = instance_name(arg);

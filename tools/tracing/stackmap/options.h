@@ -25,6 +25,7 @@ void set_flag(void *to, char *arg);
 void set_text(void *to, char *arg);
 void set_count(void *to, char *arg);
 void set_positive(void *to, char *arg);
+void set_seconds(void *to, char *arg);
 void set_instance(void *to, char *arg);
 void print_help(void *to, char *arg);
 void parse_choices(int argc, char **argv, const struct choice *choices, size_t nr,

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "checksum.h"
-#include "cleanup.h"
 #include "map.h"
 #include "record.h"
 #include "symbols.h"

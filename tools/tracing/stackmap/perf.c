@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* --perf-script: the samples of a recording as "perf script" prints them. */
-#include "cleanup.h"
-#include "frame.h"
 #include "profile.h"
 #include "util.h"
 #include "view.h"

@@ -96,7 +96,7 @@ static bool first_time(bool *told)
 /* Returns false if the last stack of the definitions is not needed there. */
 static bool define(struct session *ses, const struct stack *s)
 {
-	u64 *i = pool_find(&ses->known, s->id, false);
+	u64 *i = &pool_find(&ses->known, s->id, false)->value;
 	const struct map *m = &ses->defs;
 	const struct stack *old;
 
@@ -163,19 +163,19 @@ static void read_session_map(struct session *ses)
 		return;
 	}
 	for (i = 0; i < m->nr_stacks; i++)
-		*pool_find(&ses->known, m->stacks[i].id, true) = i + 1;
+		pool_find(&ses->known, m->stacks[i].id, true)->value = i + 1;
 }
 
 /* A user stack is no kernel stack, whatever the id. */
 static bool find_part(struct session *ses, u32 id, bool user, struct part *part)
 {
 	struct map *m = &ses->defs;
-	u64 i = *pool_find(&ses->known, id, false);
+	u64 i = pool_find(&ses->known, id, false)->value;
 
 	if (!i) {
 		read_session_map(ses);
 		m = &ses->map;
-		i = *pool_find(&ses->known, id, true);
+		i = pool_find(&ses->known, id, true)->value;
 	}
 	if (!i || i == AMBIGUOUS || m->stacks[i - 1].user != user)
 		return false;
@@ -320,8 +320,8 @@ static struct object *find_object(struct session *ses, const struct map *m, u64 
 	u32 i = word_object(word);
 
 	if (i && m == &ses->defs)
-		i = *pool_find(&ses->defs.numbers, i, 0);
-	return i && i <= m->users.names.nr ? m->users.objects[i - 1] : NULL;
+		i = pool_find(&ses->defs.numbers, i, 0)->value;
+	return object_at(&m->users, i);
 }
 
 /* As the kernel prints it, but for the space that trace-cmd does not have before "=>". */
@@ -442,9 +442,9 @@ static int define_object(struct trace_seq *s, struct tep_record *rec, struct tep
 	id.len = id_len;
 	memcpy(id.bytes, bytes, id_len);
 	i = user_object(&m->users, path, &id, bias);
-	*pool_find(&m->numbers, number, 0) = i;
+	pool_find(&m->numbers, number, 0)->value = i;
 	trace_seq_printf(s, "<%s %llu %s>", ev->name, number,
-			 i ? m->users.objects[i - 1]->path : "");
+			 i ? object_at(&m->users, i)->path : "");
 	return 0;
 }
 
@@ -476,10 +476,10 @@ static void write_objects(struct map *m, FILE *f)
 
 	mem = check_mem(open_memstream(&text, &len));
 	for (i = 1; i <= m->numbers.nr; i++) {
-		object = *pool_value(&m->numbers, i);
+		object = m->numbers.list[i].value;
 		if (object)
 			write_object(mem, *pool_words(&m->numbers, i),
-				     m->users.objects[object - 1]);
+				     object_at(&m->users, object));
 	}
 	fclose(mem);
 	head[1] = len;
@@ -503,7 +503,7 @@ static void drop_ambiguous(struct session *ses)
 	size_t i, n = 0;
 
 	for (i = 0; i < m->nr_stacks; i++) {
-		if (*pool_find(&ses->known, m->stacks[i].id, false) != AMBIGUOUS)
+		if (pool_find(&ses->known, m->stacks[i].id, false)->value != AMBIGUOUS)
 			m->stacks[n++] = m->stacks[i];
 	}
 	m->nr_stacks = n;

@@ -4,7 +4,7 @@
 
 void add_words(struct words *w, const u64 *words, size_t nr)
 {
-	w->w = grow(w->w, &w->room, w->nr + nr, sizeof(*w->w));
+	w->w = grow(w->w, w->nr, nr, sizeof(*w->w));
 	if (nr)
 		memcpy(w->w + w->nr, words, nr * sizeof(*words));
 	w->nr += nr;
@@ -60,11 +60,41 @@ u32 pool_add(struct pool *p, const u64 *words, u32 nr)
 		if (is_pooled(p, p->slots[at], hash, words, nr))
 			return p->slots[at];
 	}
-	p->list = grow(p->list, &p->room, p->nr + 2, sizeof(*p->list));
+	p->list = grow(p->list, p->nr + 1, 1, sizeof(*p->list));
 	p->list[++p->nr] = (struct pooled) { .hash = hash, .first = p->words.nr, .nr = nr };
 	add_words(&p->words, words, nr);
 	p->slots[at] = p->nr;
 	return p->nr;
+}
+
+/* A string is padded with zeros. */
+u32 intern(struct pool *p, const char *s)
+{
+	size_t nr = strlen(s) / sizeof(u64) + 1;
+	u64 *words __free(pointer) = check_mem(calloc(nr, sizeof(*words)));
+
+	memcpy(words, s, strlen(s));
+	return pool_add(p, words, nr);
+}
+
+/* The structure of a key of two words; zeros at first */
+void *pool_get(struct pool *p, u64 a, u64 b, size_t size)
+{
+	struct pooled *e = pool_find(p, a, b);
+
+	if (!e->ptr)
+		e->ptr = check_mem(calloc(1, size));
+	return e->ptr;
+}
+
+/* With the structures. */
+void pool_free_all(struct pool *p)
+{
+	u32 i;
+
+	for (i = 1; i <= p->nr; i++)
+		free(p->list[i].ptr);
+	pool_free(p);
 }
 
 void pool_free(struct pool *p)

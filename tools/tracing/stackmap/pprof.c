@@ -7,8 +7,6 @@
 #include <unistd.h>
 
 #include "checksum.h"
-#include "cleanup.h"
-#include "frame.h"
 #include "symbols.h"
 #include "util.h"
 #include "view.h"
@@ -16,14 +14,13 @@
 struct bytes {
 	char	*data;
 	size_t	len;
-	size_t	room;
 };
 
 static void put_raw(struct bytes *b, const void *data, size_t len)
 {
 	if (!len)
 		return;
-	b->data = grow(b->data, &b->room, b->len + len, 1);
+	b->data = grow(b->data, b->len, len, 1);
 	memcpy(b->data + b->len, data, len);
 	b->len += len;
 }
@@ -100,7 +97,7 @@ struct pprof {
 	struct bytes	out;
 	struct bytes	message;
 	struct bytes	part;		/* of message */
-	struct intern	strings;
+	struct pool	strings;
 	struct pool	functions;	/* of the indices of their names */
 	struct pool	locations;	/* of {address, object, is_user} */
 	struct pool	modules;	/* of {name, 0} or {0, object} */
@@ -109,7 +106,7 @@ struct pprof {
 
 static u32 string_index(struct pprof *p, const char *s)
 {
-	return intern(&p->strings, s);
+	return intern(&p->strings, s) - 1;
 }
 
 static void put_type(struct pprof *p, u32 field, const char *type, const char *unit)
@@ -207,7 +204,7 @@ static void put_location(struct pprof *p, struct frame *f, u64 addr, u32 id)
 /* In user space, processes have an object at different addresses, so take the offset in it. */
 static u64 location_addr(const struct frame *f)
 {
-	if (!f->user && (is_trampoline(f->ip) || f->ip >= WORD_UNDEFINED))
+	if (!f->user && (f->ip == TRAMPOLINE_MARKER || f->ip >= WORD_UNDEFINED))
 		return f->ip;
 	return lookup_addr(f->object ? f->offset : f->ip, f->exact);
 }
@@ -278,7 +275,7 @@ static void put_module(struct pprof *p, const char *mod, u32 id)
 	const struct symbol *s;
 
 	for (s = t->syms; s < t->syms + t->nr; s++) {
-		if (!s->mod || strcmp(s->mod, mod) || (!is_text(s) && s->type != MODULE_BASE))
+		if (!s->mod || strcmp(s->mod, mod) || !is_text(s))
 			continue;
 		start = start ? start : s->addr;
 		limit = s->end;
@@ -306,7 +303,7 @@ static void put_mappings(struct pprof *p)
 			put_mapping(p, KERNEL_MAPPING + i, 0, o->limit, o->path, &o->id,
 				    o->symtab.nr);
 		else
-			put_module(p, p->strings.list[key[0]]->s, KERNEL_MAPPING + i);
+			put_module(p, pool_string(&p->strings, key[0] + 1), KERNEL_MAPPING + i);
 	}
 }
 
@@ -339,7 +336,7 @@ static void write_gzip(const char *data, size_t len)
 
 static void pprof_free(struct pprof *p)
 {
-	intern_free(&p->strings);
+	pool_free(&p->strings);
 	pool_free(&p->functions);
 	pool_free(&p->locations);
 	pool_free(&p->modules);
@@ -361,8 +358,8 @@ void print_pprof(struct map *m)
 	for (i = 0; i < m->nr_stacks; i++)
 		put_sample(&p, &m->stacks[i]);
 	put_mappings(&p);
-	for (i = 0; i < p.strings.nr; i++)
-		put_string(&p.out, PROFILE_STRING, p.strings.list[i]->s);
+	for (i = 1; i <= p.strings.nr; i++)
+		put_string(&p.out, PROFILE_STRING, pool_string(&p.strings, i));
 	write_gzip(p.out.data, p.out.len);
 	pprof_free(&p);
 }

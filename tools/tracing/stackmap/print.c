@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Output of a whole map: text, folded, JSON, speedscope. */
-#include "frame.h"
 #include "util.h"
 #include "view.h"
 
@@ -41,7 +40,7 @@ void print_stack(struct map *m, const struct stack *s, const struct config *cfg)
 {
 	u32 i;
 
-	printf("%sstack_id %u [ref %llu, depth %u]\n", is_user_stack(s) ? "user_" : "",
+	printf("%sstack_id %u [ref %llu, depth %u]\n", s->user ? "user_" : "",
 	       s->id, s->ref, s->nr);
 	for (i = 0; i < s->nr; i++)
 		print_frame(m, s, i, frame_number(i), cfg);
@@ -74,12 +73,12 @@ void print_folded(const struct map *m, const struct paths *p)
 	u32 frame;
 	size_t i;
 
-	for (i = 0; i < p->names.nr; i++)
-		folded_name(p->names.list[i]->s);
+	for (i = 1; i <= p->names.nr; i++)
+		folded_name(pool_string(&p->names, i));
 	for (i = 0; i < m->nr_stacks; i++) {
 		s = &m->stacks[i];
 		for (frame = s->nr; frame--; ) {
-			fputs_unlocked(p->names.list[p->uids[s->first + frame]]->s, stdout);
+			fputs_unlocked(pool_string(&p->names, p->uids[s->first + frame]), stdout);
 			putchar_unlocked(frame ? ';' : ' ');
 		}
 		printf("%llu\n", s->ref);
@@ -128,7 +127,7 @@ static void print_json_stack(struct map *m, const struct stack *s, const struct 
 	u32 i;
 
 	printf("{\"id\": %u,%s \"ref_count\": %llu, \"depth\": %u,\n  \"ips\": [", s->id,
-	       is_user_stack(s) ? " \"user\": true," : "", s->ref, s->nr);
+	       s->user ? " \"user\": true," : "", s->ref, s->nr);
 	for (i = 0; i < s->nr; i++)
 		printf("%s\"0x%llx\"", i ? ", " : "", m->ips[s->first + i]);
 	fputs("],\n  \"symbols\": [", stdout);
@@ -170,7 +169,7 @@ static void print_speedscope_samples(const struct map *m, const struct paths *p)
 		s = &m->stacks[i];
 		fputs(i ? ",\n  [" : "\n  [", stdout);
 		for (frame = s->nr; frame--; )
-			printf("%llu%c", p->uids[s->first + frame], frame ? ',' : ']');
+			printf("%llu%c", p->uids[s->first + frame] - 1, frame ? ',' : ']');
 	}
 }
 
@@ -192,6 +191,7 @@ static u64 print_speedscope_weights(const struct map *m)
  */
 void print_speedscope(struct map *m, const struct paths *p, const struct config *cfg)
 {
+	const char *name;
 	u64 sum;
 	size_t i;
 
@@ -205,9 +205,10 @@ void print_speedscope(struct map *m, const struct paths *p, const struct config 
 	sum = print_speedscope_weights(m);
 	printf("],\n \"startValue\": 0, \"endValue\": %llu}],\n \"shared\": {\"frames\": [",
 	       sum);
-	for (i = 0; i < p->names.nr; i++) {
-		fputs(i ? ",\n  {\"name\": " : "\n  {\"name\": ", stdout);
-		print_json_string(p->names.list[i]->s, strlen(p->names.list[i]->s));
+	for (i = 1; i <= p->names.nr; i++) {
+		fputs(i > 1 ? ",\n  {\"name\": " : "\n  {\"name\": ", stdout);
+		name = pool_string(&p->names, i);
+		print_json_string(name, strlen(name));
 		putchar('}');
 	}
 	puts("]}}");

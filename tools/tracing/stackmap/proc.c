@@ -7,71 +7,32 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pool.h"
 #include "symbols.h"
 #include "user.h"
 #include "util.h"
 
-static bool read_at(int fd, void *buf, size_t len, u64 off)
-{
-	return pread(fd, buf, len, off) == (ssize_t)len;
-}
+#define HEADERS	4096
 
-static bool read_elf_header(int fd, Elf64_Ehdr *e)
-{
-	Elf32_Ehdr e32;
-
-	if (!read_at(fd, &e32, sizeof(e32), 0) || memcmp(e32.e_ident, ELFMAG, SELFMAG))
-		return false;
-	if (e32.e_ident[EI_CLASS] == ELFCLASS64)
-		return read_at(fd, e, sizeof(*e), 0);
-	memcpy(e->e_ident, e32.e_ident, sizeof(e->e_ident));
-	e->e_phoff = e32.e_phoff;
-	e->e_phnum = e32.e_phnum;
-	return true;
-}
-
-static bool read_program_header(int fd, const Elf64_Ehdr *e, u32 i, Elf64_Phdr *p)
-{
-	Elf32_Phdr p32;
-
-	if (e->e_ident[EI_CLASS] == ELFCLASS64)
-		return read_at(fd, p, sizeof(*p), e->e_phoff + i * sizeof(*p));
-	if (!read_at(fd, &p32, sizeof(p32), e->e_phoff + i * sizeof(p32)))
-		return false;
-	p->p_type = p32.p_type;
-	p->p_offset = p32.p_offset;
-	p->p_filesz = p32.p_filesz;
-	return true;
-}
-
-#define MAX_NOTES	0x10000
-
-static void read_notes(int fd, const Elf64_Phdr *p, struct build_id *id)
-{
-	static char buf[MAX_NOTES];
-
-	if (p->p_filesz <= sizeof(buf) && read_at(fd, buf, p->p_filesz, p->p_offset))
-		build_id_of_notes(buf, p->p_filesz, id);
-}
-
-/* Of an ELF file that runs on this machine. Without elfutils, which test machines may lack. */
+/*
+ * The linker puts the note into the first page of an ELF file. It is found there for each word size,
+ * and without elfutils, which test machines may lack.
+ */
 void read_file_id(const char *path, struct build_id *id)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	char buf[HEADERS];
 	struct stat st;
-	Elf64_Ehdr e;
-	Elf64_Phdr p;
-	u32 i;
+	ssize_t len, at;
 
 	if (fd < 0)
 		return;
 	if (!fstat(fd, &st) && S_ISREG(st.st_mode))
 		file_stamp(&st, id->stamp, sizeof(id->stamp));
-	if (read_elf_header(fd, &e)) {
-		for (i = 0; !id->len && i < e.e_phnum && read_program_header(fd, &e, i, &p); i++) {
-			if (p.p_type == PT_NOTE)
-				read_notes(fd, &p, id);
-		}
+	len = read(fd, buf, sizeof(buf));
+	if (len > SELFMAG && !memcmp(buf, ELFMAG, SELFMAG)) {
+		for (at = 0; !id->len && at < len; at += 4)
+			build_id_of_notes(buf + at, len - at, id);
 	}
 	close(fd);
 }
@@ -79,14 +40,13 @@ void read_file_id(const char *path, struct build_id *id)
 /* @key: equal for mappings of the same file */
 const struct build_id *file_id(struct scan *s, const char *key, const char *path)
 {
-	size_t known = s->files.nr, i = intern(&s->files, key);
+	struct pooled *e = pool_at(&s->files, intern(&s->files, key));
 
-	if (i == known) {
-		s->ids = grow(s->ids, &s->room_ids, i + 1, sizeof(*s->ids));
-		s->ids[i] = (struct build_id) {};
-		read_file_id(path, &s->ids[i]);
+	if (!e->ptr) {
+		e->ptr = check_mem(calloc(1, sizeof(struct build_id)));
+		read_file_id(path, e->ptr);
 	}
-	return &s->ids[i];
+	return e->ptr;
 }
 
 void write_mapping(FILE *out, u32 tgid, const struct mapping *map,
@@ -151,16 +111,10 @@ void scan_processes(struct scan *s)
 		closedir(dir);
 }
 
-void scan_free(struct scan *s)
-{
-	intern_free(&s->files);
-	free(s->ids);
-}
-
 void write_users(FILE *f)
 {
 	struct scan s = { .out = f };
 
 	scan_processes(&s);
-	scan_free(&s);
+	pool_free_all(&s.files);
 }

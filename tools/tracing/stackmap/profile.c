@@ -2,10 +2,8 @@
 /* Selects and adds up samples, and makes stacks of a map of them. */
 #include <fnmatch.h>
 
-#include "frame.h"
 #include "map.h"
 #include "profile.h"
-#include "recording.h"
 #include "symbols.h"
 #include "util.h"
 #include "view.h"
@@ -57,7 +55,7 @@ static u64 *find_sum(struct profile *p, const struct sample *s, u32 value)
 		by_task ? s->task->nr : 0,
 	};
 
-	return pool_value(&p->entries, pool_add(&p->entries, key, ARRAY_SIZE(key)));
+	return &pool_at(&p->entries, pool_add(&p->entries, key, ARRAY_SIZE(key)))->value;
 }
 
 void count_sample(struct profile *p, const struct sample *s)
@@ -107,19 +105,14 @@ static u32 resolve(struct profile *p, u32 kernel, u32 user, struct words *w)
 
 static struct stack *add_stack(struct map *m, const struct words *w, u32 nr_user)
 {
-	struct words ips = { .w = m->ips, .nr = m->nr_ips, .room = m->room_ips };
-	struct stack *s;
+	struct stack *s = new_stack(m, w->nr);
 
-	m->stacks = grow(m->stacks, &m->room_stacks, m->nr_stacks + 1, sizeof(*m->stacks));
-	s = &m->stacks[m->nr_stacks++];
-	*s = (struct stack) {
-		.id = m->nr_stacks - 1, .nr = w->nr, .nr_user = nr_user, .first = m->nr_ips,
-		.by_file = true, .hits = w->hits,
-	};
-	add_words(&ips, w->w, w->nr);
-	m->ips = ips.w;
-	m->nr_ips = ips.nr;
-	m->room_ips = ips.room;
+	s->id = m->nr_stacks - 1;
+	s->nr_user = nr_user;
+	s->by_file = true;
+	s->hits = w->hits;
+	if (w->nr)
+		memcpy(m->ips + s->first, w->w, w->nr * sizeof(*w->w));
 	return s;
 }
 
@@ -127,7 +120,7 @@ static struct stack *add_stack(struct map *m, const struct words *w, u32 nr_user
 static struct stack *find_stack(struct profile *p, struct pool *known, struct words *w, u32 nr_user,
 				u32 task)
 {
-	struct task_state *t = task ? task_at(p, task) : NULL;
+	struct task_state *t = task ? p->tasks.list[task].ptr : NULL;
 	struct stack *s;
 	u32 i;
 
@@ -147,9 +140,9 @@ static void add_entry(struct profile *p, struct pool *known, u32 entry, struct w
 {
 	const u64 *key = pool_words(&p->entries, entry);
 	u32 which = key[0] % NR_VALUES, task = key[2], nr_user;
-	u64 value = *pool_value(&p->entries, entry);
+	u64 value = p->entries.list[entry].value;
 
-	if (p->cfg->off_cpu && is_skipped_task(p, task_at(p, task)))
+	if (p->cfg->off_cpu && is_skipped_task(p, p->tasks.list[task].ptr))
 		return;
 	if (!p->kinds[key[0] / NR_VALUES]->has_stacks) {
 		p->counts[COUNT_NEVER] += which == VAL_EVENTS ? value : 0;
@@ -306,9 +299,10 @@ static void use_saved_map(struct profile *p, const struct map *saved)
 	if (!in)
 		return;
 	for (i = 1; i <= p->map->numbers.nr; i++) {
-		object = *pool_value(&p->map->numbers, i);
+		object = p->map->numbers.list[i].value;
 		if (object)
-			*pool_find(&p->objects, in->nr, *pool_words(&p->map->numbers, i)) = object;
+			pool_find(&p->objects, in->nr, *pool_words(&p->map->numbers, i))->value =
+				object;
 	}
 	use_map(p, saved, in);
 }
@@ -330,28 +324,13 @@ static const struct symbol *find_recorded_symbol(struct profile *p, u64 addr)
 	u64 start = tep_find_function_address(p->tep, addr);
 	const char *name = start ? tep_find_function(p->tep, addr) : NULL;
 	struct symbol *s;
-	u64 *value;
 
 	/* There is always one before the address, but it has an end. */
 	if (!name || addr - start > 1 << 20)
 		return NULL;
-	value = pool_find(&p->symbols, start, 0);
-	if (!*value) {
-		s = check_mem(calloc(1, sizeof(*s)));
-		*s = (struct symbol) { .addr = start, .name = name, .type = 'T' };
-		*value = (uintptr_t)s;
-	}
-	return (struct symbol *)(uintptr_t)*value;
-}
-
-/* @pool: its values are allocated. */
-static void free_values(struct pool *pool)
-{
-	u32 i;
-
-	for (i = 1; i <= pool->nr; i++)
-		free((void *)(uintptr_t)*pool_value(pool, i));
-	pool_free(pool);
+	s = pool_get(&p->symbols, start, 0, sizeof(*s));
+	*s = (struct symbol) { .addr = start, .name = name, .type = 'T' };
+	return s;
 }
 
 void profile_free(struct map *m)
@@ -366,8 +345,8 @@ void profile_free(struct map *m)
 		free(s);
 	}
 	stacks_free(p);
-	free_values(&p->tasks);
-	free_values(&p->symbols);
+	pool_free_all(&p->tasks);
+	pool_free_all(&p->symbols);
 	pool_free(&p->entries);
 	pool_free(&p->addresses);
 	dat_close(p);
@@ -426,9 +405,7 @@ int make_profile(struct map *m, const char *path, bool script, const struct conf
 	m->stacks = NULL;
 	m->ips = NULL;
 	m->nr_stacks = 0;
-	m->room_stacks = 0;
 	m->nr_ips = 0;
-	m->room_ips = 0;
 	set_value_types(m, cfg);
 	ret = read_profile(p, path, script, &saved);
 	free(saved.stacks);

@@ -145,8 +145,7 @@ struct profile {
 	struct pool		contents;	/* frames */
 	struct ref		*refs;
 	size_t			nr_refs;
-	size_t			room_refs;
-	struct pool		objects;	/* of {instance, number} to an object, plus 1 */
+	struct pool		objects;	/* of {instance, number} to that of an object */
 	struct pool		entries;	/* sums of samples, see profile.c */
 	struct pool		tasks;		/* of {instance, pid} to a task_state */
 	struct pool		symbols;	/* of {address}, if there is no kallsyms */
@@ -201,10 +200,5 @@ const char *task_comm(struct profile *p, struct task_state *t);
 void count_sample(struct profile *p, const struct sample *s);
 void print_sample(struct profile *p, struct sample *s);
 u64 weight_of(const u64 *values, int which);
-
-static inline struct task_state *task_at(struct profile *p, u32 nr)
-{
-	return (struct task_state *)(uintptr_t)*pool_value(&p->tasks, nr);
-}
 
 #endif

@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cleanup.h"
 #include "record.h"
 #include "util.h"
 

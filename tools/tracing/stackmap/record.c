@@ -54,9 +54,7 @@ static void add_events(void *to, char *arg)
 	while ((event = strsep(&arg, ","))) {
 		if (!*event || *event == '!')
 			usage("not an event", event);
-		rec.events = grow(rec.events, &rec.room_events, rec.nr_events + 1,
-				  sizeof(*rec.events));
-		rec.events[rec.nr_events++] = (struct wanted) { event, NULL };
+		*APPEND(rec.events, rec.nr_events) = (struct wanted) { event, NULL };
 	}
 }
 
@@ -75,8 +73,7 @@ static void add_pid(void *to, char *arg)
 	u64 pid;
 
 	set_positive(&pid, arg);
-	rec.pids = grow(rec.pids, &rec.room_pids, rec.nr_pids + 1, sizeof(*rec.pids));
-	rec.pids[rec.nr_pids++] = pid;
+	*APPEND(rec.pids, rec.nr_pids) = pid;
 }
 
 static void set_user(void *to, char *arg)

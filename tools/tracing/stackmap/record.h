@@ -30,11 +30,9 @@ struct wanted {
 struct recording {
 	struct wanted	*events;
 	size_t		nr_events;
-	size_t		room_events;
 	size_t		last;		/* the first one of the last --event */
 	u32		*pids;
 	size_t		nr_pids;
-	size_t		room_pids;
 	u64		buffer_kb;	/* 0: as it is */
 	u64		realtime;	/* 0: no */
 	bool		all;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* --summary and --diff. */
-#include "cleanup.h"
-#include "frame.h"
 #include "symbols.h"
 #include "util.h"
 #include "view.h"
@@ -22,7 +20,7 @@ static void count_different(const struct map *m, size_t *nr_stacks, size_t *nr_i
 		add_word(&w, s->id);
 		pool_add(&ids, w.w, 1);
 		w.w[0] >>= GENERATION_SHIFT;
-		add_word(&w, is_user_stack(s));
+		add_word(&w, s->user);
 		add_words(&w, m->ips + s->first, s->nr);
 		pool_add(&stacks, w.w, w.nr);
 	}
@@ -96,7 +94,7 @@ static void print_users(const struct map *m)
 	size_t i, nr = 0;
 
 	for (i = 0; i < m->nr_stacks; i++)
-		nr += is_user_stack(&m->stacks[i]);
+		nr += m->stacks[i].user;
 	if (nr)
 		printf("stacks of user space: %zu\n", nr);
 }
@@ -131,10 +129,9 @@ struct change {
 };
 
 struct changes {
-	struct intern	texts;
+	struct pool	texts;
 	struct pool	stacks;		/* of {is_user, text...} */
 	struct change	*list;		/* at the numbers of the stacks minus 1 */
-	size_t		room;
 };
 
 static struct change *get_change(struct changes *cs, struct map *m, const struct stack *s)
@@ -144,17 +141,17 @@ static struct change *get_change(struct changes *cs, struct map *m, const struct
 	struct frame *f;
 	u32 i;
 
-	add_word(&w, is_user_stack(s));
+	add_word(&w, s->user);
 	for (i = 0; i < s->nr; i++) {
 		f = frame_get(m, s, i);
 		if (!f->uid)
-			f->uid = intern(&cs->texts, frame_text(f)) + 1;
+			f->uid = intern(&cs->texts, frame_text(f));
 		add_word(&w, f->uid);
 	}
 	nr = pool_add(&cs->stacks, w.w, w.nr);
 	free(w.w);
 	if (nr > known) {
-		cs->list = grow(cs->list, &cs->room, nr, sizeof(*cs->list));
+		cs->list = grow(cs->list, known, 1, sizeof(*cs->list));
 		cs->list[nr - 1] = (struct change) { .map = m, .stack = *s };
 	}
 	return &cs->list[nr - 1];
@@ -216,5 +213,5 @@ void print_diff(struct map *m, struct map *old, const struct config *cfg)
 		print_change(&cs.list[i], cfg);
 	free(cs.list);
 	pool_free(&cs.stacks);
-	intern_free(&cs.texts);
+	pool_free(&cs.texts);
 }

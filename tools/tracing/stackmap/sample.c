@@ -16,15 +16,12 @@
 
 struct task_state *get_task(struct profile *p, const struct instance *in, u32 pid)
 {
-	u64 *value = pool_find(&p->tasks, in->nr, pid);
-	struct task_state *t = (struct task_state *)(uintptr_t)*value;
+	struct task_state *t = pool_get(&p->tasks, in->nr, pid, sizeof(*t));
 
-	if (t)
-		return t;
-	t = check_mem(calloc(1, sizeof(*t)));
-	t->id.pid = pid;
-	t->nr = p->tasks.nr;
-	*value = (uintptr_t)t;
+	if (!t->nr) {
+		t->id.pid = pid;
+		t->nr = p->tasks.nr;
+	}
 	return t;
 }
 
@@ -304,5 +301,5 @@ void drop_waiting(struct profile *p)
 		}
 	}
 	for (i = 1; i <= p->tasks.nr; i++)
-		new_cookie(p, task_at(p, i), 0);
+		new_cookie(p, p->tasks.list[i].ptr, 0);
 }

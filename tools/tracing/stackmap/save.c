@@ -4,7 +4,6 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
-#include "cleanup.h"
 #include "record.h"
 #include "util.h"
 

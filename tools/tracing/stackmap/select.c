@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Selects and sorts the stacks. */
-#include "frame.h"
 #include "util.h"
 #include "view.h"
 
@@ -74,7 +73,7 @@ static bool is_tracer(const struct map *m, u64 ip, bool exact)
 	const char *name;
 	size_t i;
 
-	if (is_trampoline(ip))
+	if (ip == TRAMPOLINE_MARKER)
 		return true;
 	s = find_symbol(m, ip, exact);
 	name = s && !s->mod ? s->name : "";
@@ -103,7 +102,7 @@ void drop_tracers(struct map *m)
 
 	for (i = 0; i < m->nr_stacks; i++) {
 		s = &m->stacks[i];
-		n = is_user_stack(s) ? 0 : tracer_frames(m, m->ips + s->first, s->nr - s->nr_user);
+		n = s->user ? 0 : tracer_frames(m, m->ips + s->first, s->nr - s->nr_user);
 		s->first += n;
 		s->nr -= n;
 	}

@@ -2,7 +2,7 @@
 /* Chooses the source of a map's symbols, and prints it. */
 #include <unistd.h>
 
-#include "frame.h"
+#include "view.h"
 #include "map.h"
 #include "symbols.h"
 #include "user.h"

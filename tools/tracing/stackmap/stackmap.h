@@ -59,20 +59,16 @@ struct symbol {
 	const char	*name;
 	const char	*mod;		/* NULL: the kernel proper */
 	u32		seq;		/* line in the source; the first of several aliases wins */
-	char		type;		/* as nm prints it, or MODULE_BASE */
+	char		type;		/* as nm prints it */
 };
-
-#define MODULE_BASE	'\n'	/* a module of last_boot_info; no line can have this type */
 
 struct symtab {
 	struct symbol	*syms;
 	size_t		nr;
-	size_t		room;
 	u64		text;		/* _text, 0 if unknown */
 	u64		kernel_end;	/* _end, 0 if unknown */
 	char		**bufs;		/* the files; names point into them */
 	size_t		nr_bufs;
-	size_t		room_bufs;
 };
 
 struct build_id {
@@ -81,25 +77,19 @@ struct build_id {
 	char		stamp[MAX_STAMP]; /* of a file that has none, see user.h */
 };
 
-/* Strings, numbered in the order in which they were first seen. */
-struct intern {
-	void		*tree;
-	struct interned	**list;
-	size_t		nr;
-	size_t		room;
-};
-
 struct words {
 	u64	*w;
 	size_t	nr;
-	size_t	room;
 	u64	hits;		/* as in struct stack */
 };
 
 /* See pool.h. */
 struct pooled {
 	u64	hash;
-	u64	value;
+	union {
+		u64	value;
+		void	*ptr;
+	};
 	size_t	first;		/* index of the first word */
 	u32	nr;
 };
@@ -107,7 +97,6 @@ struct pooled {
 struct pool {
 	struct pooled	*list;		/* list[0] is not used */
 	size_t		nr;		/* the highest number */
-	size_t		room;
 	struct words	words;
 	u32		*slots;		/* numbers, by hash; 0: free */
 	size_t		mask;
@@ -141,9 +130,7 @@ struct object {
 /* What user space has mapped (user.c). */
 struct users {
 	struct pool	processes;	/* of {tgid, 0} to a process, see user.c */
-	struct intern	names;		/* keys of the objects */
-	struct object	**objects;
-	size_t		room_objects;
+	struct pool	objects;	/* of a string to an object */
 	const char	*symfs;
 };
 
@@ -157,10 +144,8 @@ struct map {
 	u64		saved;		/* seconds since 1970, 0 if not known */
 	struct stack	*stacks;
 	size_t		nr_stacks;
-	size_t		room_stacks;
 	u64		*ips;
 	size_t		nr_ips;
-	size_t		room_ips;
 	u64		split;		/* section 4: number of stacks that were split */
 	u64		text;		/* section 1, 0 if there is none */
 	struct build_id	build_id;	/* section 2 */
@@ -174,7 +159,7 @@ struct map {
 	int		main_value;	/* which of them ref is */
 	struct profile	*profile;	/* the recording, if the stacks are from one */
 	const struct symbol *(*find_symbol)(struct profile *p, u64 addr);
-	struct pool	numbers;	/* of {the kernel's number} to an object, plus 1 */
+	struct pool	numbers;	/* of {the kernel's number} to that of an object */
 	char		*source;	/* description of where the symbols came from */
 };
 
@@ -183,7 +168,6 @@ enum sort_key { SORT_REF, SORT_DEPTH, SORT_ID };
 struct config {
 	const char	**kallsyms;
 	size_t		nr_kallsyms;
-	size_t		room_kallsyms;
 	const char	*vmlinux;
 	const char	*symfs;
 	const char	*instance;

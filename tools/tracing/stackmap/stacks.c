@@ -22,12 +22,11 @@ struct ref {
 static u32 find_ref(struct profile *p, const struct instance *in, u32 id, bool user, u32 content)
 {
 	const u64 of = in->nr | (user ? OF_USER : 0);
-	u64 *nr = pool_find(&p->ids, of, id & INT32_MAX);
+	u64 *nr = &pool_find(&p->ids, of, id & INT32_MAX)->value;
 	u32 known = *nr ? p->refs[*nr - 1].content : 0;
 
 	if (!*nr || (known && content && known != content)) {
-		p->refs = grow(p->refs, &p->room_refs, p->nr_refs + 1, sizeof(*p->refs));
-		p->refs[p->nr_refs++] = (struct ref) { .instance = in->nr };
+		*APPEND(p->refs, p->nr_refs) = (struct ref) { .instance = in->nr };
 		*nr = p->nr_refs;
 	}
 	if (content)
@@ -147,7 +146,7 @@ void define_object(struct record *r)
 		return;
 	i = user_object(&r->profile->map->users, path, &id, bias);
 	if (i)
-		*pool_find(&r->profile->objects, r->in->nr, (u32)number) = i;
+		pool_find(&r->profile->objects, r->in->nr, (u32)number)->value = i;
 }
 
 /* The ids that the file does not define. */
@@ -210,7 +209,7 @@ static u64 user_word(struct profile *p, const struct ref *ref, u64 epoch, u64 wo
 
 	if (!ref || !word_object(word))
 		return place_word(&p->map->users, epoch, word, exact);
-	object = *pool_find(&p->objects, ref->instance, word_object(word));
+	object = pool_find(&p->objects, ref->instance, word_object(word))->value;
 	return make_word(object, word & OFFSET_MASK);
 }
 

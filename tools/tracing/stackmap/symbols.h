@@ -36,6 +36,19 @@ bool is_skipped(const struct symbol *s);
 void symtab_mark(struct symtab *t, const struct symbol *s);
 int parse_symbol_line(void *t, char *line);
 int symtab_load(struct symtab *t, const char *path);
+/* object.c: ELF files by libdwfl */
+#ifdef HAVE_LIBDW
+#include <elfutils/libdwfl.h>
+#include <gelf.h>
+
+/* As nm prints it, or 0 if the symbol is not wanted. @flags: of its section */
+typedef char elf_type_fn(const struct symbol *s, int info, u64 flags);
+
+Dwfl *elf_begin_files(const char *symfs);
+Dwfl_Module *elf_report_file(Dwfl *dwfl, const char *name, const char *path);
+void elf_build_id(Dwfl_Module *mod, struct build_id *id);
+void elf_symbols(struct symtab *t, Dwfl_Module *mod, elf_type_fn *type);
+#endif
 /* vmlinux.c */
 void vmlinux_free(struct vmlinux *v);
 char *vmlinux_lines(const struct vmlinux *v, u64 addr);

@@ -3,8 +3,7 @@
  * Symbols by address. As in the kernel's %pS, the first of several aliases is used, and a symbol
  * ends where the next one starts.
  *
- * The source is a copy of /proc/kallsyms, with last_boot_info of a persistent trace instance beside
- * it if there is one. vmlinux.c fills the same table from an ELF file.
+ * The source is a copy of /proc/kallsyms. vmlinux.c fills the same table from an ELF file.
  */
 #include <ctype.h>
 
@@ -15,11 +14,9 @@
 
 struct symbol *symtab_add(struct symtab *t)
 {
-	struct symbol *s;
+	struct symbol *s = APPEND(t->syms, t->nr);
 
-	t->syms = grow(t->syms, &t->room, t->nr + 1, sizeof(*t->syms));
-	s = &t->syms[t->nr];
-	*s = (struct symbol) { .seq = t->nr++ };
+	*s = (struct symbol) { .seq = t->nr - 1 };
 	return s;
 }
 
@@ -70,47 +67,21 @@ static bool same_module(const struct symbol *a, const struct symbol *b)
 
 /*
  * For the kernel, a symbol ends at the next symbol, and the last one of a module's text at the end
- * of the allocation. kallsyms does not have that address. It is at the end of a page. Of a module
- * of last_boot_info, only the start is known. No address beyond _end belongs to it.
+ * of the allocation. kallsyms does not have that address. It is at the end of a page. No address
+ * beyond _end belongs to it.
  */
 static void set_end(const struct symtab *t, struct symbol *s, const struct symbol *next)
 {
 	u64 limit = (s->addr | (SYM_PAGE - 1)) + 1;
 	bool adjoins = false;
 
-	if (s->type == MODULE_BASE)
-		limit = s->addr + (16 << 20);
-	else if (next)
+	if (next)
 		adjoins = same_module(s, next) && (!s->mod || is_text(s) == is_text(next));
 	s->end = adjoins || (next && next->addr < limit) ? next->addr : limit;
 	if (s->end < s->addr)
 		s->end = UINT64_MAX;
 	if (!s->mod && s->addr == t->kernel_end)
 		s->end = s->addr;
-}
-
-static bool has_symbols_of(const struct symtab *t, const char *mod)
-{
-	size_t i;
-
-	for (i = 0; i < t->nr; i++) {
-		if (t->syms[i].type != MODULE_BASE && t->syms[i].mod &&
-		    !strcmp(t->syms[i].mod, mod))
-			return true;
-	}
-	return false;
-}
-
-/* A module's base is not needed if kallsyms has its symbols. */
-static void drop_known_bases(struct symtab *t)
-{
-	size_t i, n = 0;
-
-	for (i = 0; i < t->nr; i++) {
-		if (t->syms[i].type != MODULE_BASE || !has_symbols_of(t, t->syms[i].mod))
-			t->syms[n++] = t->syms[i];
-	}
-	t->nr = n;
 }
 
 void drop_aliases(struct symtab *t)
@@ -129,7 +100,6 @@ void symtab_finish(struct symtab *t)
 	const struct symbol *next = NULL;
 	size_t i;
 
-	drop_known_bases(t);
 	symtab_sort(t);
 	drop_aliases(t);
 	for (i = t->nr; i--; next = &t->syms[i])
@@ -171,8 +141,7 @@ void symtab_shift(struct symtab *t, u64 delta)
 /* Takes @name. */
 const char *symtab_keep(struct symtab *t, char *name)
 {
-	t->bufs = grow(t->bufs, &t->room_bufs, t->nr_bufs + 1, sizeof(*t->bufs));
-	t->bufs[t->nr_bufs++] = name;
+	*APPEND(t->bufs, t->nr_bufs) = name;
 	return name;
 }
 
@@ -237,25 +206,6 @@ static char *strip_brackets(char *s)
 	return s + 1;
 }
 
-/* "ffffffffc0201000\tnf_tables", "ffffffff81000000\t[kernel]": a line of last_boot_info */
-static int parse_base(struct symtab *t, u64 addr, char *name)
-{
-	struct symbol *s;
-
-	if (!*name)
-		return -EINVAL;
-	if (!strcmp(name, "[kernel]")) {
-		t->text = t->text ? t->text : addr;
-		return 0;
-	}
-	s = symtab_add(t);
-	s->addr = addr;
-	s->type = MODULE_BASE;
-	s->name = name;
-	s->mod = name;
-	return 0;
-}
-
 /* "t nft_do_chain\t[nf_tables]", the rest of a line after the address */
 static int parse_symbol(struct symtab *t, u64 addr, char *rest)
 {
@@ -295,9 +245,7 @@ int parse_symbol_line(void *t, char *line)
 	if (!isxdigit((unsigned char)*line))
 		return -EINVAL;
 	addr = strtoull(line, &end, 16);
-	if (*end == ' ')
-		return parse_symbol(t, addr, end + 1);
-	return *end == '\t' ? parse_base(t, addr, end + 1) : -EINVAL;
+	return *end == ' ' ? parse_symbol(t, addr, end + 1) : -EINVAL;
 }
 
 /* With kptr_restrict, the file can be read, but every address is 0. */

@@ -7,8 +7,6 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "frame.h"
 #include "map.h"
 #include "options.h"
 #include "record.h"
@@ -32,7 +30,7 @@ static const char top_help[] =
 
 struct top {
 	const char	*instance;
-	u64		delay;		/* in milliseconds */
+	u64		delay;		/* in nanoseconds */
 	u64		number;		/* of looks; 0: no end */
 	u64		limit;		/* of rows; 0: all */
 	bool		batch;
@@ -42,16 +40,11 @@ struct top {
 	int		signals;	/* a signalfd, or -1 */
 };
 
-static void set_delay(void *to, char *arg)
-{
-	*(u64 *)to = parse_seconds(arg, 0.01, 1e6) * 1000;
-}
-
 static void parse_top_options(int argc, char **argv, struct top *t)
 {
 	const struct choice choices[] = {
 		{ "instance", 'i', ARG, set_instance, &t->instance },
-		{ "delay", 'd', ARG, set_delay, &t->delay },
+		{ "delay", 'd', ARG, set_seconds, &t->delay },
 		{ "number", 'n', ARG, set_count, &t->number },
 		{ "top", 't', ARG, set_count, &t->limit },
 		{ "batch", 'b', NO_ARG, set_flag, &t->batch },
@@ -62,6 +55,8 @@ static void parse_top_options(int argc, char **argv, struct top *t)
 	parse_choices(argc, argv, choices, ARRAY_SIZE(choices), true);
 	if (optind < argc)
 		usage("top has no arguments", argv[optind]);
+	if (t->delay < 10000000)
+		usage("--delay is 0.01 seconds or more", NULL);
 	t->batch |= !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
 }
 
@@ -84,9 +79,9 @@ static u64 take_refs(struct top *t)
 	t->refs = (struct pool) {};
 	for (i = 0; i < t->map.nr_stacks; i++) {
 		s = &t->map.stacks[i];
-		old = *pool_find(&before, s->id, is_user_stack(s));
+		old = pool_find(&before, s->id, s->user)->value;
 		s->val[0] = s->ref - (old <= s->ref ? old : 0);
-		*pool_find(&t->refs, s->id, is_user_stack(s)) = s->ref;
+		pool_find(&t->refs, s->id, s->user)->value = s->ref;
 		sum += s->val[0];
 	}
 	pool_free(&before);
@@ -142,7 +137,7 @@ static bool wait_for_look(const struct top *t)
 		{ .fd = t->batch ? -1 : STDIN_FILENO, .events = POLLIN },
 		{ .fd = t->signals, .events = POLLIN },
 	};
-	u64 now, until = t->time + t->delay;
+	u64 now, until = t->time + t->delay / 1000000;
 	char c;
 
 	for (now = now_ms(); now < until; now = now_ms()) {
@@ -203,7 +198,7 @@ static int watch_on_terminal(struct top *t)
 int top(int argc, char **argv)
 {
 	char *path __free(pointer) = NULL;
-	struct top t = { .delay = 1000, .signals = -1 };
+	struct top t = { .delay = 1000000000, .signals = -1 };
 	struct config cfg = {};
 	int ret;
 

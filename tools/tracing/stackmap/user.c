@@ -10,22 +10,11 @@
 struct process {
 	struct mapping	*maps;
 	size_t		nr_maps;
-	size_t		room;
 };
-
-/* @nr: in the pool. NULL if nothing is known of it. */
-static struct process *process_at(struct users *u, u32 nr)
-{
-	return (struct process *)(uintptr_t)*pool_value(&u->processes, nr);
-}
 
 static struct process *get_process(struct users *u, u32 tgid)
 {
-	u64 *p = pool_find(&u->processes, tgid, 0);
-
-	if (!*p)
-		*p = (uintptr_t)check_mem(calloc(1, sizeof(struct process)));
-	return (struct process *)(uintptr_t)*p;
+	return pool_get(&u->processes, tgid, 0, sizeof(struct process));
 }
 
 static char *object_name(const char *path)
@@ -70,24 +59,29 @@ static char *unescape(const char *path)
 	return new;
 }
 
-/* Returns its number plus 1; 0 if there are too many. */
+/* NULL if there is none with that number. */
+struct object *object_at(const struct users *u, u32 nr)
+{
+	return nr && nr <= u->objects.nr ? u->objects.list[nr].ptr : NULL;
+}
+
+/* Returns its number; 0 if there are too many. */
 u32 get_object(struct users *u, const char *path, const struct build_id *id)
 {
 	char *hex __free(pointer) = build_id_text(id);
 	char *key __free(pointer) = format("%s%s %s", hex, id->stamp, path);
-	size_t known = u->names.nr, i = intern(&u->names, key);
+	u32 i = intern(&u->objects, key);
 	struct object *o;
 
-	if (i == known) {
+	if (!u->objects.list[i].ptr) {
 		o = check_mem(calloc(1, sizeof(*o)));
 		o->file = unescape(path);
 		o->path = hide_controls(copy_string(o->file));
 		o->name = object_name(o->path);
 		o->id = *id;
-		u->objects = grow(u->objects, &u->room_objects, i + 1, sizeof(*u->objects));
-		u->objects[i] = o;
+		u->objects.list[i].ptr = o;
 	}
-	return i + 1 < OBJECT_LIMIT ? i + 1 : 0;
+	return i < OBJECT_LIMIT ? i : 0;
 }
 
 /* As the kernel defines it: with p_vaddr - p_offset of its text. */
@@ -96,8 +90,8 @@ u32 user_object(struct users *u, const char *path, const struct build_id *id, u6
 	u32 i = get_object(u, path, id);
 
 	if (i) {
-		u->objects[i - 1]->bias = bias;
-		u->objects[i - 1]->has_bias = id->len;
+		object_at(u, i)->bias = bias;
+		object_at(u, i)->has_bias = id->len;
 	}
 	return i;
 }
@@ -107,7 +101,7 @@ u64 users_epoch(struct users *u, u32 tgid, u64 time)
 {
 	const u64 key[] = { tgid, 0 };
 	u64 nr = pool_add(&u->processes, key, ARRAY_SIZE(key));
-	const struct process *p = process_at(u, nr);
+	const struct process *p = u->processes.list[nr].ptr;
 	size_t lo = 0, hi = p ? p->nr_maps : 0, mid;
 
 	while (lo < hi) {
@@ -128,7 +122,7 @@ static const struct mapping *find_mapping(struct users *u, u64 epoch, u64 addr)
 
 	if (!epoch)
 		return NULL;
-	p = process_at(u, epoch >> 32);
+	p = u->processes.list[epoch >> 32].ptr;
 	while (i--) {
 		map = &p->maps[i];
 		if (map->exec)
@@ -159,10 +153,10 @@ u64 place_word(struct users *u, u64 epoch, u64 addr, bool exact)
 static struct mapping *add_mapping(struct process *p, u64 time)
 {
 	u64 last = p->nr_maps ? p->maps[p->nr_maps - 1].time : 0;
+	struct mapping *map = APPEND(p->maps, p->nr_maps);
 
-	p->maps = grow(p->maps, &p->room, p->nr_maps + 1, sizeof(*p->maps));
-	p->maps[p->nr_maps] = (struct mapping) { .time = time > last ? time : last };
-	return &p->maps[p->nr_maps++];
+	*map = (struct mapping) { .time = time > last ? time : last };
+	return map;
 }
 
 static char *parse_file_id(char *s, struct build_id *id)
@@ -198,7 +192,7 @@ static int parse_map(struct users *u, char *line, u64 time)
 	map->offset = offset;
 	map->object = *p ? get_object(u, p, &id) : 0;
 	if (map->object) {
-		o = u->objects[map->object - 1];
+		o = object_at(u, map->object);
 		if (o->limit < offset + (end - start))
 			o->limit = offset + (end - start);
 	}
@@ -252,22 +246,20 @@ int load_users(struct users *u, const char *path)
 void users_free(struct users *u)
 {
 	struct process *p;
-	size_t i;
+	struct object *o;
+	u32 i;
 
 	for (i = 1; i <= u->processes.nr; i++) {
-		p = process_at(u, i);
+		p = u->processes.list[i].ptr;
 		free(p ? p->maps : NULL);
-		free(p);
 	}
-	pool_free(&u->processes);
-	for (i = 0; i < u->names.nr; i++) {
-		object_free_symbols(u->objects[i]);
-		free(u->objects[i]->file);
-		free(u->objects[i]->path);
-		free(u->objects[i]->name);
-		free(u->objects[i]);
+	pool_free_all(&u->processes);
+	for (i = 1; (o = object_at(u, i)); i++) {
+		object_free_symbols(o);
+		free(o->file);
+		free(o->path);
+		free(o->name);
 	}
-	free(u->objects);
-	intern_free(&u->names);
+	pool_free_all(&u->objects);
 	*u = (struct users) { .symfs = u->symfs };
 }

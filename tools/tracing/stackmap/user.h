@@ -12,7 +12,7 @@
  * ID is the build id in hexadecimal, "=MAJOR:MINOR,INODE,SIZE,SECONDS.NANOSECONDS" (of the last
  * change) for a file that has none, or "-". Without a path, nothing is known of what is there.
  *
- * A user stack is stored by file: bit 63, the number of the object plus 1 in 19 bits, and the
+ * A user stack is stored by file: bit 63, the number of the object in 19 bits, and the
  * offset in the file in 44 bits, as the kernel does it (with numbers of its own). What is in no
  * file stays an address. The highest number is not used, because [vsyscall] has such addresses.
  */
@@ -40,9 +40,7 @@ static inline u64 make_word(u32 object, u64 offset)
 
 struct scan {
 	FILE		*out;
-	struct intern	files;		/* those whose build ids are known */
-	struct build_id	*ids;		/* as many */
-	size_t		room_ids;
+	struct pool	files;		/* of a string to a build id */
 };
 
 struct mapping {
@@ -50,7 +48,7 @@ struct mapping {
 	u64			start;
 	u64			end;
 	u64			offset;
-	u32			object;		/* plus 1; 0: unknown */
+	u32			object;		/* 0: unknown */
 	bool			exec;		/* nothing before it counts */
 	const struct process	*parent;	/* the first so many mappings of it were copied */
 	size_t			nr_parent;
@@ -65,7 +63,6 @@ struct watch {
 	size_t			nr_cpus;
 	struct change_of_maps	*changes;
 	size_t			nr_changes;
-	size_t			room_changes;
 	u64			nr_lost;
 	char			*text;		/* of the file */
 	size_t			len;
@@ -77,10 +74,10 @@ const struct build_id *file_id(struct scan *s, const char *key, const char *path
 void write_mapping(FILE *out, u32 tgid, const struct mapping *map, const struct build_id *id,
 		   const char *path);
 void scan_processes(struct scan *s);
-void scan_free(struct scan *s);
 void write_users(FILE *f);
 
 /* user.c */
+struct object *object_at(const struct users *u, u32 nr);
 u32 get_object(struct users *u, const char *path, const struct build_id *id);
 u32 user_object(struct users *u, const char *path, const struct build_id *id, u64 bias);
 u64 users_epoch(struct users *u, u32 tgid, u64 time);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Messages, options, memory, files. */
 #include <ctype.h>
-#include <search.h>
 #include <stdarg.h>
 #include <time.h>
 
@@ -27,16 +26,6 @@ u64 parse_number(const char *s, u64 max, int base)
 	return n;
 }
 
-double parse_seconds(const char *s, double min, double max)
-{
-	char *end;
-	double n = strtod(s, &end);
-
-	if (end == s || *end || !(n >= min && n <= max))
-		usage("not a number of seconds", s);
-	return n;
-}
-
 _Noreturn void print_and_exit(const char *text)
 {
 	fputs(text, stdout);
@@ -52,17 +41,20 @@ void *check_mem(void *p)
 	return p;
 }
 
-/* Doubles *room until @need elements fit. An overflow counts as out of memory. */
-void *grow(void *array, size_t *room, size_t need, size_t size)
+/* The elements that there is room for, if there are so many. */
+static size_t room_of(size_t nr)
 {
-	size_t n = *room ? *room : 64;
+	return nr <= 64 ? 64 : (size_t)1 << (64 - __builtin_clzll(nr - 1));
+}
 
-	if (need <= *room)
+/* Makes room for @more elements. An overflow counts as out of memory. */
+void *grow(void *array, size_t nr, size_t more, size_t size)
+{
+	size_t room = room_of(nr + more);
+
+	if (array && room == room_of(nr))
 		return array;
-	while (n < need)
-		n *= 2;
-	*room = n;
-	return check_mem(n > SIZE_MAX / 2 / size ? NULL : realloc(array, n * size));
+	return check_mem(room > SIZE_MAX / 2 / size ? NULL : realloc(array, room * size));
 }
 
 /* qsort() may not be given the NULL of an empty array. */
@@ -83,18 +75,20 @@ FILE *open_input(const char *path)
 	return strcmp(path, "-") ? fopen(path, "re") : stdin;
 }
 
+#define CHUNK	(1 << 16)
+
 /* Returns all of a file with a NUL behind it; NULL and errno if it cannot be read. */
 char *slurp(const char *path, size_t *len)
 {
 	FILE *f = open_input(path);
-	size_t room = 0, n = 0, got;
+	size_t n = 0, got;
 	char *buf = NULL;
 
 	if (!f)
 		return NULL;
 	do {
-		buf = grow(buf, &room, n + (1 << 16), 1);
-		got = fread(buf + n, 1, room - n - 1, f);
+		buf = grow(buf, n, CHUNK + 1, 1);
+		got = fread(buf + n, 1, CHUNK, f);
 		n += got;
 	} while (got);
 	buf[n] = '\0';
@@ -140,37 +134,6 @@ int load_lines(const char *path, const char *what, char **buf, line_fn *parse, v
 		return parse_lines(path, what, *buf, len, parse, to);
 	complain("%s: %s", path, strerror(errno));
 	return -ENOENT;
-}
-
-static int compare_interned(const void *a, const void *b)
-{
-	const struct interned *ia = a, *ib = b;
-
-	return strcmp(ia->s, ib->s);
-}
-
-size_t intern(struct intern *in, const char *s)
-{
-	size_t size = strlen(s) + 1;
-	struct interned *new = check_mem(malloc(sizeof(*new) + size));
-	struct interned **found;
-
-	new->index = in->nr;
-	memcpy(new->s, s, size);
-	found = check_mem(tsearch(new, &in->tree, compare_interned));
-	if (*found != new) {
-		free(new);
-		return (*found)->index;
-	}
-	in->list = grow(in->list, &in->room, in->nr + 1, sizeof(*in->list));
-	in->list[in->nr++] = new;
-	return new->index;
-}
-
-void intern_free(struct intern *in)
-{
-	tdestroy(in->tree, free);
-	free(in->list);
 }
 
 u64 now_ms(void)

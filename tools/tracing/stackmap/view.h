@@ -1,28 +1,52 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Selects, sorts, merges and prints stacks. */
+/* The texts of addresses; selects, sorts, merges and prints stacks. */
 #ifndef STACKMAP_VIEW_H
 #define STACKMAP_VIEW_H
 
 #include "pool.h"
-#include "stackmap.h"
+#include "util.h"
+
+/* In the place of the kernel's frames: there is no stack, or its id has no definition. */
+#define WORD_NO_STACK	(UINT64_MAX - 1)
+#define WORD_UNDEFINED	(UINT64_MAX - 2)
+
+enum frame_kind { FRAME_KERNEL, FRAME_USER, FRAME_FILE };
+
+struct frame {
+	u64			ip;
+	u64			addr;		/* the same in the file that has the symbols */
+	const struct symbol	*sym;		/* NULL: no symbol */
+	struct object		*object;	/* the file of a frame of user space, or NULL */
+	u64			offset;		/* in the object */
+	char			*text;		/* schedule+0x48/0xc0 [mod], made on first use */
+	char			*lines;		/* for --lines, made on first use */
+	u32			len;		/* of text */
+	u32			uid;		/* number in a pool of names */
+	bool			exact;		/* not a return address */
+	bool			user;		/* a frame of user space */
+	enum frame_kind		kind;
+	signed char		matches;	/* --grep, -1: not tried yet */
+};
 
 /* Functions by their names. */
 struct paths {
-	struct intern	names;
-	struct pool	symbols;	/* the numbers of their names, plus 1 */
+	struct pool	names;
 	u64		*uids;		/* numbers of the frames, at their indices in map->ips */
 };
 
-/* merge.c */
-u32 name_frame(struct map *m, const struct stack *s, u32 i, struct paths *p);
+/* frame.c */
+u64 lookup_addr(u64 ip, bool exact);
+const struct symbol *find_symbol(const struct map *m, u64 ip, bool exact);
+const char *frame_text(struct frame *f);
+const char *frame_name(struct frame *f, const char **mod);
+const char *frame_lines(const struct map *m, struct frame *f);
+struct frame *frame_get(struct map *m, const struct stack *s, u32 i);
+void frames_free(struct map *m);
+/* functions.c */
 void merge_stacks(struct map *m, struct paths *p, const struct config *cfg);
 void paths_free(struct paths *p);
 void sort_by_path(struct map *m, const struct paths *p);
-/* functions.c */
 void print_functions(struct map *m, const struct config *cfg);
-/* select.c */
-u32 tracer_frames(const struct map *m, const u64 *ips, u32 nr);
-void drop_tracers(struct map *m);
 /* annotate.c */
 int annotate(struct map *m, const struct config *cfg);
 /* pprof.c */
@@ -44,5 +68,30 @@ int compare_u64(u64 a, u64 b);
 void sort_stacks(struct map *m, enum sort_key key);
 bool stack_matches(struct map *m, const struct stack *s, const struct config *cfg);
 void select_stacks(struct map *m, const struct config *cfg, size_t top);
+u32 tracer_frames(const struct map *m, const u64 *ips, u32 nr);
+void drop_tracers(struct map *m);
+
+/* profile.c and dat.c */
+#ifdef HAVE_LIBTRACECMD
+int make_profile(struct map *m, const char *path, bool script, const struct config *cfg);
+void profile_free(struct map *m);
+u64 count_events(const char *path);
+#else
+static inline int make_profile(struct map *m, const char *path, bool script,
+			       const struct config *cfg)
+{
+	complain("%s: built without libtracecmd, which reads recordings", path);
+	return -EOPNOTSUPP;
+}
+
+static inline void profile_free(struct map *m)
+{
+}
+
+static inline u64 count_events(const char *path)
+{
+	return 0;
+}
+#endif
 
 #endif

@@ -6,7 +6,6 @@
  */
 #include <unistd.h>
 
-#include "elf_file.h"
 #include "symbols.h"
 #include "util.h"
 

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cleanup.h"
+#include "pool.h"
 #include "user.h"
 #include "util.h"
 #include "view.h"
@@ -60,9 +60,9 @@ static int watch_cpu(struct watch *w, int cpu)
 
 static void add_change(struct watch *w, u64 time, char *line)
 {
-	w->changes = grow(w->changes, &w->room_changes, w->nr_changes + 1, sizeof(*w->changes));
-	w->changes[w->nr_changes] = (struct change_of_maps) { time, w->nr_changes, line };
-	w->nr_changes++;
+	const struct change_of_maps c = { time, w->nr_changes, line };
+
+	*APPEND(w->changes, w->nr_changes) = c;
 }
 
 /* That of a mapping; others have only the first numbers. */
@@ -253,5 +253,5 @@ void watch_free(struct watch *w)
 	free(w->changes);
 	free(w->cpus);
 	free(w->text);
-	scan_free(&w->scan);
+	pool_free_all(&w->scan.files);
 }

@@ -53,14 +53,15 @@ static bool set_owner(struct record *r, struct sample *s, enum count other)
 {
 	struct profile *p = r->profile;
 	struct sample *old;
-	u64 ptr, *value;
+	struct pooled *e;
+	u64 ptr;
 
 	if (!get_number(r, FIELD_PTR, &ptr) || !ptr)
 		return false;
-	value = pool_find(&p->addresses, r->in->nr, ptr);
-	old = (struct sample *)(uintptr_t)*value;
+	e = pool_find(&p->addresses, r->in->nr, ptr);
+	old = e->ptr;
 	p->counts[other] += s ? !!old : !old;
-	*value = (uintptr_t)s;
+	e->ptr = s;
 	if (s)
 		s->holders++;
 	if (old)
@@ -152,7 +153,7 @@ static void end_addresses(struct profile *p)
 	size_t i, nr = 0;
 
 	for (i = 1; i <= p->addresses.nr; i++) {
-		list[nr] = (struct sample *)(uintptr_t)*pool_value(&p->addresses, i);
+		list[nr] = p->addresses.list[i].ptr;
 		nr += !!list[nr];
 	}
 	sort_array(list, nr, sizeof(*list), compare_samples);
@@ -171,7 +172,7 @@ void weigh_end(struct profile *p)
 	size_t i;
 
 	for (i = 1; i <= p->tasks.nr; i++) {
-		t = task_at(p, i);
+		t = p->tasks.list[i].ptr;
 		p->counts[COUNT_SKIPPED] += t->left && t->id.pid && is_skipped_task(p, t);
 		if (!t->away)
 			continue;

@@ -8,10 +8,8 @@
 #include <unistd.h>
 
 #include "../checksum.h"
-#include "../frame.h"
 #include "../map.h"
 #include "../profile.h"
-#include "../recording.h"
 #include "../symbols.h"
 #include "../user.h"
 #include "../util.h"
@@ -37,18 +35,16 @@ static void fixed_map(struct map *m)
 		make_word(1, 0x123),
 	};
 
-	m->ips = check_mem(malloc(sizeof(ips)));
+	m->ips = grow(NULL, 0, ARRAY_SIZE(ips), sizeof(*ips));
 	memcpy(m->ips, ips, sizeof(ips));
 	m->nr_ips = ARRAY_SIZE(ips);
-	m->room_ips = m->nr_ips;
-	m->stacks = check_mem(calloc(4, sizeof(*m->stacks)));
+	m->stacks = grow(NULL, 0, 4, sizeof(*m->stacks));
 	m->stacks[0] = (struct stack) { .id = 7, .nr = 4, .ref = 100 };
 	m->stacks[1] = (struct stack) { .id = 4, .nr = 2, .ref = 1, .first = 4 };
 	m->stacks[2] = (struct stack) {
 		.id = 3, .nr = 4, .nr_user = 4, .user = true, .by_file = true, .ref = 5, .first = 4,
 	};
 	m->nr_stacks = 3;
-	m->room_stacks = 4;
 }
 
 /* A text ends with a newline. */

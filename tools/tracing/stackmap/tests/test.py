@@ -350,22 +350,6 @@ class Symbols(Case):
         syms = golden_text("kallsyms64").replace("\n", "\r\n")
         path = self.file("k", syms)
         self.assertEqual(self.dump(golden_map("le64"), "-k", path), golden_text("text64.txt"))
-        path = self.file("last_boot_info", "ffffffff81000000\t[kernel]\r\nc0100000\tother\r\n")
-        self.assertEqual(self.frames([0xC0100123], syms, "-k", path), ["[other]+0x123"])
-
-    def test_last_boot_info(self):
-        info = "ffffffff81000000\t[kernel]\nffffffffc0100000\tother\n"
-        path = self.file("last_boot_info", info)
-        ips = [TEXT + 0x120, 0xFFFFFFFFC0100123, 0xFFFFFFFFC0201010]
-        self.assertEqual(self.frames(ips, golden_text("kallsyms64"), "-k", path),
-                         ["schedule+0x20/0x80", "[other]+0x123",
-                          "first_of_mod+0x10/0x400 [golden_mod]"])
-        self.assertEqual(self.frames([0x1, 0x2], "# Current\n"), ["0x1", "0x2"])
-
-    def test_last_boot_info_of_a_known_module_adds_nothing(self):
-        path = self.file("last_boot_info", "ffffffffc0201100\tgolden_mod\n")
-        self.assertEqual(self.frames([0xFFFFFFFFC0201210], golden_text("kallsyms64"), "-k", path),
-                         ["first_of_mod+0x210/0x400 [golden_mod]"])
 
     def test_odd_type(self):
         self.assertEqual(self.frames([0x1010], "1000 M odd\n1100 T end\n"), ["odd+0x10/0x100"])
