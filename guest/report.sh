@@ -6,6 +6,8 @@
 # it come after it; not by the CPU, since a process may move between two records. When a process has ended, so
 # may have the recording. report -l, and trace-cmd 3.3 always, shows the context too: an interrupt may come between an event and its
 # stack. The second flag may change between two records.
+# trace-cmd starts and stops one instance after the other, while the command is there. So only events count from the
+# first one that names a task "sh" to the first one that names a task "end", if the command is sh and execs end.
 stacks_of() { # instance report
 	awk -v wanted="$1:" '/^=> / {
 		if (current)
@@ -13,7 +15,11 @@ stacks_of() { # instance report
 		next
 	}
 	{ current = 0 }
-	$1 == wanted && match($0, /-[0-9]+ +(\[[0-9]+\]( +[^ ][^ ][^ ][^ ][^ ])?|[0-9]+[^ ][^ ][^ ][^ ][^ ]) +[0-9.]+: [a-z_]+: +/) {
+	$1 != wanted || ended { next }
+	/ sh:[0-9]+ \[/ { began = 1 }
+	/ end:[0-9]+ \[/ { ended = 1 }
+	!began || ended { next }
+	match($0, /-[0-9]+ +(\[[0-9]+\]( +[^ ][^ ][^ ][^ ][^ ])?|[0-9]+[^ ][^ ][^ ][^ ][^ ]) +[0-9.]+: [a-z_]+: +/) {
 		nr = split(substr($0, RSTART, RLENGTH), field, " ")
 		event = field[nr]
 		cpu = field[2]

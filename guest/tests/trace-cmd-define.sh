@@ -18,6 +18,8 @@ ids=$TRACING_DIR/instances/ids
 # It puts temporary files into the current directory.
 cd "$TMPDIR"
 
+# The end of the command, see stacks_of().
+cp "$(command -v sleep)" "$TMPDIR/end"
 # A process that must not be recorded.
 cp "$(command -v sleep)" "$TMPDIR/nap"
 while :; do "$TMPDIR/nap" .03; done &
@@ -29,7 +31,7 @@ record() { # file [option]
 	trace-cmd record -q -k -F -o "$1" -C global \
 		-B ids -c -C global -e sched:sched_switch -e irq:softirq_entry -O stacktrace -O stackmap ${2:+-O "$2"} \
 		-B full -c -C global -e sched:sched_switch -e irq:softirq_entry -O stacktrace \
-		sh -c 'for i in 1 2 3 4 5 6 7 8 9 10; do sleep .01; done; cat /proc/kallsyms > /dev/null'
+		sh -c 'for i in 1 2 3 4 5 6 7 8 9 10; do sleep .01; done; cat /proc/kallsyms > /dev/null; exec "$TMPDIR/end" .02'
 	echo 0 > "$ids/options/stackmap-define"
 }
 
