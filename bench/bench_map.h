@@ -9,10 +9,10 @@
 static __always_inline unsigned long bench_look_up(struct ftrace_stackmap *map,
 						   const unsigned long *ips, unsigned int nr)
 {
-	struct stackmap_part part;
+	struct stackmap_part part = { .user = false };
 	enum stackmap_count why;
 
-	why = stackmap_find(map, ips, nr, false, &part);
+	why = stackmap_find(map, ips, nr, &part);
 	if (!why && part.idx < 0)
 		why = stackmap_insert(map, &part);
 	if (why) {
