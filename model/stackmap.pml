@@ -603,7 +603,7 @@ active proctype reader()
 	fi;
 	rcu_read_unlock(READER);
 
-	/* stackmap_seek() */
+	/* stackmap_next() */
 	rcu_read_lock(READER);
 	if
 	:: end != NONE && current == m ->

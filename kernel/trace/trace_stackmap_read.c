@@ -76,7 +76,7 @@ static const struct stackmap_record *stackmap_next_slot(struct stackmap_iter *it
 /**
  * stackmap_next - the next stack that a reader gets
  * @iter: the reader
- * @pos: where to begin; set to where it is
+ * @pos: where to begin; set to where it is, and left alone with -ESTALE
  *
  * Context: under RCU.
  * Return: the record, NULL, or -ESTALE if one may be gone from there on that was there
@@ -85,13 +85,17 @@ static const struct stackmap_record *stackmap_next_slot(struct stackmap_iter *it
 const struct stackmap_record *stackmap_next(struct stackmap_iter *iter, loff_t *pos)
 {
 	/* Positions in the newest map stay valid when older stacks are forgotten. */
-	bool older = *pos < STACKMAP_POS_MAPS + ((loff_t)iter->gen << STACKMAP_SLOT_BITS);
+	const loff_t newest = STACKMAP_POS_MAPS + ((loff_t)iter->gen << STACKMAP_SLOT_BITS);
 	const struct stackmap_record *rec;
+	const loff_t from = *pos;
 
 	rec = stackmap_next_kept(iter, pos) ?: stackmap_next_slot(iter, pos);
 	/* stackmap_next:A, pairs with stackmap_forget_begin:A */
 	smp_rmb();
-	if (older && READ_ONCE(iter->map->shared->repl->forgotten) != iter->forgotten)
-		return ERR_PTR(-ESTALE);
-	return rec;
+	if (from >= newest || READ_ONCE(iter->map->shared->repl->forgotten) == iter->forgotten)
+		return rec;
+
+	/* seq_file forgets an error after some data: the next read is to find it again. */
+	*pos = from;
+	return ERR_PTR(-ESTALE);
 }
