@@ -444,7 +444,7 @@ static unsigned int test_nr_read(struct stackmap_iter *iter)
 	return nr;
 }
 
-/* The next read must find out, too: seq_file keeps the position, but not an error after some data. */
+/* The next read must find out, too: seq_file drops an error that comes after some data. */
 static bool test_stale(struct stackmap_iter *iter)
 {
 	loff_t pos = 1;
