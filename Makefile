@@ -14,7 +14,7 @@ help:
 	@echo "  test-arch               the selftests on other machines [ARCHS=\"arm64 i386 s390x\"]"
 	@echo "  test-kernel-ftracetest  the kernel's whole ftracetest, without and with the stack map"
 	@echo "  mutants                 break the stack map on purpose; a test must notice each time"
-	@echo "  series                  the mail series, checked, in build/<base>/series/ [FROM=\"name <address>\"] [CHECK=1]"
+	@echo "  series                  the mail series, checked, in build/<base>/series/ [FROM=\"name <address>\"] [CHECK=1|boot]"
 	@echo "  guest                   run a script in the guest SCRIPT=path [FLAVOUR=] [APPEND=] [CPUS=] [MEM=] [TIMEOUT=]"
 	@echo "  stress                  loads and fuzzers under KASAN and lockdep [LOAD=stress|syscalls] [MINUTES=60] [SEED=n] [FAULTS=1] [CPUS=4]"
 	@echo "  shell                   an interactive shell in the guest [FLAVOUR=] [APPEND=] [CPUS=] [MEM=]"
