@@ -75,6 +75,10 @@ rotate() { # number dir
 	done
 }
 
+complaints() {
+	dmesg | grep -E 'WARNING: |BUG: |INFO: (task|rcu)|possible (recursive|circular)|suspicious|KASAN: |Oops'
+}
+
 now() { cut -d. -f1 /proc/uptime; }
 
 # Prints the kernel stacks of a process and its children.

@@ -18,10 +18,6 @@ for call in read readv pread64 preadv preadv2 write writev pwrite64 pwritev pwri
 	calls="$calls -c $call"
 done
 
-complaints() {
-	dmesg | grep -E 'WARNING: |BUG: |INFO: (task|rcu)|possible (recursive|circular)|suspicious|KASAN: |Oops'
-}
-
 setup() {
 	echo 1 > "$dir/options/stackmap"
 	echo 1 > "$dir/options/stackmap-define"

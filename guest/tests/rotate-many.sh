@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # The generations wrap while one CPU still has ids of old ones, stale ones among them: none comes to
-# mean another stack. Resets bring the generation near the wrap, user space can't set it.
+# mean another stack. Nor do readers of trace that stopped half-way at the beginning see another one, when they
+# go on at the end. Resets bring the generation near the wrap, user space can't set it.
 # Usage: rotate-many.sh [resets [rotations]]
 # timeout: 400
 . /guest/lib.sh
@@ -74,6 +75,22 @@ echo "$old stacks of generation $second"
 [ "$stale" -ge 10 ] && [ "$old" -ge 10 ] || fail "these are too few"
 
 start_pair 0
+while [ "$(stat_of rotations $ids)" -lt 2 ]; do
+	sleep .5
+done
+# Nothing is recorded while they stop.
+# shellcheck disable=SC2086 # a list
+kill -STOP $pair
+sleep 1
+cat $ids/per_cpu/cpu0/trace > "$TMPDIR/all"
+readers=
+for part in 1 2 3 4 5; do
+	exec {reader}< $ids/per_cpu/cpu0/trace
+	readers="$readers $reader"
+	dd bs=$(($(wc -c < "$TMPDIR/all") * part / 6)) count=1 iflag=fullblock <&$reader > "$TMPDIR/half.$reader" 2> /dev/null
+done
+# shellcheck disable=SC2086 # a list
+kill -CONT $pair
 while [ "$(stat_of rotations $ids)" -lt "$rounds" ]; do
 	# shellcheck disable=SC2086 # a list
 	kill -0 $pair
@@ -88,6 +105,36 @@ cmp "$TMPDIR/before" "$TMPDIR/after" ||
 # Of those that CPU 1 has, and of the last map.
 compare_pair 1000 2 "$stale"
 check_map $ids
+
+# Prints a line for each stack by ids, with its frames.
+stacks() { # trace
+	without_names "$1" | awk '/^ => / { if (on) line = line $0; next }
+		{ if (on) print line; on = /: <stack_(id|split) /; line = $0 }
+		END { if (on) print line }'
+}
+
+stacks "$TMPDIR/all" > "$TMPDIR/all.txt"
+last=$(awk 'match($0, / [0-9]+\.[0-9]+: /) { t = substr($0, RSTART + 1, RLENGTH - 3) } END { print t }' "$TMPDIR/all")
+later=0
+for reader in $readers; do
+	half=$TMPDIR/half.$reader
+	before=$(stacks "$half" | wc -l)
+	cat <&"$reader" >> "$half"
+	exec {reader}<&-
+	stacks "$half" | awk -F'>' 'FNR == NR { all[$1] = $0; next }
+		$1 in all { n++; if (all[$1] != $0 && bad++ < 3) print all[$1] "\n" $0 }
+		END { print n + 0; exit bad > 0 }' "$TMPDIR/all.txt" - > "$TMPDIR/same" ||
+		{ cat "$TMPDIR/same"; fail "a reader that was half-way sees other stacks"; }
+	later=$((later + $(cat "$TMPDIR/same") - before))
+	# What is new; of the old events, some that came after them are missing.
+	awk -v last="$last" 'match($0, / [0-9]+\.[0-9]+: /) { on = substr($0, RSTART + 1, RLENGTH - 3) + 0 > last + 0 } on' \
+		"$half" > "$half.new"
+	normalise "$half.new" > "$half.txt"
+	agree "$TMPDIR/full.txt" "$half.txt" > "$TMPDIR/agree" ||
+		{ cat "$TMPDIR/agree"; fail "stacks of a reader that was half-way differ"; }
+	echo "a reader that had $before stacks: $(cat "$TMPDIR/agree")"
+done
+echo "$later old stacks were read at the end"
 
 # The generations that CPU 1 has are skipped.
 gen=$second wraps=0
