@@ -137,7 +137,7 @@ if command -v trace-cmd > /dev/null; then
 	fi
 fi
 
-# The same with the names that trace_pipe prints.
+# Definitions in trace_pipe are lines as others.
 if [ -e options/stackmap-define ]; then
 	make_instance define
 	(

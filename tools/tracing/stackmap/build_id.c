@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The build id tells one kernel from another, even if both have _text at the same address. */
 #include <ctype.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
+#include <elf.h>
 
 #include "symbols.h"
 #include "util.h"
@@ -22,24 +21,13 @@ char *build_id_text(const struct build_id *id)
 	return text;
 }
 
-/* Of a file without a build id: tells whether it is the same, and was not changed. */
-void file_stamp(const struct stat *st, char *stamp, size_t size)
-{
-	snprintf(stamp, size, "=%x:%x,%llu,%llu,%llu.%09lu", major(st->st_dev), minor(st->st_dev),
-		 (u64)st->st_ino, (u64)st->st_size, (u64)st->st_mtim.tv_sec,
-		 (unsigned long)st->st_mtim.tv_nsec);
-}
-
 /* Returns what follows the hexadecimal digits. */
 char *parse_build_id(char *s, struct build_id *id)
 {
-	char pair[3] = {};
-
-	for (; id->len < MAX_BUILD_ID; s += 2) {
-		if (!isxdigit((unsigned char)s[0]) || !isxdigit((unsigned char)s[1]))
-			break;
-		memcpy(pair, s, 2);
-		id->bytes[id->len++] = strtoul(pair, NULL, 16);
+	while (id->len < MAX_BUILD_ID && isxdigit((unsigned char)s[0]) &&
+	       isxdigit((unsigned char)s[1]) && sscanf(s, "%2hhx", &id->bytes[id->len]) == 1) {
+		id->len++;
+		s += 2;
 	}
 	return s;
 }
@@ -55,34 +43,25 @@ void load_build_id(const char *path, struct build_id *id)
 		parse_build_id(buf, id);
 }
 
-static u64 align4(u64 n)
-{
-	return (n + 3) & ~3ULL;
-}
+#define ALIGN_NOTE(n)	(((n) + 3ULL) & ~3ULL)
 
-#define NOTE_BUILD_ID	3	/* NT_GNU_BUILD_ID */
-
-/* An ELF note: sizes of name and value, a type, the name, the value, padded to 4 bytes each. */
 void build_id_of_notes(const char *p, size_t len, struct build_id *id)
 {
-	const char *end = p + len;
-	u64 name, value;
-	u32 head[3];
+	Elf32_Nhdr head;	/* that of 64 bits is the same */
+	u64 value, end;
 
-	while ((size_t)(end - p) >= sizeof(head)) {
-		memcpy(head, p, sizeof(head));
-		p += sizeof(head);
-		name = align4(head[0]);
-		value = align4(head[1]);
-		if (name + value > (u64)(end - p))
+	for (; len >= sizeof(head); p += end, len -= end) {
+		memcpy(&head, p, sizeof(head));
+		value = sizeof(head) + ALIGN_NOTE(head.n_namesz);
+		end = value + ALIGN_NOTE(head.n_descsz);
+		if (end > len)
 			return;
-		if (head[2] == NOTE_BUILD_ID && head[0] == 4 && !memcmp(p, "GNU", 4) &&
-		    head[1] <= MAX_BUILD_ID) {
-			id->len = head[1];
-			memcpy(id->bytes, p + name, id->len);
+		if (head.n_type == NT_GNU_BUILD_ID && head.n_namesz == 4 &&
+		    !memcmp(p + sizeof(head), "GNU", 4) && head.n_descsz <= MAX_BUILD_ID) {
+			id->len = head.n_descsz;
+			memcpy(id->bytes, p + value, id->len);
 			return;
 		}
-		p += name + value;
 	}
 }
 

@@ -37,7 +37,7 @@ u32 crc32(const void *data, size_t len, u32 crc)
 }
 
 /* The line of a file; the sum of a large one is 0. NULL and errno if it cannot be read. */
-static char *sum_file(const char *dir, const char *name)
+char *sum_file(const char *dir, const char *name)
 {
 	char *path __free(pointer) = format("%s/%s", dir, name), *buf __free(pointer) = NULL;
 	struct stat st;
@@ -49,26 +49,6 @@ static char *sum_file(const char *dir, const char *name)
 		return format("%08x %llu %s", 0, (u64)st.st_size, name);
 	buf = slurp(path, &len);
 	return buf ? format("%08x %zu %s", crc32(buf, len, 0), len, name) : NULL;
-}
-
-/* Of those files that are there. */
-int write_checksums(const char *dir, const char * const *names, size_t nr)
-{
-	char *path __free(pointer) = format("%s/checksums", dir);
-	FILE *f = fopen(path, "we");
-	bool bad = !f;
-	size_t i;
-
-	for (i = 0; !bad && i < nr; i++) {
-		char *line __free(pointer) = sum_file(dir, names[i]);
-
-		bad = line ? fprintf(f, "%s\n", line) < 0 : errno != ENOENT;
-	}
-	if (f)
-		bad |= !!fclose(f);
-	if (bad)
-		complain("%s: %s", path, strerror(errno));
-	return bad ? -EIO : 0;
 }
 
 struct check {

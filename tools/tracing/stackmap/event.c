@@ -118,23 +118,51 @@ int read_frames(struct record *r, u64 *ips)
 	return i;
 }
 
-/* user_object_def: a file, by its number in the stacks. */
-bool read_object(struct record *r, struct users *users, u32 *number, u32 *object)
+/* Returns the number of its stack, 0 if it has none. */
+u32 read_stack(struct record *r, struct stacks *k, u32 in, u64 epoch)
+{
+	bool user = r->kind->is_user;
+	struct stack_ids ids;
+	u64 ips[MAX_DEPTH];
+	int nr;
+
+	if (r->kind->field[FIELD_ID])
+		return read_ids(r, &ids) ? stack_of_ids(k, in, user, epoch, &ids) : 0;
+	nr = read_frames(r, ips);
+	return nr > 0 ? stack_of_frames(k, user, epoch, ips, nr) : 0;
+}
+
+/* stack_def, user_stack_def. Returns 1 if the id was another stack before, or an error. */
+int read_definition(struct record *r, struct stacks *k, u32 in)
+{
+	u64 ips[MAX_DEPTH], id;
+	int nr = read_frames(r, ips);
+
+	/* Below what an interrupt has hit, there may be no more frames of user space. */
+	if (nr < !r->kind->is_user || !get_number(r, FIELD_ID, &id) || id > INT32_MAX)
+		return -EINVAL;
+	return !define_stack(k, in, r->kind->is_user, id, ips, nr);
+}
+
+/* user_object_def: a file, by its number in the stacks. Returns ours, 0 if there is none. */
+u32 read_object(struct record *r, struct stacks *k, u32 in, u32 *number)
 {
 	struct build_id id = {};
 	const char *bytes, *path;
 	u64 nr, bias, id_size;
-	u32 len;
+	u32 len, object;
 
 	if (!get_number(r, FIELD_OBJECT, &nr) || !get_number(r, FIELD_BIAS, &bias) ||
 	    !get_number(r, FIELD_ID_SIZE, &id_size) || nr >= OBJECT_LIMIT ||
 	    !get_bytes(r, FIELD_BUILD_ID, &bytes, &len) || id_size > len || len > MAX_BUILD_ID)
-		return false;
+		return 0;
 	id.len = id_size;
 	memcpy(id.bytes, bytes, id.len);
 	if (!get_bytes(r, FIELD_PATH, &path, &len) || !memchr(path, 0, len))
-		return false;
+		return 0;
 	*number = nr;
-	*object = user_object(users, path, &id, bias);
-	return true;
+	object = user_object(k->users, path, &id, bias);
+	if (object)
+		pool_find(&k->objects, in, nr)->value = object;
+	return object;
 }

@@ -52,6 +52,8 @@ bool get_number(struct record *r, enum field which, u64 *n);
 bool get_bytes(struct record *r, enum field which, const char **bytes, u32 *len);
 bool read_ids(struct record *r, struct stack_ids *ids);
 int read_frames(struct record *r, u64 *ips);
-bool read_object(struct record *r, struct users *users, u32 *number, u32 *object);
+u32 read_stack(struct record *r, struct stacks *k, u32 in, u64 epoch);
+int read_definition(struct record *r, struct stacks *k, u32 in);
+u32 read_object(struct record *r, struct stacks *k, u32 in, u32 *number);
 
 #endif

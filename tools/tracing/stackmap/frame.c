@@ -16,7 +16,7 @@
  * If a call is the last instruction of its function, the return address is in the next function.
  * So look one byte back.
  */
-u64 lookup_addr(u64 ip, bool exact)
+static u64 lookup_addr(u64 ip, bool exact)
 {
 	return exact || !ip ? ip : ip - 1;
 }
@@ -65,8 +65,8 @@ static char *address_text(const struct frame *f)
 static char *object_text(const struct frame *f)
 {
 	if (!f->sym)
-		return format("%s+0x%llx", f->object->path, f->offset);
-	return format("%s+0x%llx (%s+0x%llx)", f->object->path, f->offset, f->sym->name,
+		return format("%s+0x%llx", f->object->path, f->addr);
+	return format("%s+0x%llx (%s+0x%llx)", f->object->path, f->addr, f->sym->name,
 		      f->addr - f->sym->addr);
 }
 
@@ -78,7 +78,6 @@ const char *frame_text(struct frame *f)
 		f->text = object_text(f);
 	else
 		f->text = f->sym ? kernel_text(f, f->sym) : address_text(f);
-	f->len = strlen(f->text);
 	return f->text;
 }
 
@@ -111,26 +110,13 @@ static bool is_exact(const struct stack *s, u32 i)
 	return !i || i == s->nr - s->nr_user || (i < 64 && s->hits >> i & 1);
 }
 
-static enum frame_kind kind_of(const struct stack *s, u32 i)
-{
-	if (i < s->nr - s->nr_user)
-		return FRAME_KERNEL;
-	return s->by_file ? FRAME_FILE : FRAME_USER;
-}
-
 static void find_user_symbol(struct map *m, struct frame *f)
 {
-	u32 i = f->kind == FRAME_FILE ? word_object(f->ip) : 0;
-	u64 back = !f->exact;
-
-	f->object = object_at(&m->users, i);
+	f->object = object_at(&m->users, word_object(f->ip));
 	if (!f->object)
 		return;
-	f->offset = f->ip & OFFSET_MASK;
-	if (!f->offset)
-		back = 0;
-	f->sym = find_in_object(&m->users, f->object, f->offset - back, &f->addr);
-	f->addr += back;
+	f->addr = f->ip & OFFSET_MASK;
+	f->sym = find_in_object(&m->users, f->object, lookup_addr(f->addr, f->exact));
 }
 
 void frames_free(struct map *m)
@@ -146,7 +132,7 @@ void frames_free(struct map *m)
 	pool_free_all(&m->frames);
 }
 
-static struct frame *find_frame(struct map *m, enum frame_kind kind, u64 ip, bool exact)
+static struct frame *find_frame(struct map *m, bool user, u64 ip, bool exact)
 {
 	struct frame *f;
 	u32 known;
@@ -154,14 +140,13 @@ static struct frame *find_frame(struct map *m, enum frame_kind kind, u64 ip, boo
 	if (m->frames.nr >= MAX_FRAMES)
 		frames_free(m);
 	known = m->frames.nr;
-	f = pool_get(&m->frames, ip, kind << 1 | exact, sizeof(*f));
+	f = pool_get(&m->frames, ip, user << 1 | exact, sizeof(*f));
 	if (m->frames.nr == known)
 		return f;
 	f->ip = ip;
 	f->addr = ip;
 	f->exact = exact;
-	f->kind = kind;
-	f->user = kind != FRAME_KERNEL;
+	f->user = user;
 	f->matches = -1;
 	if (f->user)
 		find_user_symbol(m, f);
@@ -170,42 +155,8 @@ static struct frame *find_frame(struct map *m, enum frame_kind kind, u64 ip, boo
 	return f;
 }
 
-/* Names of interrupt entries on x86, arm64, arm, riscv or loongarch, and s390. */
-static bool is_interrupt_entry(const struct symbol *s)
-{
-	static const char * const names[] = {
-		"end_repeat_nmi", "ext_int_handler", "io_int_handler", "mcck_int_handler",
-		"pgm_check_handler",
-	};
-	size_t i, len = s ? strlen(s->name) : 0;
-
-	if (!len || s->mod)
-		return false;
-	for (i = 0; i < ARRAY_SIZE(names); i++) {
-		if (!strcmp(s->name, names[i]))
-			return true;
-	}
-	return !strncmp(s->name, "asm_", 4) || !strncmp(s->name, "el1", 3) ||
-	       (len > 6 && !strncmp(s->name, "__", 2) && !strcmp(s->name + len - 4, "_svc")) ||
-	       !strncmp(s->name, "handle_exception", 16);
-}
-
-/*
- * The frame below an interrupt entry is the interrupted instruction, not a return address. This
- * matters only at the first byte of a function.
- */
-static bool was_interrupted(const struct map *m, const struct stack *s, u32 i)
-{
-	return is_interrupt_entry(find_symbol(m, m->ips[s->first + i - 1], false));
-}
-
 /* Valid until the next call. */
 struct frame *frame_get(struct map *m, const struct stack *s, u32 i)
 {
-	u64 ip = m->ips[s->first + i];
-	struct frame *f = find_frame(m, kind_of(s, i), ip, is_exact(s, i));
-
-	if (i && !f->user && f->sym && f->sym->end == ip && was_interrupted(m, s, i))
-		f = find_frame(m, FRAME_KERNEL, ip, true);
-	return f;
+	return find_frame(m, i >= s->nr - s->nr_user, m->ips[s->first + i], is_exact(s, i));
 }

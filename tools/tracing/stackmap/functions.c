@@ -21,139 +21,129 @@ static u32 name_frame(struct map *m, const struct stack *s, u32 i, struct pool *
 	return f->uid;
 }
 
-/* The most frequent first, so that they have the lowest numbers in @p. */
-void merge_stacks(struct map *m, struct paths *p, const struct config *cfg)
+static void add_values(struct stack *to, const struct stack *s)
+{
+	int i;
+
+	to->ref += s->ref;
+	for (i = 0; i < NR_VALUES; i++)
+		to->val[i] += s->val[i];
+}
+
+/*
+ * Replaces addresses by the numbers of names, and adds up the stacks of a task that are equal then.
+ * The most frequent names have the lowest numbers. --grep is for addresses, so it is done here.
+ */
+void merge_stacks(struct map *m, struct pool *names, struct config *cfg)
 {
 	struct pool known = {};
+	struct words w = {};
 	struct stack *s;
 	size_t i, n = 0;
 	u32 frame, nr;
 
-	p->uids = check_mem(calloc(m->nr_ips + 1, sizeof(*p->uids)));
 	sort_stacks(m, SORT_REF);
 	for (i = 0; i < m->nr_stacks; i++) {
 		s = &m->stacks[i];
 		if (!s->nr || !stack_matches(m, s, cfg))
 			continue;
 		for (frame = 0; frame < s->nr; frame++)
-			p->uids[s->first + frame] = name_frame(m, s, frame, &p->names);
-		nr = pool_add(&known, p->uids + s->first, s->nr);
+			m->ips[s->first + frame] = name_frame(m, s, frame, names);
+		w.nr = 0;
+		add_words(&w, m->ips + s->first, s->nr);
+		add_word(&w, (uintptr_t)s->task);
+		nr = pool_add(&known, w.w, w.nr);
 		if (nr > n)
 			m->stacks[n++] = *s;
 		else
-			m->stacks[nr - 1].ref += s->ref;
+			add_values(&m->stacks[nr - 1], s);
 	}
 	m->nr_stacks = n;
+	cfg->has_grep = false;
 	pool_free(&known);
+	free(w.w);
 }
 
-void paths_free(struct paths *p)
-{
-	pool_free(&p->names);
-	free(p->uids);
-}
-
-static const struct paths *sorted_paths;
+static const u64 *sorted_names;
 
 static int compare_paths(const void *a, const void *b)
 {
 	const struct stack *sa = a, *sb = b;
-	const u64 *ua = sorted_paths->uids + sa->first, *ub = sorted_paths->uids + sb->first;
+	const u64 *na = sorted_names + sa->first, *nb = sorted_names + sb->first;
 	u32 ia = sa->nr, ib = sb->nr;
 
 	while (ia && ib) {
-		if (ua[--ia] != ub[--ib])
-			return compare_u64(ua[ia], ub[ib]);
+		if (na[--ia] != nb[--ib])
+			return compare_u64(na[ia], nb[ib]);
 	}
 	return compare_u64(ia, ib);
 }
 
 /* Callers side by side, the most frequent first. */
-void sort_by_path(struct map *m, const struct paths *p)
+void sort_by_path(struct map *m)
 {
-	sorted_paths = p;
+	sorted_names = m->ips;
 	sort_array(m->stacks, m->nr_stacks, sizeof(*m->stacks), compare_paths);
 }
 
+/* What a function weighs in the stacks of a task, or the task itself. */
 struct function {
-	u32	task;		/* a number of tasks; without --by task, of "" */
-	u32	name;
-	u64	self;
-	u64	total;
-	size_t	last;		/* the stack that counted last, plus 1: recursion counts once */
+	const struct function	*task;
+	const struct task	*id;	/* NULL without --by task */
+	u32			nr;	/* in the order in which they came */
+	u32			name;	/* 0: the task */
+	u64			self;
+	u64			total;
+	const struct stack	*last;	/* that counted here: recursion counts once */
 };
 
-struct functions {
-	struct pool	names;
-	struct pool	tasks;		/* of a name to the sum */
-	struct pool	index;		/* of {task, name} */
-	struct function	*list;		/* at the numbers of the index minus 1 */
-};
-
-static struct functions *sorted;
-
-static struct function *get_function(struct functions *fs, u32 task, u32 name)
+static struct function *get_function(struct pool *fs, const struct stack *s, u32 name)
 {
-	const u64 key[] = { task, name };
-	size_t known = fs->index.nr;
-	u32 i = pool_add(&fs->index, key, ARRAY_SIZE(key));
+	struct function *f = pool_get(fs, (uintptr_t)s->task, name, sizeof(*f));
 
-	if (i > known) {
-		fs->list = grow(fs->list, known, 1, sizeof(*fs->list));
-		fs->list[i - 1] = (struct function) { .task = task, .name = name };
+	if (!f->nr) {
+		f->nr = fs->nr;
+		f->id = s->task;
+		f->name = name;
+		f->task = name ? get_function(fs, s, 0) : f;
 	}
-	return &fs->list[i - 1];
+	return f;
 }
 
-static u32 task_of(struct functions *fs, const struct stack *s)
+static void count_stack(struct pool *fs, const struct map *m, const struct stack *s)
 {
-	char *name __free(pointer) = s->task ? format("%s-%u", s->task->comm, s->task->pid) :
-				      copy_string("");
-	u32 task = intern(&fs->tasks, name);
-
-	fs->tasks.list[task].value += s->ref;
-	return task;
-}
-
-static void add_stack(struct functions *fs, struct map *m, size_t nr)
-{
-	const struct stack *s = &m->stacks[nr];
-	u32 task = task_of(fs, s), i;
 	struct function *f;
+	u32 i;
 
+	get_function(fs, s, 0)->total += s->ref;
 	for (i = 0; i < s->nr; i++) {
-		f = get_function(fs, task, name_frame(m, s, i, &fs->names));
+		f = get_function(fs, s, m->ips[s->first + i]);
 		f->self += i ? 0 : s->ref;
-		f->total += f->last == nr + 1 ? 0 : s->ref;
-		f->last = nr + 1;
+		f->total += f->last == s ? 0 : s->ref;
+		f->last = s;
 	}
 }
 
-static u64 task_sum(const struct function *f)
-{
-	return sorted->tasks.list[f->task].value;
-}
-
-static const char *function_name(const struct function *f)
-{
-	return pool_string(&sorted->names, f->name);
-}
-
+/* The tasks that weigh most, and behind each its functions. */
 static int compare_functions(const void *a, const void *b)
 {
-	const struct function *fa = a, *fb = b;
-	int ret = compare_u64(task_sum(fb), task_sum(fa));
+	const struct function *fa = ((const struct pooled *)a)->ptr;
+	const struct function *fb = ((const struct pooled *)b)->ptr;
+	int ret = compare_u64(fb->task->total, fa->task->total);
 
 	if (!ret)
-		ret = compare_u64(fa->task, fb->task);
+		ret = compare_u64(fa->task->nr, fb->task->nr);
+	if (!ret)
+		ret = (fb == fb->task) - (fa == fa->task);
 	if (!ret)
 		ret = compare_u64(fb->self, fa->self);
 	if (!ret)
 		ret = compare_u64(fb->total, fa->total);
-	return ret ? ret : strcmp(function_name(fa), function_name(fb));
+	return ret ? ret : compare_u64(fa->nr, fb->nr);
 }
 
-static double share(u64 part, u64 all)
+/* In percent. */
+double share(u64 part, u64 all)
 {
 	return all ? 100.0 * part / all : 0;
 }
@@ -168,43 +158,35 @@ static void print_head(const struct map *m, u64 sum)
 	printf("\n#%15s %6s %16s %6s  function\n", "self", "", "total", "");
 }
 
-static void print_list(const struct functions *fs, u64 all, size_t top)
+static void print_list(const struct pool *fs, const struct pool *names, u64 all, size_t top)
 {
 	const struct function *f;
-	u32 task = UINT32_MAX;
-	const char *name;
 	size_t i, n = 0;
 
-	for (i = 0; i < fs->index.nr; i++, n++) {
-		f = &fs->list[i];
-		name = pool_string(&fs->tasks, f->task);
-		if (f->task != task && *name)
-			printf("\n# %s: %llu (%.1f%%)\n", name, task_sum(f),
-			       share(task_sum(f), all));
-		n = f->task == task ? n : 0;
-		task = f->task;
-		if (!top || n < top)
+	for (i = 1; i <= fs->nr; i++, n++) {
+		f = fs->list[i].ptr;
+		n = f->name ? n : 0;
+		if (!f->name && f->id)
+			printf("\n# %s-%u: %llu (%.1f%%)\n", f->id->comm, f->id->pid, f->total,
+			       share(f->total, all));
+		if (f->name && (!top || n <= top))
 			printf("%16llu %5.1f%% %16llu %5.1f%%  %s\n", f->self, share(f->self, all),
-			       f->total, share(f->total, all), function_name(f));
+			       f->total, share(f->total, all), pool_string(names, f->name));
 	}
 }
 
-void print_functions(struct map *m, const struct config *cfg)
+void print_functions(const struct map *m, const struct pool *names, const struct config *cfg)
 {
-	struct functions fs = {};
+	struct pool fs = {};
 	u64 sum = 0;
 	size_t i;
 
 	for (i = 0; i < m->nr_stacks; i++) {
-		add_stack(&fs, m, i);
+		count_stack(&fs, m, &m->stacks[i]);
 		sum += m->stacks[i].ref;
 	}
-	sorted = &fs;
-	sort_array(fs.list, fs.index.nr, sizeof(*fs.list), compare_functions);
+	pool_sort(&fs, compare_functions);
 	print_head(m, sum);
-	print_list(&fs, sum, cfg->top);
-	pool_free(&fs.names);
-	pool_free(&fs.tasks);
-	pool_free(&fs.index);
-	free(fs.list);
+	print_list(&fs, names, sum, cfg->top);
+	pool_free_all(&fs);
 }

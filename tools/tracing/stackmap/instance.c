@@ -2,39 +2,16 @@
 /* Trace instances: finds, makes, sets and removes them. */
 #include <fcntl.h>
 #include <glob.h>
-#include <mntent.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "record.h"
 #include "util.h"
 
-char *find_tracefs(void)
-{
-	FILE *f __free(file) = setmntent("/proc/self/mounts", "re");
-	struct mntent *e;
-
-	while (f && (e = getmntent(f))) {
-		if (!strcmp(e->mnt_type, "tracefs"))
-			return copy_string(e->mnt_dir);
-	}
-	return copy_string("/sys/kernel/tracing");
-}
-
-const char *instance_name(const char *name)
-{
-	if (!*name || *name == '.' || strchr(name, '/'))
-		usage("not the name of an instance", name);
-	return name;
-}
-
 /* The directory of the instance; NULL is the top level. */
 char *find_instance(const char *instance)
 {
-	char *top __free(pointer) = find_tracefs();
-
-	return instance ? format("%s/instances/%s", top, instance) : copy_string(top);
+	return instance ? format(TRACEFS "/instances/%s", instance) : copy_string(TRACEFS);
 }
 
 char *find_live_map(const char *instance)
@@ -42,13 +19,6 @@ char *find_live_map(const char *instance)
 	char *dir __free(pointer) = find_instance(instance);
 
 	return format("%s/stack_map_bin", dir);
-}
-
-bool has_live_map(void)
-{
-	char *path __free(pointer) = find_live_map(NULL);
-
-	return !access(path, R_OK);
 }
 
 static const char *hint(int err)
@@ -151,56 +121,51 @@ int make_instance(const char *dir)
 }
 
 /* Someone may be reading one of its files. */
-int remove_instance(const char *dir)
+void remove_instance(const char *dir)
 {
-	const struct timespec pause = { .tv_nsec = 100000000 };
 	int tries;
 
-	for (tries = 0; tries < 50; tries++) {
-		if (!rmdir(dir))
-			return 0;
-		if (errno != EBUSY)
-			break;
-		nanosleep(&pause, NULL);
+	for (tries = 0; rmdir(dir); tries++) {
+		if (errno != EBUSY || tries == 50) {
+			complain("%s: %s; remove it when nobody reads it: rmdir %s", dir,
+				 strerror(errno), dir);
+			return;
+		}
+		usleep(100000);
 	}
-	complain("%s: %s; remove it when nobody reads it: rmdir %s", dir, strerror(errno), dir);
-	return -EIO;
 }
 
 /* error_log: "[   11.855049] event filter parse error: error: Field not found", then where. */
 static void complain_filter(const char *dir, const char *filter)
 {
-	FILE *f __free(file) = open_in(dir, "error_log", "re");
-	static const char key[] = "filter parse error: error: ";
-	char line[256], why[256] = "", *found;
+	char *path __free(pointer) = format("%s/error_log", dir), *log __free(pointer) = NULL;
+	static const char key[] = "error: error";
+	const char *why;
+	size_t len;
 
-	while (f && fgets(line, sizeof(line), f)) {
-		found = strstr(line, key);
-		if (found)
-			sprintf(why, ": %.*s", (int)strcspn(found, "\n") - (int)strlen(key),
-				found + strlen(key));
-	}
-	complain("%s: not a filter of this event%s", filter, why);
+	log = slurp(path, &len);
+	why = log ? strstr(log, key) : NULL;
+	why = why ? why + strlen(key) : "";
+	complain("%s: not a filter of this event%.*s", filter, (int)strcspn(why, "\n"), why);
 }
 
 /* @event: "sched:sched_switch", "sched_switch" or "sched". */
 static int set_filter(const char *dir, const char *event, const char *filter)
 {
-	char *pattern __free(pointer) = NULL;
-	const char *colon = strchr(event, ':');
+	char *path __free(pointer) = copy_string(event), *pattern __free(pointer) = NULL;
+	char *colon = strchr(path, ':');
 	glob_t found = {};
+	int ret = 0;
 	size_t i;
-	int ret;
 
-	pattern = colon ?
-		format("%s/events/%.*s/%s", dir, (int)(colon - event), event, colon + 1) :
-		format("%s/events/{%s,*/%s}", dir, event, event);
-	ret = glob(pattern, GLOB_BRACE, NULL, &found) ? -ENOENT : 0;
-	for (i = 0; !ret && i < found.gl_pathc; i++) {
+	if (colon)
+		*colon = '/';
+	pattern = format("%s/events/{%s,*/%s}", dir, path, path);
+	glob(pattern, GLOB_BRACE, NULL, &found);
+	for (i = 0; !ret && i < found.gl_pathc; i++)
 		ret = write_file(found.gl_pathv[i], "filter", filter);
-		if (ret)
-			complain_filter(dir, filter);
-	}
+	if (ret)
+		complain_filter(dir, filter);
 	globfree(&found);
 	return ret;
 }
@@ -218,41 +183,30 @@ int enable_event(const char *dir, const char *event, const char *filter)
 	return ret;
 }
 
-static void add_count(const char *line, const char *key, u64 *n)
+/* The sum of what the lines with @key count, in all files that @files names. */
+u64 count_of(const char *dir, const char *files, const char *key)
 {
-	if (!strncmp(line, key, strlen(key)))
-		*n += strtoull(line + strlen(key), NULL, 10);
-}
-
-static void read_stat_file(const char *path, bool of_map, struct instance_stat *s)
-{
-	FILE *f __free(file) = fopen(path, "re");
-	char line[128];
-
-	while (f && fgets(line, sizeof(line), f)) {
-		add_count(line, "entries: ", of_map ? &s->different : &s->left);
-		add_count(line, "successes: ", &s->stacks);
-		add_count(line, "drops: ", &s->stacks);
-		add_count(line, "recycled: ", &s->recycled);
-		add_count(line, "read events: ", &s->read);
-		add_count(line, "bytes: ", &s->bytes);
-		add_count(line, "overrun: ", &s->lost);
-		add_count(line, "commit overrun: ", &s->lost);
-		add_count(line, "dropped events: ", &s->lost);
-	}
-}
-
-void read_instance_stat(const char *dir, struct instance_stat *s)
-{
-	char *map __free(pointer) = format("%s/stack_map_stat", dir);
-	char *cpus __free(pointer) = format("%s/per_cpu/cpu*/stats", dir);
+	char *pattern __free(pointer) = format("%s/%s", dir, files);
+	size_t i, len = strlen(key);
 	glob_t found = {};
-	size_t i;
+	char line[128];
+	u64 sum = 0;
 
-	*s = (struct instance_stat) {};
-	read_stat_file(map, true, s);
-	glob(cpus, 0, NULL, &found);
-	for (i = 0; i < found.gl_pathc; i++)
-		read_stat_file(found.gl_pathv[i], false, s);
+	glob(pattern, 0, NULL, &found);
+	for (i = 0; i < found.gl_pathc; i++) {
+		FILE *f __free(file) = fopen(found.gl_pathv[i], "re");
+
+		while (f && fgets(line, sizeof(line), f))
+			sum += strncmp(line, key, len) ? 0 : strtoull(line + len, NULL, 10);
+	}
 	globfree(&found);
+	return sum;
+}
+
+/* Entries that were overwritten, or found no room. */
+u64 count_lost(const char *dir)
+{
+	return count_of(dir, CPU_STATS, "overrun: ") +
+	       count_of(dir, CPU_STATS, "commit overrun: ") +
+	       count_of(dir, CPU_STATS, "dropped events: ");
 }

@@ -49,10 +49,9 @@ static const char help_text[] =
 "  -p, --partial          print the good stacks of a damaged map\n"
 "  -M, --map-only         of a directory, use the map and not the recording\n"
 "Symbols:\n"
-"  -k, --kallsyms FILE    a copy of the target's /proc/kallsyms (repeatable)\n"
+"  -k, --kallsyms FILE    a copy of the target's /proc/kallsyms\n"
 "  -v, --vmlinux FILE     the target's vmlinux, for addresses that are not in kallsyms\n"
 "  -l, --lines            print source lines and inlined callers, from the vmlinux\n"
-"  -b, --text-base ADDR   address of _text on the target, if the map does not have it\n"
 "  -f, --force            accept symbols of another kernel or another boot\n"
 "      --symfs DIR        look for programs and libraries below DIR\n"
 "Output (default: the text of stack_map; of a trace.dat, the report):\n"
@@ -126,11 +125,6 @@ enum {
 static struct config cfg;
 static enum mode mode;
 
-static void set_address(void *to, char *arg)
-{
-	*(u64 *)to = parse_number(arg, UINT64_MAX, 16);
-}
-
 /* Options that may be given several times. */
 static void add_list(void *to, char *arg)
 {
@@ -146,11 +140,6 @@ static void add_numbers(void *to, char *arg)
 	if (arg[strspn(arg, "0123456789,-")] || *arg == '-')
 		usage("not a list of numbers", arg);
 	add_list(to, arg);
-}
-
-static void add_kallsyms(void *to, char *arg)
-{
-	*APPEND(cfg.kallsyms, cfg.nr_kallsyms) = arg;
 }
 
 static void set_sort(void *to, char *arg)
@@ -215,10 +204,9 @@ static const struct choice choices[] = {
 	{ "instance", 'i', ARG, set_instance, &cfg.instance, ALL },
 	{ "partial", 'p', NO_ARG, set_flag, &cfg.partial, ALL },
 	{ "map-only", 'M', NO_ARG, set_flag, &cfg.map_only, MAPS & PROFILES },
-	{ "kallsyms", 'k', ARG, add_kallsyms, NULL, ALL },
+	{ "kallsyms", 'k', ARG, set_text, &cfg.kallsyms, ALL },
 	{ "vmlinux", 'v', ARG, set_text, &cfg.vmlinux, ALL },
 	{ "lines", 'l', NO_ARG, set_flag, &cfg.lines, TEXTS },
-	{ "text-base", 'b', ARG, set_address, &cfg.text_base, ALL },
 	{ "force", 'f', NO_ARG, set_flag, &cfg.force, ALL },
 	{ "symfs", OPT_SYMFS, ARG, set_text, &cfg.symfs, ALL },
 	{ "folded", 'F', NO_ARG, NULL, NULL, ALL, MODE_FOLDED },
@@ -284,8 +272,8 @@ static void check_options(bool saves)
 			continue;
 		refuse(saves && !strchr("iq", c->val), c, "save does not use it");
 		refuse(!(c->modes & BIT(mode)), c, "this form of output does not use it");
-		refuse(strchr("lb", c->val) && !given['v'], c, "needs --vmlinux");
-		refuse(given[c->val] > 1 && strchr("iavdwg", c->val), c, "given twice");
+		refuse(c->val == 'l' && !given['v'], c, "needs --vmlinux");
+		refuse(given[c->val] > 1 && strchr("iavdwgk", c->val), c, "given twice");
 	}
 	if (given[OPT_OFF_CPU] && (given[OPT_OUTSTANDING] || given[OPT_LEAKS]))
 		usage("--off-cpu is no weight of what is outstanding", NULL);
@@ -309,24 +297,24 @@ static void check_samples(void)
 
 static void print_stacks(struct map *m)
 {
-	struct paths paths = {};
+	struct pool names = {};
 
-	if (mode == MODE_FOLDED || mode == MODE_SPEEDSCOPE)
-		merge_stacks(m, &paths, &cfg);
+	if (BIT(mode) & PROFILES)
+		merge_stacks(m, &names, &cfg);
 	select_stacks(m, &cfg, mode == MODE_REPORT ? 0 : cfg.top);
 	if (mode == MODE_FOLDED)
-		print_folded(m, &paths);
+		print_folded(m, &names);
 	else if (mode == MODE_JSON)
 		print_json(m, &cfg);
 	else if (mode == MODE_PPROF)
-		print_pprof(m);
+		print_pprof(m, &names);
 	else if (mode == MODE_SPEEDSCOPE)
-		print_speedscope(m, &paths, &cfg);
+		print_speedscope(m, &names);
 	else if (mode == MODE_REPORT)
-		print_functions(m, &cfg);
+		print_functions(m, &names, &cfg);
 	else
 		print_text(m, &cfg);
-	paths_free(&paths);
+	pool_free(&names);
 }
 
 static int show(struct map *m, struct map *old, const char *recording)
@@ -486,8 +474,7 @@ static int run(int argc, char **argv)
 		usage("one input at a time", argv[argc - 1]);
 	if (is_stdin(first) && (is_stdin(cfg.trace) || is_stdin(cfg.old)))
 		usage("stdin cannot be two inputs", NULL);
-	/* Text may define its stacks. */
-	if (!argc && (!cfg.trace || cfg.instance || has_live_map()))
+	if (!argc)
 		live = find_live_map(cfg.instance);
 	return live && check_instance(cfg.instance) ? 1 : dump_input(argc ? first : live);
 }

@@ -13,6 +13,14 @@
 #include "user.h"
 #include "util.h"
 
+#define MAP_MAGIC	0x464D5342
+#define MAP_VERSION	2
+#define MAX_SECTIONS	1024
+#define SECTION_OBJECTS	5
+#define RECORD_USER	1U
+#define RECORD_BY_FILE	2U
+#define MAX_PATH	65536	/* of an object, with escapes */
+
 struct reader {
 	struct map	*map;
 	const char	*buf;
@@ -68,53 +76,32 @@ static void get_padded(struct reader *r, void *buf, u32 len, const char *what)
 	get(r, NULL, -(u64)len % 8, what);
 }
 
-/* Another patch series writes the second one: the same format without sections. */
-static const struct map_format {
-	u32	magic;
-	u32	version;
-	u32	max_sections;
-} formats[] = {
-	{ MAP_MAGIC, MAP_VERSION, MAX_SECTIONS },
-	{ 0x46534D42, 1, 0 },
-};
-
-static const struct map_format *find_format(struct reader *r, u32 magic)
-{
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(formats); i++) {
-		r->swap = magic == bswap_32(formats[i].magic);
-		if (r->swap || magic == formats[i].magic)
-			return &formats[i];
-	}
-	return NULL;
-}
-
 static void read_header(struct reader *r, u32 *nr_stacks, u32 *nr_sections)
 {
 	static const char what[] = "the header";
 	u32 magic = get_word(r, what), version;
-	const struct map_format *fmt = find_format(r, magic);
 
+	r->swap = magic == bswap_32(MAP_MAGIC);
 	version = get_word(r, what);
 	*nr_stacks = get_word(r, what);
 	*nr_sections = get_word(r, what);
-	if (!fmt)
+	if (magic != MAP_MAGIC && !r->swap)
 		damaged(r, 0, "bad magic %#x, this is no stack_map_bin", magic);
-	else if (version != fmt->version)
-		damaged(r, 4, "version %u, only %u is known", version, fmt->version);
-	else if (*nr_sections > fmt->max_sections)
-		damaged(r, 12, "%u sections, a map has at most %u", *nr_sections,
-			fmt->max_sections);
+	else if (version != MAP_VERSION)
+		damaged(r, 4, "version %u, only %u is known", version, MAP_VERSION);
+	else if (*nr_sections > MAX_SECTIONS)
+		damaged(r, 12, "%u sections, a map has at most %u", *nr_sections, MAX_SECTIONS);
 }
 
-/* The caller fills in the rest, and the frames. */
-struct stack *new_stack(struct map *m, u32 nr)
+/* The caller fills in the rest. */
+struct stack *map_add(struct map *m, const u64 *ips, u32 nr)
 {
 	struct stack *s = APPEND(m->stacks, m->nr_stacks);
 
 	m->ips = grow(m->ips, m->nr_ips, nr, sizeof(*m->ips));
 	*s = (struct stack) { .nr = nr, .first = m->nr_ips };
+	if (nr)
+		memcpy(m->ips + m->nr_ips, ips, nr * sizeof(*ips));
 	m->nr_ips += nr;
 	return s;
 }
@@ -124,7 +111,8 @@ static void read_stack(struct reader *r)
 	static const char what[] = "the head of a record";
 	u64 start = r->off;
 	u32 id = get_word(r, what), nr = get_word(r, what), ref = get_word(r, what);
-	u32 flags = get_word(r, what);
+	u32 flags = get_word(r, what), i;
+	u64 ips[MAX_DEPTH];
 	struct stack *s;
 
 	if (id > INT32_MAX)
@@ -138,14 +126,16 @@ static void read_stack(struct reader *r)
 		damaged(r, start + 12, "stack_id %u: %#x where 0 belongs", id, flags);
 	if (r->bad)
 		return;
-	s = new_stack(r->map, nr);
+	get_longs(r, ips, nr, "the frames of a record");
+	if (r->bad)
+		return;
+	for (i = 0; flags == RECORD_USER && i < nr; i++)
+		ips[i] = address_word(ips[i]);
+	s = map_add(r->map, ips, nr);
 	s->id = id;
 	s->ref = ref;
 	s->nr_user = flags ? nr : 0;
 	s->user = flags;
-	s->by_file = flags & RECORD_BY_FILE;
-	get_longs(r, r->map->ips + s->first, nr, "the frames of a record");
-	r->map->nr_stacks -= r->bad;
 }
 
 static void read_object(struct reader *r, const char *what)
@@ -190,7 +180,7 @@ static void translate_stack(struct map *m, const struct stack *s)
 	u64 *word = m->ips + s->first;
 	u32 i;
 
-	for (i = 0; s->by_file && i < s->nr; i++, word++) {
+	for (i = 0; s->user && i < s->nr; i++, word++) {
 		if (word_object(*word))
 			*word = make_word(pool_find(&m->numbers, word_object(*word), 0)->value,
 					  *word & OFFSET_MASK);
@@ -261,31 +251,28 @@ void map_free_stacks(struct map *m)
 	free(m->dir);
 }
 
-void complain_stale(const char *name)
+/* The read fails with ESTALE if the map was reset or replaced meanwhile. */
+char *slurp_map(const char *path, size_t *len)
 {
-	complain("%s: the map was reset or replaced each time it was read", name);
+	char *buf = slurp(path, len);
+	int tries;
+
+	for (tries = 1; !buf && errno == ESTALE && tries < MAX_READS; tries++)
+		buf = slurp(path, len);
+	if (!buf)
+		complain("%s: %s", path, errno != ESTALE ? strerror(errno) :
+			 "the map was reset or replaced each time it was read");
+	return buf;
 }
 
-/*
- * The stacks that were read before stay. The read fails with ESTALE if the map was reset or
- * replaced meanwhile.
- */
-int read_map_file(struct map *m, const char *path)
+/* The stacks that were read before stay. */
+static int read_map_file(struct map *m, const char *path)
 {
 	char *buf __free(pointer) = NULL;
-	int tries = 0;
 	size_t len;
 
-	do {
-		buf = slurp(path, &len);
-	} while (!buf && errno == ESTALE && ++tries < MAX_READS);
-	if (buf)
-		return read_map(m, buf, len);
-	if (errno == ESTALE)
-		complain_stale(m->name);
-	else
-		complain("%s: %s", m->name, strerror(errno));
-	return -EIO;
+	buf = slurp_map(path, &len);
+	return buf ? read_map(m, buf, len) : -EIO;
 }
 
 /* The live map as it is now. Its symbols and the texts of its frames stay. */

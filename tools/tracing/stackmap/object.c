@@ -4,6 +4,7 @@
  * by debuginfod, if DEBUGINFOD_URLS is set), and the debug file; the look-up is our own.
  */
 #include <ctype.h>
+#include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -44,15 +45,10 @@ void note_objects(const struct users *u)
 
 #ifdef HAVE_LIBDW
 
-static char *debug_path;
+static char debug_dirs[PATH_MAX + 32];
+static char *debug_path = debug_dirs;
 
-/* At the end, or when the plugin is unloaded. */
-static void __attribute__((destructor)) free_debug_path(void)
-{
-	free(debug_path);
-}
-
-/* @symfs: below this are the files, or NULL */
+/* @symfs: below this are the files, or "" */
 Dwfl *elf_begin_files(const char *symfs)
 {
 	static const Dwfl_Callbacks callbacks = {
@@ -60,15 +56,18 @@ Dwfl *elf_begin_files(const char *symfs)
 		.section_address = dwfl_offline_section_address, .debuginfo_path = &debug_path,
 	};
 
-	free(debug_path);
-	debug_path = format(":.debug:%s/usr/lib/debug", symfs ? symfs : "");
+	snprintf(debug_dirs, sizeof(debug_dirs), ":.debug:%s/usr/lib/debug", symfs);
 	return check_mem(dwfl_begin(&callbacks));
 }
 
 Dwfl_Module *elf_report_file(Dwfl *dwfl, const char *name, const char *path)
 {
 	Dwfl_Module *mod;
+	struct stat st;
 
+	/* Others might block, or do something when they are read. */
+	if (stat(path, &st) || !S_ISREG(st.st_mode) || access(path, R_OK))
+		return NULL;
 	dwfl_report_begin(dwfl);
 	mod = dwfl_report_offline(dwfl, name, path, -1);
 	dwfl_report_end(dwfl, NULL, NULL);
@@ -89,42 +88,79 @@ void elf_build_id(Dwfl_Module *mod, struct build_id *id)
 	memcpy(id->bytes, bytes, len);
 }
 
-void elf_symbols(struct symtab *t, Dwfl_Module *mod, elf_type_fn *type)
+#ifdef HAVE_DEMANGLE
+char *__cxa_demangle(const char *name, char *buf, size_t *len, int *status);
+#else
+static char *__cxa_demangle(const char *name, char *buf, size_t *len, int *status)
+{
+	return NULL;
+}
+#endif
+
+/* Not to be sent to a terminal. */
+static bool has_controls(const char *name)
+{
+	while (*name && !iscntrl((unsigned char)*name))
+		name++;
+	return *name;
+}
+
+/* Functions, and labels of assembler. */
+static bool is_function(const char *name, const GElf_Sym *sym, Elf *elf, GElf_Word section)
+{
+	Elf_Scn *scn = elf && section < SHN_LORESERVE ? elf_getscn(elf, section) : NULL;
+	int type = GELF_ST_TYPE(sym->st_info);
+	GElf_Shdr shdr;
+
+	return name && *name && !has_controls(name) &&
+	       (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE) &&
+	       scn && gelf_getshdr(scn, &shdr) && shdr.sh_flags & SHF_EXECINSTR;
+}
+
+/*
+ * At one address, functions are preferred to labels, and global names to weak ones, then those with
+ * fewer underscores, as in kallsyms. @sizes: a function ends where its symbol says
+ */
+void elf_symbols(struct symtab *t, Dwfl_Module *mod, bool sizes)
 {
 	int i, nr = dwfl_module_getsymtab(mod);
+	struct symbol s = {};
 	GElf_Word section;
-	struct symbol s;
-	GElf_Shdr shdr;
 	GElf_Addr addr;
 	GElf_Sym sym;
-	Elf_Scn *scn;
+	char *plain;
+	bool last;
 	Elf *elf;
 
 	for (i = 1; i < nr; i++) {
 		s.name = dwfl_module_getsym_info(mod, i, &sym, &addr, &section, &elf, NULL);
-		if (!s.name)
+		if (!is_function(s.name, &sym, elf, section))
 			continue;
-		scn = elf && section < SHN_LORESERVE ? elf_getscn(elf, section) : NULL;
-		s = (struct symbol) { .name = s.name, .addr = addr, .end = addr + sym.st_size };
-		s.type = type(&s, sym.st_info, scn && gelf_getshdr(scn, &shdr) ? shdr.sh_flags : 0);
-		if (!s.type)
-			continue;
-		symtab_mark(t, &s);
-		s.seq = alias_rank(&s);
-		if (!is_skipped(&s))
-			*symtab_add(t) = s;
+		last = !sym.st_size || GELF_ST_BIND(sym.st_info) == STB_WEAK;
+		s.seq = (u32)last << 31 | (u32)strspn(s.name, "_");
+		s.addr = addr;
+		s.end = sizes && sym.st_size ? addr + sym.st_size : 0;
+		plain = strncmp(s.name, "_Z", 2) ? NULL :
+			__cxa_demangle(s.name, NULL, NULL, NULL);
+		if (plain)
+			s.name = symtab_keep(t, plain);
+		symtab_add(t, &s);
 	}
-	symtab_sort(t);
+	symtab_finish(t);
 }
 
-static bool is_plain_file(const char *path, struct build_id *id)
+/* The file that was mapped, or its debug file, which has the same build id. */
+static Dwfl_Module *report_path(struct object *o, const char *path)
 {
-	struct stat st;
+	Dwfl_Module *mod = elf_report_file(o->dwfl, o->name, path);
+	struct build_id found = {};
 
-	if (stat(path, &st) || !S_ISREG(st.st_mode) || access(path, R_OK))
-		return false;
-	file_stamp(&st, id->stamp, sizeof(id->stamp));
-	return true;
+	if (!mod)
+		return NULL;
+	elf_build_id(mod, &found);
+	o->state = !o->id.len ? OBJECT_UNCHECKED :
+		   same_id(&found, &o->id) ? OBJECT_FOUND : OBJECT_OTHER;
+	return o->state != OBJECT_OTHER ? mod : NULL;
 }
 
 /* By its build id only. */
@@ -138,166 +174,69 @@ static Dwfl_Module *report_id(struct object *o)
 	if (mod && dwfl_module_report_build_id(mod, o->id.bytes, o->id.len, 0))
 		mod = NULL;
 	dwfl_report_end(o->dwfl, NULL, NULL);
-	return mod && dwfl_module_getelf(mod, &bias) ? mod : NULL;
-}
-
-/* A debug file without its program has lost where the text is in the file; the kernel knows it. */
-static Dwfl_Module *report_debug(const struct users *u, struct object *o)
-{
-	char *hex __free(pointer) = build_id_text(&o->id);
-	char *path __free(pointer) = format("%s/usr/lib/debug/.build-id/%.2s/%s.debug",
-				   u->symfs ? u->symfs : "", hex, hex + 2);
-
-	return access(path, R_OK) ? NULL : elf_report_file(o->dwfl, o->name, path);
-}
-
-static Dwfl_Module *report_mapped(const struct users *u, struct object *o)
-{
-	char *path __free(pointer) = format("%s%s", u->symfs ? u->symfs : "", o->file);
-	struct build_id found = {};
-	Dwfl_Module *mod = NULL;
-	bool same = true;
-
-	if (*o->file == '/' && is_plain_file(path, &found))
-		mod = elf_report_file(o->dwfl, o->name, path);
-	if (!mod)
+	if (!mod || !dwfl_module_getelf(mod, &bias))
 		return NULL;
-	if (o->id.len) {
-		elf_build_id(mod, &found);
-		same = same_id(&found, &o->id);
-	} else if (*o->id.stamp && !u->symfs) {
-		same = !strcmp(o->id.stamp, found.stamp);
-	}
-	if (!same)
-		o->state = OBJECT_OTHER;
-	else if (!o->id.len && !*o->id.stamp)
-		o->state = OBJECT_UNCHECKED;
-	return same ? mod : NULL;
-}
-
-static Dwfl_Module *open_object(const struct users *u, struct object *o)
-{
-	Dwfl_Module *mod;
-
-	o->state = OBJECT_MISSING;
-	mod = report_mapped(u, o);
-	if (!mod && o->id.len >= 2)
-		mod = report_id(o);
-	if (!mod && o->id.len >= 2 && o->has_bias)
-		mod = report_debug(u, o);
-	if (mod && o->state != OBJECT_UNCHECKED)
-		o->state = OBJECT_FOUND;
+	o->state = OBJECT_FOUND;
 	return mod;
 }
 
-/* Not to be sent to a terminal. */
-static bool has_controls(const char *name)
+/* A debug file without its program has lost where the text is in the file; the kernel knows it. */
+static Dwfl_Module *open_object(const char *symfs, struct object *o)
 {
-	while (*name && !iscntrl((unsigned char)*name))
-		name++;
-	return *name;
+	char *path __free(pointer) = format("%s%s", symfs, o->file);
+	char *hex __free(pointer) = build_id_text(&o->id);
+	char *debug __free(pointer) = NULL;
+	Dwfl_Module *mod = NULL;
+
+	o->state = OBJECT_MISSING;
+	if (*o->file == '/')
+		mod = report_path(o, path);
+	if (mod || o->id.len < 2)
+		return mod;
+	mod = report_id(o);
+	if (mod || !o->has_bias)
+		return mod;
+	debug = format("%s/usr/lib/debug/.build-id/%.2s/%s.debug", symfs, hex, hex + 2);
+	return report_path(o, debug);
 }
 
-/*
- * Functions, and labels of assembler. At one address, functions are preferred to labels, and global
- * names to weak ones.
- */
-static char type_of_function(const struct symbol *s, int info, u64 flags)
-{
-	int type = GELF_ST_TYPE(info);
-
-	if ((type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) || !*s->name ||
-	    !(flags & SHF_EXECINSTR) || has_controls(s->name))
-		return 0;
-	return s->addr == s->end || GELF_ST_BIND(info) == STB_WEAK ? 'W' : 'T';
-}
-
-/* A label in a function does not end it. */
-static void drop_inner_labels(struct symtab *t)
-{
-	size_t i, n = 0;
-	u64 end = 0;
-
-	for (i = 0; i < t->nr; i++) {
-		if (t->syms[i].end == t->syms[i].addr && t->syms[i].addr < end)
-			continue;
-		end = t->syms[i].end > end ? t->syms[i].end : end;
-		t->syms[n++] = t->syms[i];
-	}
-	t->nr = n;
-}
-
-/* A symbol without a size goes on until the next one. */
-static void set_ends(struct symtab *t)
-{
-	u64 next = UINT64_MAX;
-	struct symbol *s;
-	size_t i;
-
-	for (i = t->nr; i--; next = s->addr) {
-		s = &t->syms[i];
-		if (s->end <= s->addr || s->end > next)
-			s->end = next;
-	}
-}
-
-static void demangle_symbols(struct symtab *t)
-{
-	char *name;
-	size_t i;
-
-	for (i = 0; i < t->nr; i++) {
-		name = demangle(t->syms[i].name);
-		if (name)
-			t->syms[i].name = symtab_keep(t, name);
-	}
-}
-
-static void load_object(struct users *u, struct object *o)
-{
-	Dwfl_Module *mod;
-
-	o->dwfl = elf_begin_files(u->symfs);
-	mod = open_object(u, o);
-	if (!mod)
-		return;
-	elf_symbols(&o->symtab, mod, type_of_function);
-	drop_aliases(&o->symtab);
-	drop_inner_labels(&o->symtab);
-	set_ends(&o->symtab);
-	demangle_symbols(&o->symtab);
-	o->elf = dwfl_module_getelf(mod, &o->load_bias);
-}
-
-/* False if the file has nothing at the offset. */
-static bool set_addr(const struct object *o, u64 offset, u64 *addr)
+/* p_vaddr - p_offset of the text; 0 if there is none. */
+static u64 text_bias(Elf *elf)
 {
 	GElf_Phdr phdr;
 	size_t i, nr;
 
-	if (o->has_bias) {
-		*addr = offset + o->bias + o->load_bias;
-		return true;
+	if (elf_getphdrnum(elf, &nr))
+		return 0;
+	for (i = 0; i < nr && gelf_getphdr(elf, i, &phdr); i++) {
+		if (phdr.p_type == PT_LOAD && phdr.p_flags & PF_X)
+			return phdr.p_vaddr - phdr.p_offset;
 	}
-	if (elf_getphdrnum(o->elf, &nr))
-		return false;
-	for (i = 0; i < nr && gelf_getphdr(o->elf, i, &phdr); i++) {
-		if (phdr.p_type != PT_LOAD || offset < phdr.p_offset ||
-		    offset - phdr.p_offset >= phdr.p_filesz)
-			continue;
-		*addr = offset - phdr.p_offset + phdr.p_vaddr + o->load_bias;
-		return true;
-	}
-	return false;
+	return 0;
 }
 
-const struct symbol *find_in_object(struct users *u, struct object *o, u64 offset, u64 *addr)
+/* The symbols are by offsets in the file, as stacks are. */
+static void load_object(struct users *u, struct object *o)
+{
+	const char *symfs = u->symfs ? u->symfs : "";
+	GElf_Addr load_bias = 0;
+	Dwfl_Module *mod;
+	Elf *elf;
+
+	o->dwfl = elf_begin_files(symfs);
+	mod = open_object(symfs, o);
+	elf = mod ? dwfl_module_getelf(mod, &load_bias) : NULL;
+	if (!elf)
+		return;
+	elf_symbols(&o->symtab, mod, true);
+	symtab_shift(&o->symtab, -(load_bias + (o->has_bias ? o->bias : text_bias(elf))));
+}
+
+const struct symbol *find_in_object(struct users *u, struct object *o, u64 offset)
 {
 	if (o->state == OBJECT_NEW)
 		load_object(u, o);
-	if (!o->elf || !set_addr(o, offset, addr))
-		return NULL;
-	return symtab_find(&o->symtab, *addr);
+	return symtab_find(&o->symtab, offset);
 }
 
 void object_free_symbols(struct object *o)
@@ -309,7 +248,7 @@ void object_free_symbols(struct object *o)
 
 #else /* !HAVE_LIBDW */
 
-const struct symbol *find_in_object(struct users *u, struct object *o, u64 offset, u64 *addr)
+const struct symbol *find_in_object(struct users *u, struct object *o, u64 offset)
 {
 	o->state = OBJECT_MISSING;
 	return NULL;

@@ -36,21 +36,12 @@ char *output_name(const char *dir)
 	char *path = copy_string(dir), *end = path + strlen(path);
 	const char *name;
 
-	while (end > path + 1 && end[-1] == '/')
+	while (end > path && end[-1] == '/')
 		*--end = '\0';
 	name = basename(path);
-	if (!*path || !strcmp(path, "-"))
-		usage("not a directory", dir);
-	if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
-		usage("not the name of a directory that can be renamed", dir);
+	if (!*name || !strcmp(path, "-") || !strcmp(name, ".") || !strcmp(name, ".."))
+		usage("not the name of a directory", dir);
 	return path;
-}
-
-static bool has_file(const char *dir, const char *name)
-{
-	char *path __free(pointer) = format("%s/%s", dir, name);
-
-	return !access(path, F_OK);
 }
 
 /* Follows no symbolic link. */
@@ -89,41 +80,6 @@ void remove_files(const char *dir, const char *pattern)
 	walk(dir, pattern, true);
 }
 
-enum content { NOTHING, RECORDING, RECORDING_AND_MORE, OTHER };
-
-static enum content look_into(const char *path)
-{
-	DIR *dir __free(dir) = open_real(path);
-	size_t nr = 0, ours = 0;
-	struct dirent *e;
-
-	if (!dir)
-		return errno == ENOENT ? NOTHING : OTHER;
-	for (; (e = readdir(dir)); ours += is_ours(e->d_name))
-		nr += strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
-	if (!nr)
-		return NOTHING;
-	if (!has_file(path, "stack_map_bin") && !has_file(path, "trace.dat") &&
-	    !has_file(path, "head.dat"))
-		return OTHER;
-	return nr == ours ? RECORDING : RECORDING_AND_MORE;
-}
-
-/* An earlier recording becomes @dir.old, whose place only another recording may have. */
-int output_check(const char *dir)
-{
-	char *old __free(pointer) = format("%s.old", dir);
-	enum content c = look_into(dir);
-
-	if (c == NOTHING || (c != OTHER && look_into(old) <= RECORDING))
-		return 0;
-	if (c == OTHER)
-		complain("%s: exists and is no recording", dir);
-	else
-		complain("%s: has other files than a recording, please remove it", old);
-	return -EEXIST;
-}
-
 void output_discard(const char *dir)
 {
 	remove_files(dir, NULL);
@@ -131,16 +87,54 @@ void output_discard(const char *dir)
 		complain("%s: %s", dir, strerror(errno));
 }
 
-/* Only for the user, because addresses of the kernel are in it. */
-int output_make(const char *dir)
+struct content {
+	bool	recording;	/* there is one */
+	bool	more;		/* other files than those of one */
+};
+
+static struct content look_into(const char *path)
+{
+	DIR *dir __free(dir) = open_real(path);
+	struct content c = {};
+	struct dirent *e;
+
+	while (dir && (e = readdir(dir))) {
+		c.recording |= !strcmp(e->d_name, "trace.dat") || !strcmp(e->d_name, "head.dat") ||
+			       !strcmp(e->d_name, "stack_map_bin");
+		c.more |= !is_ours(e->d_name) && strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
+	}
+	return c;
+}
+
+/* Nothing of the user's is lost: only a recording without other files is removed. */
+static int move_to_old(const char *dir)
 {
 	char *old __free(pointer) = format("%s.old", dir);
+	struct content c = look_into(old);
 
-	if (rmdir(dir) && errno == ENOTEMPTY && !access(old, F_OK))
+	if (c.recording && !c.more)
 		output_discard(old);
-	if ((access(dir, F_OK) || !rename(dir, old)) && !mkdir(dir, 0700))
+	if (!rename(dir, old))
 		return 0;
-	complain("%s: %s", dir, strerror(errno));
+	complain("%s: has other files than a recording, please remove it (%s)", old,
+		 strerror(errno));
+	return -errno;
+}
+
+/*
+ * An earlier recording becomes @dir.old. Only for the user, because addresses of the kernel are in
+ * it.
+ */
+int output_make(const char *dir)
+{
+	int ret = 0;
+
+	rmdir(dir);
+	if (look_into(dir).recording)
+		ret = move_to_old(dir);
+	if (ret || !mkdir(dir, 0700))
+		return ret;
+	complain("%s: %s", dir, errno == EEXIST ? "exists and is no recording" : strerror(errno));
 	return -EIO;
 }
 
@@ -155,45 +149,34 @@ bool has_room(const char *dir, u64 bytes)
 	return false;
 }
 
-/* What the kernel writes may be replaced meanwhile. */
-static int try_copy(const char *from_dir, const char *name, const char *dir)
+int copy_file(const char *from_dir, const char *name, const char *dir)
 {
 	FILE *from __free(file) = open_in(from_dir, name, "re");
 	FILE *to __free(file) = from ? open_in(dir, name, "we") : NULL;
 	char buf[1 << 16];
 	size_t n;
 
-	if (!to)
-		return -errno;
-	while ((n = fread(buf, 1, sizeof(buf), from)))
+	while (to && (n = fread(buf, 1, sizeof(buf), from)))
 		fwrite(buf, 1, n, to);
-	return ferror(from) || ferror(to) || fflush(to) ? -errno : 0;
+	if (to && !ferror(from) && !ferror(to) && !fflush(to))
+		return 0;
+	complain("%s/%s, copied into %s: %s", from_dir, name, dir, strerror(errno));
+	return -EIO;
 }
 
-int copy_file(const char *from_dir, const char *name, const char *dir)
+static int save_file(const char *dir, const char *name, const char *data, size_t len)
 {
-	char *path __free(pointer) = format("%s/%s", from_dir, name);
-	int ret = -ESTALE, tries;
+	FILE *f __free(file) = open_in(dir, name, "we");
 
-	for (tries = 0; ret == -ESTALE && tries < MAX_READS; tries++)
-		ret = try_copy(from_dir, name, dir);
-	if (ret == -ESTALE)
-		complain_stale(path);
-	else if (ret)
-		complain("%s, copied into %s: %s", path, dir, strerror(-ret));
-	if (ret)
-		remove_files(dir, name);
-	return ret;
+	if (f && fwrite(data, 1, len, f) == len && !fflush(f))
+		return 0;
+	complain("%s/%s: %s", dir, name, strerror(errno));
+	return -EIO;
 }
 
 static int save_text(const char *dir, const char *name, const char *text)
 {
-	FILE *f __free(file) = open_in(dir, name, "we");
-
-	if (f && fputs(text, f) >= 0 && !fflush(f))
-		return 0;
-	complain("%s/%s: %s", dir, name, strerror(errno));
-	return -EIO;
+	return save_file(dir, name, text, strlen(text));
 }
 
 static int save_build_id(const struct map *m, const char *dir)
@@ -215,21 +198,37 @@ static bool has_users(const struct map *m)
 	return false;
 }
 
-/* @text: what record has seen; NULL: what is running now is written */
-static int save_users(const char *dir, const char *text)
+/* @user_maps: what record has seen; NULL: what is running now is written */
+static int save_users(const char *dir, const char *user_maps)
 {
-	char *now __free(pointer) = text ? NULL : scan_users();
+	char *now __free(pointer) = user_maps ? NULL : scan_users();
 
-	return save_text(dir, "user_maps", text ? text : now);
+	return save_text(dir, "user_maps", user_maps ? user_maps : now);
 }
 
-/* Reads the copy back, to report an unusable one now. */
-static int check_saved(const char *dir, const char *user_maps, size_t *nr_stacks)
+static int copy_map(const char *from, const char *dir)
+{
+	char *path __free(pointer) = format("%s/stack_map_bin", from);
+	char *buf __free(pointer) = NULL;
+	size_t len;
+
+	buf = slurp_map(path, &len);
+	return buf ? save_file(dir, "stack_map_bin", buf, len) : -EIO;
+}
+
+/* All that belongs to trace.dat. The copy of the map is read back, to report a bad one now. */
+int save_map(const char *from, const char *dir, const char *user_maps, size_t *nr_stacks)
 {
 	struct map m = {};
 	int ret;
 
-	ret = load_map(&m, dir);
+	ret = copy_map(from, dir);
+	if (!ret)
+		ret = copy_file(from, "stack_map_stat", dir);
+	if (!ret)
+		ret = copy_file("/proc", "kallsyms", dir);
+	if (!ret)
+		ret = load_map(&m, dir);
 	if (!ret && m.build_id.len)
 		ret = save_build_id(&m, dir);
 	if (!ret && has_users(&m))
@@ -241,25 +240,20 @@ static int check_saved(const char *dir, const char *user_maps, size_t *nr_stacks
 	return ret;
 }
 
-/* All that belongs to trace.dat. A kernel without modules has no /proc/modules. */
-int save_map(const char *from, const char *dir, const char *user_maps, size_t *nr_stacks)
-{
-	int ret;
-
-	ret = copy_file(from, "stack_map_bin", dir);
-	if (!ret)
-		ret = copy_file(from, "stack_map_stat", dir);
-	if (!ret)
-		ret = copy_file("/proc", "kallsyms", dir);
-	if (!ret && !access("/proc/modules", R_OK))
-		ret = copy_file("/proc", "modules", dir);
-	if (!ret)
-		ret = check_saved(dir, user_maps, nr_stacks);
-	return ret;
-}
-
 /* When all files are there. */
 int save_checksums(const char *dir)
 {
-	return write_checksums(dir, our_files, NR_SUMMED);
+	char *text __free(pointer) = NULL;
+	size_t i, len;
+	FILE *f;
+
+	f = check_mem(open_memstream(&text, &len));
+	for (i = 0; i < NR_SUMMED; i++) {
+		char *line __free(pointer) = sum_file(dir, our_files[i]);
+
+		if (line)
+			fprintf(f, "%s\n", line);
+	}
+	fclose(f);
+	return save_text(dir, "checksums", check_mem(text));
 }

@@ -6,14 +6,10 @@
  *
  * A stack is looked up in the stack_def and user_stack_def events that were printed so far, then in
  * a map: a copy of stack_map_bin, named by the option stackmap:map or by STACKMAP in the
- * environment. The option stackmap:save writes such a map from the definitions, for later runs that
- * do not print them all.
+ * environment.
  *
  * Two instances in one recording may use an id for two stacks. Then it is printed without frames.
  */
-#include <ctype.h>
-#include <errno.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <trace-seq.h>
@@ -24,32 +20,18 @@
 
 const char * const program = "plugin_stackmap";
 
-#define AMBIGUOUS	UINT64_MAX
-
 /* What is known of one trace.dat. */
 struct session {
 	struct session		*next;
 	struct tep_handle	*tep;
 	struct kind		kind;		/* of the last event */
-	struct map		defs;		/* by the trace; files have the kernel's numbers */
-	struct map		map;		/* a copy of stack_map_bin */
-	struct pool		known;		/* {id, in map}: the index of the stack, plus 1 */
+	struct map		map;		/* a copy of stack_map_bin; has all files */
+	struct stacks		stacks;
+	struct pool		ambiguous;	/* {id, user}: 1 if it was defined as two stacks */
+	struct words		words;		/* of the last stack */
 	bool			has_read_map;
 	bool			told_missing;
 	bool			told_damaged;
-};
-
-/* What is in a record. Each kind of event has some of it. */
-struct fields {
-	u64			cookie;
-	struct stack_ids	ids;
-	struct stack		*own;	/* the frames, NULL if they are elsewhere */
-};
-
-/* A stack of one of the maps. */
-struct part {
-	const struct map	*map;
-	const struct stack	*stack;
 };
 
 static struct session *sessions;
@@ -62,12 +44,6 @@ static struct tep_plugin_option options[] = {
 		.value = "",
 	},
 	{
-		.name = "save",
-		.plugin_alias = "stackmap",
-		.description = "Write the stacks that the trace defines to this file",
-		.value = "",
-	},
-	{
 		.name = "offset",
 		.plugin_alias = "stackmap",
 		.description = "Show function names as well as their offsets",
@@ -76,8 +52,7 @@ static struct tep_plugin_option options[] = {
 };
 
 static const struct tep_plugin_option *const option_map = &options[0];
-static const struct tep_plugin_option *const option_save = &options[1];
-static const struct tep_plugin_option *const option_offset = &options[2];
+static const struct tep_plugin_option *const option_offset = &options[1];
 
 static bool first_time(bool *told)
 {
@@ -85,33 +60,6 @@ static bool first_time(bool *told)
 
 	*told = true;
 	return first;
-}
-
-/* Returns false if the last stack of the definitions is not needed there. */
-static bool define(struct session *ses, const struct stack *s)
-{
-	u64 *i = &pool_find(&ses->known, s->id, false)->value;
-	const struct map *m = &ses->defs;
-	const struct stack *old;
-
-	if (!*i) {
-		*i = m->nr_stacks;
-		return true;
-	}
-	if (*i == AMBIGUOUS)
-		return false;
-	old = &m->stacks[*i - 1];
-	if (old->user == s->user && old->nr == s->nr &&
-	    !memcmp(m->ips + old->first, m->ips + s->first, s->nr * sizeof(*m->ips)))
-		return false;
-	complain("id %u has two stacks, maybe of two instances: no frames for it", s->id);
-	*i = AMBIGUOUS;
-	return false;
-}
-
-static void drop_last(struct map *m)
-{
-	m->nr_ips = m->stacks[--m->nr_stacks].first;
 }
 
 static u64 lowest_ip(const struct map *m)
@@ -140,42 +88,22 @@ static bool is_of_this_boot(const struct session *ses)
 	return !symbol && tep_find_function(ses->tep, lowest_ip(&ses->map));
 }
 
-/* A damaged map keeps the stacks before the damage. */
-static void read_session_map(struct session *ses)
+/* False if there is none to read. A damaged map keeps the stacks before the damage. */
+static bool read_session_map(struct session *ses)
 {
 	const char *path = *option_map->value ? option_map->value : getenv("STACKMAP");
-	struct map *m = &ses->map;
-	size_t i;
 
 	if (ses->has_read_map || !path || !*path)
-		return;
-	ses->has_read_map = true;
-	load_map(m, path);
-	if (!is_of_this_boot(ses)) {
-		complain("%s is not used: it is of another boot, or the trace has no symbols",
-			 m->name);
-		return;
-	}
-	for (i = 0; i < m->nr_stacks; i++)
-		pool_find(&ses->known, m->stacks[i].id, true)->value = i + 1;
-}
-
-/* A user stack is no kernel stack, whatever the id. */
-static bool find_part(struct session *ses, u32 id, bool user, struct part *part)
-{
-	struct map *m = &ses->defs;
-	u64 i = pool_find(&ses->known, id, false)->value;
-
-	if (!i) {
-		read_session_map(ses);
-		m = &ses->map;
-		i = pool_find(&ses->known, id, true)->value;
-	}
-	if (!i || i == AMBIGUOUS || m->stacks[i - 1].user != user)
 		return false;
-	m->stacks[i - 1].ref++;
-	*part = (struct part) { m, &m->stacks[i - 1] };
-	return true;
+	ses->has_read_map = true;
+	load_map(&ses->map, path);
+	if (is_of_this_boot(ses)) {
+		use_map(&ses->stacks, &ses->map, 0);
+		return true;
+	}
+	complain("%s is not used: it is of another boot, or the trace has no symbols",
+		 ses->map.name);
+	return false;
 }
 
 static void tell_missing(struct session *ses, u32 id)
@@ -183,55 +111,46 @@ static void tell_missing(struct session *ses, u32 id)
 	if (!first_time(&ses->told_missing))
 		return;
 	if (ses->map.name)
-		complain("no frames for id %u: it is not in %s", id, ses->map.name);
+		complain("no frames for id %u: not all of them are in %s", id, ses->map.name);
 	else
 		complain("no frames for id %u; -O stackmap:map=FILE or STACKMAP=FILE names a map",
 			 id);
 }
 
-/* Returns the number of parts, 0 if there are no frames or not all of them. */
-static u32 find_parts(struct session *ses, const struct fields *f, bool user, struct part *parts)
+static void tell_ambiguous(struct session *ses, u32 id, bool user)
+{
+	u64 *told = &pool_find(&ses->ambiguous, id, user)->value;
+
+	if (!*told)
+		complain("id %u has two stacks, maybe of two instances: no frames for it", id);
+	*told = 1;
+}
+
+static bool is_ambiguous(struct session *ses, const struct stack_ids *ids, bool user)
 {
 	u32 i;
 
-	if (f->own) {
-		*parts = (struct part) { &ses->defs, f->own };
-		return 1;
+	for (i = 0; i < ids->nr; i++) {
+		if (pool_find(&ses->ambiguous, ids->id[i], user)->value)
+			return true;
 	}
-	for (i = 0; i < f->ids.nr; i++) {
-		if (!find_part(ses, f->ids.id[i], user, &parts[i])) {
-			tell_missing(ses, f->ids.id[i]);
-			return 0;
-		}
-	}
-	return i;
+	return false;
 }
 
-/* A stack of the kernel that has an id has frames. */
-static bool read_own(struct map *m, struct record *r, struct fields *f)
+/* The frames of the event's stack; false if they are not known. */
+static bool find_frames(struct session *ses, struct record *r, const struct stack_ids *ids)
 {
-	u64 ips[MAX_DEPTH];
-	int nr = r->kind->field[FIELD_SIZE] ? read_frames(r, ips) : -1;
+	u32 stack = read_stack(r, &ses->stacks, 0, 0);
 
-	if (nr < 0 || (!nr && f->ids.nr && !r->kind->is_user))
+	ses->words.nr = 0;
+	ses->words.hits = 0;
+	if (!stack || (!r->kind->defines && is_ambiguous(ses, ids, r->kind->is_user)))
 		return false;
-	f->own = new_stack(m, nr);
-	f->own->id = f->ids.id[0];
-	f->own->user = r->kind->is_user;
-	f->own->by_file = r->kind->is_user && f->ids.nr;
-	memcpy(m->ips + f->own->first, ips, nr * sizeof(*ips));
-	return true;
-}
-
-static bool read_fields(struct session *ses, struct record *r, struct fields *f)
-{
-	struct tep_format_field **field = r->kind->field;
-
-	*f = (struct fields) {};
-	if ((field[FIELD_COOKIE] && !get_number(r, FIELD_COOKIE, &f->cookie)) ||
-	    (field[FIELD_ID] && !read_ids(r, &f->ids)))
-		return false;
-	return !field[FIELD_CALLER] || read_own(&ses->defs, r, f);
+	if (resolve_stack(&ses->stacks, stack, &ses->words) ||
+	    (read_session_map(ses) && resolve_stack(&ses->stacks, stack, &ses->words)))
+		return true;
+	tell_missing(ses, ids->id[0]);
+	return false;
 }
 
 static void print_ip(struct trace_seq *s, struct tep_handle *tep, u64 ip)
@@ -249,79 +168,54 @@ static void print_ip(struct trace_seq *s, struct tep_handle *tep, u64 ip)
 		trace_seq_printf(s, "=> %s (%llx)\n", name, ip);
 }
 
-static struct object *find_object(struct session *ses, const struct map *m, u64 word)
-{
-	u32 i = word_object(word);
-
-	if (i && m == &ses->defs)
-		i = pool_find(&ses->defs.numbers, i, 0)->value;
-	return object_at(&m->users, i);
-}
-
 /* As the kernel prints it, but for the space that trace-cmd does not have before "=>". */
-static void print_user_ip(struct trace_seq *s, struct session *ses, const struct map *m, u64 word,
-			  bool by_file, bool exact)
+static void print_user_ip(struct trace_seq *s, struct session *ses, u64 word, bool exact)
 {
-	struct object *o = by_file ? find_object(ses, m, word) : NULL;
-	u64 offset = word & OFFSET_MASK, back = !exact && offset, addr;
+	struct users *users = &ses->map.users;
+	struct object *o = object_at(users, word_object(word));
+	u64 offset = word & OFFSET_MASK, back = !exact && offset;
 	const struct symbol *sym;
 
 	if (!o) {
 		trace_seq_printf(s, "=>  <%0*llx>\n", 2 * tep_get_long_size(ses->tep), word);
 		return;
 	}
-	sym = find_in_object(&ses->defs.users, o, offset - back, &addr);
+	sym = find_in_object(users, o, offset - back);
 	trace_seq_printf(s, "=> %s[+0x%llx]", o->path, offset);
 	if (sym)
-		trace_seq_printf(s, " (%s+0x%llx)", sym->name, addr + back - sym->addr);
+		trace_seq_printf(s, " (%s+0x%llx)", sym->name, offset - sym->addr);
 	trace_seq_putc(s, '\n');
 }
 
-static void print_head(struct trace_seq *s, const struct kind *k, const struct fields *f)
+static void print_frames(struct trace_seq *s, struct session *ses, bool user)
+{
+	const struct words *w = &ses->words;
+	size_t i;
+
+	if (w->nr)
+		trace_seq_putc(s, '\n');
+	for (i = 0; i < w->nr; i++) {
+		if (user)
+			print_user_ip(s, ses, w->w[i], !i);
+		else
+			print_ip(s, ses->tep, w->w[i]);
+	}
+}
+
+static void print_head(struct trace_seq *s, const struct kind *k, u64 cookie,
+		       const struct stack_ids *ids)
 {
 	u32 i;
 
 	trace_seq_printf(s, "<%s", k->event->name);
 	if (k->field[FIELD_COOKIE])
-		trace_seq_printf(s, " %llx", f->cookie);
-	if (f->ids.ip[0])
-		trace_seq_printf(s, " @%llx", f->ids.ip[0]);
-	for (i = 0; i < f->ids.nr; i++) {
-		if (i)
-			trace_seq_printf(s, " @%llx", f->ids.ip[i]);
-		trace_seq_printf(s, " %u", f->ids.id[i]);
+		trace_seq_printf(s, " %llx", cookie);
+	for (i = 0; i < ids->nr; i++) {
+		if (i || ids->ip[0])
+			trace_seq_printf(s, " @%llx", ids->ip[i]);
+		trace_seq_printf(s, " %u", ids->id[i]);
 	}
 	trace_seq_putc(s, '>');
-}
-
-static void print_part(struct trace_seq *s, struct session *ses, const struct part *p, bool exact)
-{
-	const u64 *ips = p->map->ips + p->stack->first;
-	u32 i;
-
-	for (i = 0; i < p->stack->nr; i++) {
-		if (p->stack->user)
-			print_user_ip(s, ses, p->map, ips[i], p->stack->by_file, exact && !i);
-		else
-			print_ip(s, ses->tep, ips[i]);
-	}
-}
-
-static void print_frames(struct trace_seq *s, struct session *ses, const struct fields *f,
-			 bool user)
-{
-	struct part parts[MAX_PARTS];
-	u32 i, nr = find_parts(ses, f, user, parts);
-
-	if (nr && (parts[0].stack->nr || f->ids.ip[0]))
-		trace_seq_putc(s, '\n');
-	if (nr && f->ids.ip[0])
-		print_user_ip(s, ses, &ses->defs, f->ids.ip[0], true, true);
-	for (i = 0; i < nr; i++) {
-		if (i)
-			print_ip(s, ses->tep, f->ids.ip[i]);
-		print_part(s, ses, &parts[i], !f->ids.ip[0]);
-	}
 }
 
 /* Its fields are looked up when an event of another kind is printed. */
@@ -332,9 +226,29 @@ static struct record make_record(struct session *ses, struct tep_event *ev, stru
 	if (k->event != ev) {
 		k->event = ev;
 		k->is_user = !strncmp(ev->name, "user_", 5);
+		k->defines = strstr(ev->name, "_def");
 		find_fields(k);
 	}
 	return (struct record) { .kind = k, .rec = rec };
+}
+
+/* False if the record is damaged. */
+static bool read_head(struct session *ses, struct record *r, u64 *cookie, struct stack_ids *ids)
+{
+	struct tep_format_field **field = r->kind->field;
+	u64 ips[MAX_DEPTH];
+	int ret = 0;
+
+	if ((field[FIELD_COOKIE] && !get_number(r, FIELD_COOKIE, cookie)) ||
+	    (field[FIELD_ID] && !read_ids(r, ids)))
+		return false;
+	if (r->kind->defines)
+		ret = read_definition(r, &ses->stacks, 0);
+	else if (field[FIELD_CALLER])
+		ret = read_frames(r, ips) < 0 ? -EINVAL : 0;
+	if (ret > 0)
+		tell_ambiguous(ses, ids->id[0], r->kind->is_user);
+	return ret >= 0;
 }
 
 static int print_event(struct trace_seq *s, struct tep_record *rec, struct tep_event *ev,
@@ -342,125 +256,34 @@ static int print_event(struct trace_seq *s, struct tep_record *rec, struct tep_e
 {
 	struct session *ses = context;
 	struct record r = make_record(ses, ev, rec);
-	struct fields f;
-	bool good = read_fields(ses, &r, &f);
+	struct stack_ids ids = {};
+	u64 cookie;
 
-	if (good) {
-		print_head(s, r.kind, &f);
-		print_frames(s, ses, &f, r.kind->is_user);
-	} else {
+	if (!read_head(ses, &r, &cookie, &ids)) {
 		if (first_time(&ses->told_damaged))
 			complain("damaged %s event", ev->name);
 		trace_seq_printf(s, "<%s, damaged>", ev->name);
+		return 0;
 	}
-	if (f.own && (!good || !f.ids.nr || !define(ses, f.own)))
-		drop_last(&ses->defs);
+	print_head(s, r.kind, cookie, &ids);
+	if (find_frames(ses, &r, &ids))
+		print_frames(s, ses, r.kind->is_user);
 	return 0;
 }
 
 static int define_object(struct trace_seq *s, struct tep_record *rec, struct tep_event *ev,
 			 void *context)
 {
-	struct map *m = &((struct session *)context)->defs;
-	struct record r = make_record(context, ev, rec);
-	u32 number, object;
+	struct session *ses = context;
+	struct record r = make_record(ses, ev, rec);
+	u32 number, object = read_object(&r, &ses->stacks, 0, &number);
 
-	if (!read_object(&r, &m->users, &number, &object)) {
+	if (object)
+		trace_seq_printf(s, "<%s %u %s>", ev->name, number,
+				 object_at(&ses->map.users, object)->path);
+	else
 		trace_seq_printf(s, "<%s, damaged>", ev->name);
-		return 0;
-	}
-	pool_find(&m->numbers, number, 0)->value = object;
-	trace_seq_printf(s, "<%s %u %s>", ev->name, number,
-			 object ? object_at(&m->users, object)->path : "");
 	return 0;
-}
-
-static void write_padded(FILE *f, const void *data, size_t len)
-{
-	static const char zeros[8];
-
-	fwrite(data, 1, len, f);
-	fwrite(zeros, 1, -len % 8, f);
-}
-
-static void write_object(FILE *f, u32 number, const struct object *o)
-{
-	const u32 head[] = { number, o->id.len }, tail[] = { strlen(o->file), 0 };
-
-	fwrite(head, sizeof(head), 1, f);
-	fwrite(&o->bias, sizeof(o->bias), 1, f);
-	fwrite(tail, sizeof(tail), 1, f);
-	write_padded(f, o->id.bytes, o->id.len);
-	write_padded(f, o->file, tail[0]);
-}
-
-static void write_objects(struct map *m, FILE *f)
-{
-	u32 head[] = { SECTION_OBJECTS, 0 }, object;
-	size_t i, len;
-	char *text;
-	FILE *mem;
-
-	mem = check_mem(open_memstream(&text, &len));
-	for (i = 1; i <= m->numbers.nr; i++) {
-		object = m->numbers.list[i].value;
-		if (object)
-			write_object(mem, *pool_words(&m->numbers, i),
-				     object_at(&m->users, object));
-	}
-	fclose(mem);
-	head[1] = len;
-	fwrite(head, sizeof(head), 1, f);
-	fwrite(text, 1, len, f);
-	free(text);
-}
-
-static void write_stack(const struct map *m, const struct stack *s, FILE *f)
-{
-	const u32 flags = (s->user ? RECORD_USER : 0) | (s->by_file ? RECORD_BY_FILE : 0);
-	const u32 head[] = { s->id, s->nr, s->ref, flags };
-
-	fwrite(head, sizeof(head), 1, f);
-	fwrite(m->ips + s->first, sizeof(*m->ips), s->nr, f);
-}
-
-static void drop_ambiguous(struct session *ses)
-{
-	struct map *m = &ses->defs;
-	size_t i, n = 0;
-
-	for (i = 0; i < m->nr_stacks; i++) {
-		if (pool_find(&ses->known, m->stacks[i].id, false)->value != AMBIGUOUS)
-			m->stacks[n++] = m->stacks[i];
-	}
-	m->nr_stacks = n;
-}
-
-static void save_session(struct session *ses)
-{
-	const char *path = option_save->value;
-	struct map *m = &ses->defs;
-	u32 head[] = { MAP_MAGIC, MAP_VERSION, 0, !!m->numbers.nr };
-	bool bad = true;
-	size_t i;
-	FILE *f;
-
-	drop_ambiguous(ses);
-	if (!*path || !m->nr_stacks)
-		return;
-	head[2] = m->nr_stacks;
-	f = fopen(path, "we");
-	if (f) {
-		fwrite(head, sizeof(head), 1, f);
-		for (i = 0; i < m->nr_stacks; i++)
-			write_stack(m, &m->stacks[i], f);
-		if (m->numbers.nr)
-			write_objects(m, f);
-		bad = ferror(f);
-		bad |= !!fclose(f);
-	}
-	if (bad)
-		complain("%s: %s", path, strerror(errno));
 }
 
 static char *const events[] = {
@@ -477,6 +300,7 @@ EXPORTED int TEP_PLUGIN_LOADER(struct tep_handle *tep)
 	size_t i;
 
 	ses->tep = tep;
+	ses->stacks.users = &ses->map.users;
 	ses->next = sessions;
 	sessions = ses;
 	for (i = 0; i < ARRAY_SIZE(events); i++)
@@ -500,11 +324,11 @@ EXPORTED void TEP_PLUGIN_UNLOADER(struct tep_handle *tep)
 	for (i = 0; i < ARRAY_SIZE(events); i++)
 		tep_unregister_event_handler(tep, -1, "ftrace", events[i], print_event, ses);
 	tep_unregister_event_handler(tep, -1, "ftrace", "user_object_def", define_object, ses);
-	save_session(ses);
 	tep_plugin_remove_options(options);
 	*last = ses->next;
-	map_free_stacks(&ses->defs);
+	stacks_free(&ses->stacks);
 	map_free_stacks(&ses->map);
-	pool_free(&ses->known);
+	pool_free(&ses->ambiguous);
+	free(ses->words.w);
 	free(ses);
 }

@@ -85,6 +85,13 @@ void *pool_get(struct pool *p, u64 a, u64 b, size_t size)
 	return e->ptr;
 }
 
+/* Then nothing can be looked up any more. */
+void pool_sort(struct pool *p, int (*cmp)(const void *, const void *))
+{
+	if (p->nr)
+		qsort(p->list + 1, p->nr, sizeof(*p->list), cmp);
+}
+
 /* With the structures. */
 void pool_free_all(struct pool *p)
 {

@@ -3,16 +3,6 @@
 #include "util.h"
 #include "view.h"
 
-/* The start of a frame's line. */
-static const char *frame_number(u32 i)
-{
-	static char numbers[MAX_DEPTH][20];
-
-	if (!numbers[i][0])
-		snprintf(numbers[i], sizeof(numbers[i]), "  [%u] ", i);
-	return numbers[i];
-}
-
 static void print_indented(const char *lines, const char *indent)
 {
 	int len;
@@ -23,15 +13,12 @@ static void print_indented(const char *lines, const char *indent)
 	}
 }
 
-void print_frame(struct map *m, const struct stack *s, u32 i, const char *prefix,
-		 const struct config *cfg)
+/* Behind a prefix. */
+void print_frame(struct map *m, const struct stack *s, u32 i, const struct config *cfg)
 {
 	struct frame *f = frame_get(m, s, i);
-	const char *text = frame_text(f);
 
-	fputs_unlocked(prefix, stdout);
-	fwrite_unlocked(text, 1, f->len, stdout);
-	putchar_unlocked('\n');
+	puts(frame_text(f));
 	if (cfg->lines)
 		print_indented(frame_lines(m, f), "        ");
 }
@@ -42,8 +29,10 @@ void print_stack(struct map *m, const struct stack *s, const struct config *cfg)
 
 	printf("%sstack_id %u [ref %llu, depth %u]\n", s->user ? "user_" : "",
 	       s->id, s->ref, s->nr);
-	for (i = 0; i < s->nr; i++)
-		print_frame(m, s, i, frame_number(i), cfg);
+	for (i = 0; i < s->nr; i++) {
+		printf("  [%u] ", i);
+		print_frame(m, s, i, cfg);
+	}
 	putchar('\n');
 }
 
@@ -67,18 +56,18 @@ char *folded_name(char *name)
 	return name;
 }
 
-void print_folded(const struct map *m, const struct paths *p)
+void print_folded(const struct map *m, struct pool *names)
 {
 	const struct stack *s;
 	u32 frame;
 	size_t i;
 
-	for (i = 1; i <= p->names.nr; i++)
-		folded_name(pool_string(&p->names, i));
+	for (i = 1; i <= names->nr; i++)
+		folded_name(pool_string(names, i));
 	for (i = 0; i < m->nr_stacks; i++) {
 		s = &m->stacks[i];
 		for (frame = s->nr; frame--; ) {
-			fputs_unlocked(pool_string(&p->names, p->uids[s->first + frame]), stdout);
+			fputs_unlocked(pool_string(names, m->ips[s->first + frame]), stdout);
 			putchar_unlocked(frame ? ';' : ' ');
 		}
 		printf("%llu\n", s->ref);
@@ -123,7 +112,6 @@ static void print_json_lines(const char *lines)
 static void print_json_stack(struct map *m, const struct stack *s, const struct config *cfg)
 {
 	const char *text;
-	struct frame *f;
 	u32 i;
 
 	printf("{\"id\": %u,%s \"ref_count\": %llu, \"depth\": %u,\n  \"ips\": [", s->id,
@@ -133,9 +121,8 @@ static void print_json_stack(struct map *m, const struct stack *s, const struct 
 	fputs("],\n  \"symbols\": [", stdout);
 	for (i = 0; i < s->nr; i++) {
 		fputs_unlocked(i ? ", " : "", stdout);
-		f = frame_get(m, s, i);
-		text = frame_text(f);
-		print_json_string(text, f->len);
+		text = frame_text(frame_get(m, s, i));
+		print_json_string(text, strlen(text));
 	}
 	if (cfg->lines)
 		fputs("],\n  \"lines\": [", stdout);
@@ -159,7 +146,7 @@ void print_json(struct map *m, const struct config *cfg)
 }
 
 /* Root first; the numbers are indices of the table of frames after the profile. */
-static void print_speedscope_samples(const struct map *m, const struct paths *p)
+static void print_speedscope_samples(const struct map *m)
 {
 	const struct stack *s;
 	u32 frame;
@@ -169,7 +156,7 @@ static void print_speedscope_samples(const struct map *m, const struct paths *p)
 		s = &m->stacks[i];
 		fputs(i ? ",\n  [" : "\n  [", stdout);
 		for (frame = s->nr; frame--; )
-			printf("%llu%c", p->uids[s->first + frame] - 1, frame ? ',' : ']');
+			printf("%llu%c", m->ips[s->first + frame] - 1, frame ? ',' : ']');
 	}
 }
 
@@ -189,25 +176,25 @@ static u64 print_speedscope_weights(const struct map *m)
  * speedscope begins with a view that has the samples in their order. The format cannot choose
  * another view, so sort them such that this one shows the same as that of merged callers.
  */
-void print_speedscope(struct map *m, const struct paths *p, const struct config *cfg)
+void print_speedscope(struct map *m, const struct pool *names)
 {
 	const char *name;
 	u64 sum;
 	size_t i;
 
-	sort_by_path(m, p);
+	sort_by_path(m);
 	printf("{\"$schema\": \"https://www.speedscope.app/file-format-schema.json\",\n"
 	       " \"exporter\": \"stackmap_dump\",\n \"profiles\": [{\"type\": \"sampled\", \"name\": ");
 	print_json_string(m->name, strlen(m->name));
 	printf(", \"unit\": \"none\",\n \"samples\": [");
-	print_speedscope_samples(m, p);
+	print_speedscope_samples(m);
 	printf("],\n \"weights\": [");
 	sum = print_speedscope_weights(m);
 	printf("],\n \"startValue\": 0, \"endValue\": %llu}],\n \"shared\": {\"frames\": [",
 	       sum);
-	for (i = 1; i <= p->names.nr; i++) {
+	for (i = 1; i <= names->nr; i++) {
 		fputs(i > 1 ? ",\n  {\"name\": " : "\n  {\"name\": ", stdout);
-		name = pool_string(&p->names, i);
+		name = pool_string(names, i);
 		print_json_string(name, strlen(name));
 		putchar('}');
 	}

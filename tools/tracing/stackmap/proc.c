@@ -26,26 +26,12 @@ void read_file_id(const char *path, struct build_id *id)
 
 	if (fd < 0)
 		return;
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode))
-		file_stamp(&st, id->stamp, sizeof(id->stamp));
-	len = read(fd, buf, sizeof(buf));
+	len = fstat(fd, &st) || !S_ISREG(st.st_mode) ? 0 : read(fd, buf, sizeof(buf));
 	if (len > SELFMAG && !memcmp(buf, ELFMAG, SELFMAG)) {
 		for (at = 0; !id->len && at < len; at += 4)
 			build_id_of_notes(buf + at, len - at, id);
 	}
 	close(fd);
-}
-
-/* @key: equal for mappings of the same file */
-const struct build_id *file_id(struct scan *s, const char *key, const char *path)
-{
-	struct pooled *e = pool_at(&s->files, intern(&s->files, key));
-
-	if (!e->ptr) {
-		e->ptr = check_mem(calloc(1, sizeof(struct build_id)));
-		read_file_id(path, e->ptr);
-	}
-	return e->ptr;
 }
 
 void write_mapping(FILE *out, u32 tgid, const struct mapping *map,
@@ -54,7 +40,7 @@ void write_mapping(FILE *out, u32 tgid, const struct mapping *map,
 	char *hex __free(pointer) = build_id_text(id);
 
 	fprintf(out, "map %u %llx-%llx %llx %s", tgid, map->start, map->end, map->offset,
-		*hex ? hex : *id->stamp ? id->stamp : "-");
+		*hex ? hex : "-");
 	if (*path)
 		fputc(' ', out);
 	for (; *path; path++)
@@ -62,31 +48,34 @@ void write_mapping(FILE *out, u32 tgid, const struct mapping *map,
 	fputc('\n', out);
 }
 
-/* "55d0-55d2 r-xp 00001000 fe:01 1234     /usr/bin/cat". Functions are in executable mappings. */
-static void scan_mapping(struct scan *s, u32 tgid, char *line)
+/*
+ * "55d0-55d2 r-xp 00001000 fe:01 1234     /usr/bin/cat". Functions are in executable mappings.
+ * @files: of {device, inode} to a build id, as many processes map the same files
+ */
+static void scan_mapping(FILE *out, struct pool *files, u32 tgid, char *line)
 {
-	struct build_id none = {};
-	const struct build_id *id = &none;
+	char perms[5], *path __free(pointer) = NULL;
+	const struct build_id none = {};
+	struct build_id *id = NULL;
 	struct mapping map = {};
-	char perms[5], *path, *key;
-	unsigned long inode;
-	int dev, at = 0;
+	size_t known = files->nr;
+	u32 major, minor;
+	int at = 0;
+	u64 inode;
 
 	line[strcspn(line, "\n")] = '\0';
-	if (sscanf(line, "%llx-%llx %4s %llx %n%*s %lu %n", &map.start, &map.end, perms,
-		   &map.offset, &dev, &inode, &at) != 5 || !at || perms[2] != 'x')
+	if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &map.start, &map.end, perms,
+		   &map.offset, &major, &minor, &inode, &at) != 7 || !at || perms[2] != 'x')
 		return;
-	if (inode) {
-		key = format("%.*s", at - dev, line + dev);
-		path = format("/proc/%u/root%s", tgid, line + at);
-		id = file_id(s, key, path);
-		free(path);
-		free(key);
-	}
-	write_mapping(s->out, tgid, &map, id, line + at);
+	path = format("/proc/%u/root%s", tgid, line + at);
+	if (inode)
+		id = pool_get(files, (u64)major << 32 | minor, inode, sizeof(*id));
+	if (files->nr > known)
+		read_file_id(path, id);
+	write_mapping(out, tgid, &map, id ? id : &none, line + at);
 }
 
-static void scan_mappings(struct scan *s, u32 tgid)
+static void scan_mappings(FILE *out, struct pool *files, u32 tgid)
 {
 	char *path __free(pointer) = format("/proc/%u/maps", tgid);
 	FILE *f __free(file) = fopen(path, "re");
@@ -94,32 +83,33 @@ static void scan_mappings(struct scan *s, u32 tgid)
 	size_t room = 0;
 
 	while (f && getline(&line, &room, f) > 0)
-		scan_mapping(s, tgid, line);
+		scan_mapping(out, files, tgid, line);
 }
 
-void scan_processes(struct scan *s)
+void scan_processes(FILE *out)
 {
 	DIR *dir = opendir("/proc");
+	struct pool files = {};
 	struct dirent *e;
 
 	while (dir && (e = readdir(dir))) {
 		if (isdigit((unsigned char)*e->d_name))
-			scan_mappings(s, strtoul(e->d_name, NULL, 10));
+			scan_mappings(out, &files, strtoul(e->d_name, NULL, 10));
 	}
 	if (dir)
 		closedir(dir);
+	pool_free_all(&files);
 }
 
 /* Returns the text. */
 char *scan_users(void)
 {
-	struct scan s = {};
 	size_t len;
 	char *text;
+	FILE *out;
 
-	s.out = check_mem(open_memstream(&text, &len));
-	scan_processes(&s);
-	pool_free_all(&s.files);
-	fclose(s.out);
+	out = check_mem(open_memstream(&text, &len));
+	scan_processes(out);
+	fclose(out);
 	return check_mem(text);
 }

@@ -82,9 +82,7 @@ static u32 resolve(struct profile *p, u32 kernel, u32 user, struct words *w)
 
 	w->nr = 0;
 	w->hits = 0;
-	if (kernel && !resolve_stack(p, kernel, w)) {
-		w->nr = 0;
-		w->hits = 0;
+	if (kernel && !resolve_stack(&p->stacks, kernel, w)) {
 		add_word(w, WORD_UNDEFINED);
 		p->counts[COUNT_UNDEFINED]++;
 	} else if (kernel && !p->cfg->keep_tracer) {
@@ -93,7 +91,7 @@ static u32 resolve(struct profile *p, u32 kernel, u32 user, struct words *w)
 	if (!kernel && !user)
 		add_word(w, WORD_NO_STACK);
 	nr = w->nr;
-	if (user && !resolve_stack(p, user, w)) {
+	if (user && !resolve_stack(&p->stacks, user, w)) {
 		p->counts[COUNT_UNDEFINED]++;
 		if (!kernel)
 			add_word(w, WORD_UNDEFINED);
@@ -104,14 +102,11 @@ static u32 resolve(struct profile *p, u32 kernel, u32 user, struct words *w)
 
 static struct stack *add_stack(struct map *m, const struct words *w, u32 nr_user)
 {
-	struct stack *s = new_stack(m, w->nr);
+	struct stack *s = map_add(m, w->w, w->nr);
 
 	s->id = m->nr_stacks - 1;
 	s->nr_user = nr_user;
-	s->by_file = true;
 	s->hits = w->hits;
-	if (w->nr)
-		memcpy(m->ips + s->first, w->w, w->nr * sizeof(*w->w));
 	return s;
 }
 
@@ -290,20 +285,11 @@ static struct instance *recorded_instance(struct profile *p)
 static void use_saved_map(struct profile *p, const struct map *saved)
 {
 	struct instance *in = NULL;
-	u64 object;
-	size_t i;
 
-	if (saved->nr_stacks || p->map->numbers.nr)
+	if (saved->nr_stacks || saved->numbers.nr)
 		in = recorded_instance(p);
-	if (!in)
-		return;
-	for (i = 1; i <= p->map->numbers.nr; i++) {
-		object = p->map->numbers.list[i].value;
-		if (object)
-			pool_find(&p->objects, in->nr, *pool_words(&p->map->numbers, i))->value =
-				object;
-	}
-	use_map(p, saved, in);
+	if (in)
+		p->counts[COUNT_DIFFER] += use_map(&p->stacks, saved, in->nr);
 }
 
 /* Symbols of another boot would give wrong names. */
@@ -345,7 +331,7 @@ void profile_free(struct map *m)
 		p->unused = s->next;
 		free(s);
 	}
-	stacks_free(p);
+	stacks_free(&p->stacks);
 	pool_free_all(&p->tasks);
 	pool_free_all(&p->symbols);
 	pool_free(&p->entries);
@@ -395,11 +381,15 @@ static int read_profile(struct profile *p, const char *path, bool script, const 
  */
 int make_profile(struct map *m, const char *path, bool script, const struct config *cfg)
 {
-	struct map saved = { .stacks = m->stacks, .nr_stacks = m->nr_stacks, .ips = m->ips };
+	struct map saved = {
+		.stacks = m->stacks, .nr_stacks = m->nr_stacks, .ips = m->ips,
+		.numbers = m->numbers,
+	};
 	struct profile *p = check_mem(calloc(1, sizeof(*p)));
 	int ret;
 
 	p->map = m;
+	p->stacks.users = &m->users;
 	p->cfg = cfg;
 	m->profile = p;
 	m->find_symbol = m->kallsyms.nr ? NULL : find_recorded_symbol;

@@ -6,16 +6,13 @@
  *   event.c	reads what is in a record
  *   dat.c	opens the file by libtracecmd, and tells for each record what kind of event it is
  *   sample.c	an event is a sample; finds its stacks among the records that follow
- *   stacks.c	ids, definitions, the map beside the recording, and what an id stands for
+ *   stacks.c	definitions, the map beside the recording, and what an id stands for
  *   weigh.c	values that are known later: time off the CPU, memory that is not freed
  *   profile.c	selects samples, adds them up, and turns them into the stacks of a map
  *
  * A sample lives as long as someone holds it: its CPU, as stacks may follow; its task, as the user
  * stack comes on the way back, or until it runs again; the address that it has allocated; the queue
  * of samples to print. Who drops it last makes it count.
- *
- * A stack is a number in a pool: {flags, ...}, of ids or of addresses. It is resolved in the end,
- * because a definition may come behind the first use, and some are in the map only.
  */
 #ifndef STACKMAP_PROFILE_H
 #define STACKMAP_PROFILE_H
@@ -102,12 +99,7 @@ struct profile {
 	bool			filtered;	/* not all switches are recorded */
 	bool			define_only;	/* the first of two passes */
 	bool			count_only;
-	struct pool		stacks;		/* see stacks.c */
-	struct pool		ids;		/* of {instance, id} to the index of a ref */
-	struct pool		contents;	/* frames */
-	struct ref		*refs;
-	size_t			nr_refs;
-	struct pool		objects;	/* of {instance, number} to that of an object */
+	struct stacks		stacks;
 	struct pool		entries;	/* sums of samples, see profile.c */
 	struct pool		tasks;		/* of {instance, pid} to a task_state */
 	struct pool		symbols;	/* of {address}, if there is no kallsyms */
@@ -133,14 +125,6 @@ void drop_waiting(struct profile *p);
 void queue_sample(struct profile *p, struct sample *s);
 void sample_put(struct profile *p, struct sample *s);
 struct task_state *get_task(struct profile *p, const struct instance *in, u32 pid);
-
-/* stacks.c */
-u32 read_stack(struct record *r);
-void define_stack(struct record *r);
-void define_object(struct record *r);
-void use_map(struct profile *p, const struct map *m, const struct instance *in);
-bool resolve_stack(struct profile *p, u32 stack, struct words *w);
-void stacks_free(struct profile *p);
 
 /* weigh.c */
 void weigh_event(struct record *r, struct sample *s);

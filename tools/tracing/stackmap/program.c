@@ -2,7 +2,6 @@
 /* Runs programs, without the signals that the tool takes. */
 #include <fcntl.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,17 +10,14 @@
 
 static sigset_t old_signals;
 
-/*
- * Sets @set to those that are to be taken. SIGTTOU: a child may write to the terminal. For SIGPIPE
- * and SIGXFSZ, write() has an error.
- */
+/* Sets @set to those that are to be taken. For SIGPIPE and SIGXFSZ, write() has an error. */
 void block_signals(sigset_t *set)
 {
 	static const int signals[] = {
 		SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGXCPU, SIGCHLD,
 	};
-	sigset_t blocked;
 	struct sigaction hup;
+	sigset_t blocked;
 	size_t i;
 
 	sigemptyset(set);
@@ -34,7 +30,6 @@ void block_signals(sigset_t *set)
 	blocked = *set;
 	sigaddset(&blocked, SIGPIPE);
 	sigaddset(&blocked, SIGXFSZ);
-	sigaddset(&blocked, SIGTTOU);
 	sigprocmask(SIG_BLOCK, &blocked, &old_signals);
 }
 
@@ -43,29 +38,20 @@ void unblock_signals(void)
 	sigprocmask(SIG_SETMASK, &old_signals, NULL);
 }
 
-static bool can_run(const char *path)
-{
-	struct stat st;
-
-	return !stat(path, &st) && S_ISREG(st.st_mode) && !access(path, X_OK);
-}
-
 /* As execvp() looks for it. */
 bool find_program(const char *name)
 {
-	const char *dir = getenv("PATH"), *end;
+	const char *path = strchr(name, '/') ? "" : getenv("PATH");
+	char *dirs = copy_string(path ? path : "/bin:/usr/bin"), *rest = dirs, *dir;
+	bool found = false;
 
-	if (strchr(name, '/'))
-		return can_run(name);
-	for (dir = dir ? dir : "/bin:/usr/bin"; dir; dir = *end ? end + 1 : NULL) {
-		char *path __free(pointer) = NULL;
+	while (!found && (dir = strsep(&rest, ":"))) {
+		char *file __free(pointer) = format("%s%s%s", dir, *dir ? "/" : "", name);
 
-		end = strchrnul(dir, ':');
-		path = format("%.*s%s%s", (int)(end - dir), dir, end > dir ? "/" : "", name);
-		if (can_run(path))
-			return true;
+		found = !access(file, X_OK);
 	}
-	return false;
+	free(dirs);
+	return found;
 }
 
 /*
@@ -102,9 +88,7 @@ int wait_for_program(pid_t pid)
 {
 	int status;
 
-	if (pid < 0 || waitpid(pid, &status, 0) != pid)
-		return -ECHILD;
-	return WIFEXITED(status) && !WEXITSTATUS(status) ? 0 : -EIO;
+	return pid > 0 && waitpid(pid, &status, 0) == pid && !status ? 0 : -EIO;
 }
 
 int run_program(const char * const *args, const char *dir, bool silent)

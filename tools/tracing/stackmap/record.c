@@ -1,19 +1,53 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * "record": trace-cmd records from a trace instance that is made for it, to the disk as it comes.
- *
- *	the tool	reads the options, passes signals on, and waits for
- *	the keeper	a child (keeper.c): makes the instance, runs trace-cmd and the command,
- *			saves the map, removes the instance
- *	trace-cmd	and its recorders
- *
- * The keeper ends the recording when the command has ended, or when the tool has been killed.
+ * It is in a process group of its own, which Ctrl-C does not reach. The recording ends with the
+ * command. If the tool is killed, trace-cmd is told to end.
  */
+#include <fcntl.h>
+#include <glob.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "record.h"
+#include "user.h"
 #include "util.h"
+#include "view.h"
+
+struct wanted {
+	const char	*event;
+	const char	*filter;	/* or NULL */
+};
+
+struct recording {
+	/* The options. */
+	struct wanted	*events;
+	size_t		nr_events;
+	size_t		last;		/* the first one of the last --event */
+	u32		*pids;
+	size_t		nr_pids;
+	u64		buffer_kb;	/* 0: as it is */
+	u64		realtime;	/* 0: no */
+	u64		duration;	/* in seconds; 0: no limit */
+	bool		all;
+	const char	*user;		/* NULL: no stacks of user space; "": whatever there is */
+	char		**command;	/* NULL: none */
+	char		*output;
+	const char	*instance;
+	/* What is there now. */
+	char		*dir;		/* of the instance */
+	sigset_t	signals;	/* those that wait_for_signal() takes */
+	pid_t		recorder;
+	pid_t		pid;		/* of the command, until it has ended */
+	int		status;		/* of the command */
+	int		go;		/* a pipe: a byte starts the command */
+	bool		stopped;
+	u64		start;		/* in milliseconds; 0: not yet */
+	u64		last_look;	/* in seconds */
+	struct watch	watch;
+};
 
 static const char record_help[] =
 "Usage: stackmap_dump record [OPTIONS] [--] [COMMAND [ARGS]]\n"
@@ -77,14 +111,9 @@ static void add_pid(void *to, char *arg)
 
 static void set_user(void *to, char *arg)
 {
-	if (!arg)
-		rec.user = USER_ANY;
-	else if (!strcmp(arg, "delay"))
-		rec.user = USER_DELAY;
-	else if (!strcmp(arg, "now"))
-		rec.user = USER_NOW;
-	else
+	if (arg && strcmp(arg, "delay") && strcmp(arg, "now"))
 		usage("--user knows delay and now, not", arg);
+	rec.user = arg ? arg : "";
 }
 
 static const struct choice choices[] = {
@@ -124,47 +153,382 @@ static void parse_record_options(int argc, char **argv)
 	rec.dir = find_instance(rec.instance);
 }
 
-/* The signals of the terminal reach the command as well, but not the keeper. */
-static int wait_for_keeper(const struct recording *r, pid_t keeper)
+static int set_user_option(const struct recording *r)
 {
-	union sigval of_terminal;
-	siginfo_t info;
-	int status;
+	static const char * const ways[][2] = {
+		{ "delay", "options/userstacktrace_delay" }, { "now", "options/userstacktrace" },
+	};
+	int ret = -ENOENT;
+	size_t i;
 
-	do {
-		if (sigwaitinfo(&r->signals, &info) < 0 || info.si_signo == SIGCHLD)
+	for (i = 0; ret && i < ARRAY_SIZE(ways); i++) {
+		if (*r->user && strcmp(r->user, ways[i][0]))
 			continue;
-		of_terminal.sival_int = info.si_code == SI_KERNEL;
-		sigqueue(keeper, info.si_signo, of_terminal);
-	} while (waitpid(keeper, &status, WNOHANG) != keeper);
-	if (WIFEXITED(status))
-		return WEXITSTATUS(status);
-	/* It was killed. */
-	if (!access(r->dir, F_OK))
-		remove_instance(r->dir);
-	return 1;
+		ret = write_file(r->dir, ways[i][1], "1");
+		if (!ret)
+			note("stacks of user space: %s", ways[i][1]);
+	}
+	if (ret)
+		complain("this kernel cannot do --user=%s: %s", r->user, strerror(-ret));
+	return ret;
 }
 
-static int start_keeper(struct recording *r)
+/* Its children to come are followed, the threads that it has are not. */
+static int follow_threads(const struct recording *r, u32 pid)
 {
-	pid_t keeper;
+	char *pattern __free(pointer) = format("/proc/%u/task/*", pid);
+	glob_t found = {};
+	int ret = 0;
+	size_t i;
+
+	if (glob(pattern, 0, NULL, &found)) {
+		complain("there is no process %u", pid);
+		ret = -ESRCH;
+	}
+	for (i = 0; !ret && i < found.gl_pathc; i++)
+		ret = set(r->dir, "set_event_pid", basename(found.gl_pathv[i]));
+	globfree(&found);
+	return ret;
+}
+
+#define INITIAL_PID_NS	0xEFFFFFFCU	/* the inode of its file */
+
+static int select_processes(const struct recording *r)
+{
+	struct stat st;
+	size_t i;
+	int ret;
+
+	if (!stat("/proc/self/ns/pid", &st) && st.st_ino != INITIAL_PID_NS) {
+		complain("in a pid namespace, only --all processes can be recorded");
+		return -EINVAL;
+	}
+	ret = set(r->dir, "options/event-fork", "1");
+	if (!ret && r->pid)
+		ret = follow_threads(r, r->pid);
+	for (i = 0; !ret && i < r->nr_pids; i++)
+		ret = follow_threads(r, r->pids[i]);
+	return ret;
+}
+
+/* trace-cmd sets the events itself. But it hangs if it does not like a filter. */
+static int set_up(const struct recording *r)
+{
+	char *kb __free(pointer) = format("%llu", r->buffer_kb);
+	const char * const settings[][2] = {
+		{ "tracing_on", "0" },
+		{ "trace_clock", "mono" },
+		{ "options/stackmap", "1" },
+		{ "options/stacktrace", "1" },
+		{ "buffer_size_kb", kb },
+	};
+	size_t i, nr = ARRAY_SIZE(settings);
+	int ret = 0;
+
+	/* Without -b, the last one stays as it is. */
+	nr -= !r->buffer_kb;
+	for (i = 0; !ret && i < nr; i++)
+		ret = set(r->dir, settings[i][0], settings[i][1]);
+	/* Not every kernel has it. The map has the stacks as well. */
+	write_file(r->dir, "options/stackmap-define", "1");
+	if (!ret && r->user)
+		ret = set_user_option(r);
+	if (!ret && !r->all)
+		ret = select_processes(r);
+	for (i = 0; !ret && i < r->nr_events; i++)
+		ret = enable_event(r->dir, r->events[i].event, r->events[i].filter);
+	return ret;
+}
+
+/* Without -k, trace-cmd would remove the instance. */
+static pid_t start_recorder(const struct recording *r)
+{
+	char *prio __free(pointer) = format("%llu", r->realtime);
+	const char **args __free(pointer) = NULL;
+	const char * const first[] = {
+		"trace-cmd", "record", "-q", "-k", "-o", "trace.dat", "-r", prio, "-B",
+		r->instance,
+	};
+	size_t i, nr = ARRAY_SIZE(first);
+
+	args = check_mem(calloc(nr + 4 * r->nr_events + 1, sizeof(*args)));
+	memcpy(args, first, sizeof(first));
+	for (i = 0; i < r->nr_events; i++) {
+		args[nr++] = "-e";
+		args[nr++] = r->events[i].event;
+		if (!r->events[i].filter)
+			continue;
+		args[nr++] = "-f";
+		args[nr++] = r->events[i].filter;
+	}
+	return start_program(args, r->output, false);
+}
+
+/* Waits for a byte before it starts. If the tool ends without it, there is no command. */
+static _Noreturn void be_command(const struct recording *r, int go)
+{
+	char c;
+
+	if (read(go, &c, 1) != 1)
+		_exit(NO_COMMAND);
+	unblock_signals();
+	execvp(r->command[0], r->command);
+	complain("%s: %s", r->command[0], strerror(errno));
+	_exit(NO_COMMAND);
+}
+
+static int fork_command(struct recording *r)
+{
+	int go[2];
+
+	if (pipe2(go, O_CLOEXEC))
+		return -errno;
+	r->pid = fork();
+	if (!r->pid) {
+		close(go[1]);
+		be_command(r, go[0]);
+	}
+	close(go[0]);
+	r->go = go[1];
+	return r->pid < 0 ? -errno : 0;
+}
+
+/* Not for long. A signal of the terminal goes to the command as well. */
+static void wait_for_signal(struct recording *r, int ms)
+{
+	const struct timespec t = { .tv_nsec = ms * 1000000L };
+	siginfo_t info;
+
+	if (sigtimedwait(&r->signals, &info, &t) > 0 && info.si_signo != SIGCHLD) {
+		if (!r->pid || !r->start)
+			r->stopped = true;
+		else if (info.si_code != SI_KERNEL)
+			kill(r->pid, info.si_signo);
+	}
+	if (r->pid && waitpid(r->pid, &r->status, WNOHANG) == r->pid) {
+		r->pid = 0;
+		r->stopped = true;
+	}
+}
+
+static bool recorder_ended(const struct recording *r)
+{
+	if (r->recorder > 0 && waitpid(r->recorder, NULL, WNOHANG) != r->recorder)
+		return false;
+	complain("trace-cmd ended early");
+	return true;
+}
+
+/* It sets tracing_on when its recorders run. */
+static int wait_for_recorder(struct recording *r)
+{
+	while (!is_set(r->dir, "tracing_on")) {
+		if (recorder_ended(r))
+			return -EIO;
+		wait_for_signal(r, 20);
+		if (r->stopped)
+			return -EINTR;
+	}
+	return 0;
+}
+
+static bool processes_ended(const struct recording *r)
+{
+	size_t i;
+
+	for (i = 0; i < r->nr_pids; i++) {
+		if (!kill(r->pids[i], 0) || errno != ESRCH)
+			return false;
+	}
+	return r->nr_pids && !r->command;
+}
+
+/*
+ * In the end, trace-cmd makes one file of those of the CPUs, most often a compressed one, with what
+ * head.dat has, and kallsyms is copied. What the buffer holds comes before.
+ */
+static bool disk_is_full(const struct recording *r)
+{
+	return !has_room(r->output, file_sizes(r->output, "trace.dat.*") / 2 +
+			 count_of(r->dir, CPU_STATS, "bytes: ") +
+			 2 * file_sizes(r->output, "head.dat"));
+}
+
+/* Once in a second. Progress is a line each second, later every ten seconds. */
+static int look(struct recording *r, u64 second)
+{
+	if (second == r->last_look)
+		return 0;
+	r->last_look = second;
+	if (isatty(STDERR_FILENO) && (second < 10 || second % 10 == 0))
+		note("%llu s, %llu stacks, %llu different ones, %llu buffer entries lost", second,
+		     count_of(r->dir, MAP_STAT, "successes: ") +
+		     count_of(r->dir, MAP_STAT, "drops: "),
+		     count_of(r->dir, MAP_STAT, "entries: "), count_lost(r->dir));
+	return disk_is_full(r) ? -ENOSPC : 0;
+}
+
+/* The events of mappings have little room. */
+static int keep_recording(struct recording *r)
+{
+	int ret = 0;
+	u64 ms;
+
+	while (!ret && !r->stopped) {
+		wait_for_signal(r, 100);
+		ms = now_ms() - r->start;
+		if (r->duration && ms >= 1000 * r->duration) {
+			r->duration = 0;
+			r->stopped |= !r->pid;
+			if (r->pid)
+				kill(r->pid, SIGTERM);
+		}
+		r->stopped |= processes_ended(r);
+		if (r->user)
+			watch_drain(&r->watch);
+		ret = recorder_ended(r) ? -EIO : look(r, ms / 1000);
+	}
+	return ret;
+}
+
+#define RESTORE	"trace-cmd restore -o trace.dat -i head.dat $(ls -v trace.dat.*)"
+
+/* The number of a CPU is its place among the arguments. */
+static int restore(const struct recording *r)
+{
+	const char * const args[] = { "sh", "-c", RESTORE, NULL };
+	int ret;
+
+	remove_files(r->output, "trace.dat");
+	ret = run_program(args, r->output, true);
+	if (ret) {
+		remove_files(r->output, "trace.dat");
+		complain("%s has no trace.dat. With more room, there: %s", r->output, RESTORE);
+	} else {
+		remove_files(r->output, "trace.dat.*");
+		note("%s/trace.dat was restored from the files of the recorders", r->output);
+	}
+	return ret;
+}
+
+static int finish_recorder(const struct recording *r, int ret)
+{
+	if (!ret || ret == -ENOSPC) {
+		kill(r->recorder, SIGINT);
+		if (wait_for_program(r->recorder))
+			ret = -EIO;
+	}
+	/* If trace-cmd has failed, its recorders go on. */
+	kill(-r->recorder, SIGKILL);
+	if (ret != -EIO || !restore(r))
+		remove_files(r->output, "head.dat");
+	return ret;
+}
+
+static void tell_result(const struct recording *r, size_t nr_stacks)
+{
+	char *path __free(pointer) = format("%s/trace.dat", r->output);
+	u64 lost = count_lost(r->dir) + count_of(r->dir, CPU_STATS, "entries: ");
+	u64 nr_read = count_of(r->dir, CPU_STATS, "read events: ");
+	u64 recycled = count_of(r->dir, MAP_STAT, "recycled: ");
+	u64 nr_events = count_events(path);
+
+	note("%s: recorded %llu %s with %zu different stacks; see stackmap_dump %s", r->output,
+	     nr_events ? nr_events : nr_read, nr_events ? "events" : "buffer entries", nr_stacks,
+	     r->output);
+	if (lost)
+		complain("%llu of %llu buffer entries were lost%s", lost, lost + nr_read,
+			 " (events, stacks, definitions): try --realtime 10 or a larger buffer (-b)");
+	if (recycled)
+		note("the map has recycled %llu more stacks", recycled);
+}
+
+/* The map is saved first, it is small and the disk may be full. */
+static int finish_recording(struct recording *r, int ret)
+{
+	size_t nr_stacks = 0;
+	int err;
+
+	set(r->dir, "tracing_on", "0");
+	if (r->user)
+		watch_stop(&r->watch);
+	err = save_map(r->dir, r->output, r->watch.text, &nr_stacks);
+	ret = finish_recorder(r, ret);
+	if (!err)
+		err = save_checksums(r->output);
+	tell_result(r, nr_stacks);
+	return ret ? ret : err;
+}
+
+/* Of head.dat, trace.dat can be restored. */
+static int start_recording(struct recording *r)
+{
+	const char * const args[] = { "trace-cmd", "restore", "-c", "-o", "head.dat", NULL };
+	int ret;
+
+	if (r->user)
+		watch_start(&r->watch);
+	ret = run_program(args, r->output, false);
+	if (ret) {
+		complain("trace-cmd did not make %s/head.dat", r->output);
+		return ret;
+	}
+	if (disk_is_full(r))
+		return -ENOSPC;
+	r->recorder = start_recorder(r);
+	ret = wait_for_recorder(r);
+	if (!ret && r->command && write(r->go, "", 1) != 1)
+		ret = -errno;
+	r->start = now_ms();
+	return ret;
+}
+
+static int record_in_instance(struct recording *r)
+{
+	int ret = set_up(r);
+
+	if (!ret)
+		ret = output_make(r->output);
+	if (ret)
+		return ret;
+	ret = start_recording(r);
+	if (!ret)
+		return finish_recording(r, keep_recording(r));
+	if (r->recorder > 0) {
+		kill(-r->recorder, SIGKILL);
+		waitpid(r->recorder, NULL, 0);
+	}
+	output_discard(r->output);
+	return ret;
+}
+
+/* Returns the status of "record". */
+static int record_command(struct recording *r)
+{
+	int ret;
 
 	block_signals(&r->signals);
-	r->tool = getpid();
-	r->group = getpgrp();
-	keeper = fork();
-	if (!keeper)
-		return keep(r);
-	if (keeper > 0)
-		return wait_for_keeper(r, keeper);
-	complain("fork: %s", strerror(errno));
-	return 1;
+	if (r->command && fork_command(r)) {
+		complain("fork: %s", strerror(errno));
+		return 1;
+	}
+	ret = make_instance(r->dir);
+	if (!ret) {
+		ret = record_in_instance(r);
+		remove_instance(r->dir);
+	}
+	if (r->command)
+		close(r->go);
+	/* It may go on without being recorded. */
+	while (r->pid)
+		wait_for_signal(r, 100);
+	if (ret || !r->command)
+		return !!ret;
+	return WIFSIGNALED(r->status) ? 128 + WTERMSIG(r->status) : WEXITSTATUS(r->status);
 }
 
-static int check_start(const struct recording *r)
+static int check_programs(const struct recording *r)
 {
-	if (output_check(r->output) || check_instance(NULL))
-		return 1;
 	if (!find_program("trace-cmd")) {
 		complain("trace-cmd is not here; \"save\" works without it");
 		return 1;
@@ -181,9 +545,10 @@ int record(int argc, char **argv)
 	int ret;
 
 	parse_record_options(argc, argv);
-	ret = check_start(&rec);
+	ret = check_instance(NULL) ? 1 : check_programs(&rec);
 	if (!ret)
-		ret = start_keeper(&rec);
+		ret = record_command(&rec);
+	watch_free(&rec.watch);
 	free(rec.events);
 	free(rec.pids);
 	free(rec.output);

@@ -31,36 +31,6 @@ static void count_different(const struct map *m, size_t *nr_stacks, size_t *nr_i
 	free(w.w);
 }
 
-static void print_depths(const struct map *m)
-{
-	u32 most = 0;
-	size_t i;
-
-	for (i = 0; i < m->nr_stacks; i++)
-		most = m->stacks[i].nr > most ? m->stacks[i].nr : most;
-	printf("depth: %.1f on average, at most %u\n",
-	       m->nr_stacks ? 1.0 * m->nr_ips / m->nr_stacks : 0, most);
-}
-
-static void print_shares(struct map *m)
-{
-	u64 all = 0, top = 0;
-	size_t i, saturated = 0;
-
-	sort_stacks(m, SORT_REF);
-	for (i = 0; i < m->nr_stacks; i++) {
-		all += m->stacks[i].ref;
-		top += i < 10 ? m->stacks[i].ref : 0;
-		saturated += m->stacks[i].ref == UINT32_MAX;
-	}
-	printf("references: %llu\n", all);
-	if (m->split)
-		printf("split by interrupts: %llu\n", m->split);
-	printf("top 10 hold: %.1f%%\n", all ? 100.0 * top / all : 0.0);
-	if (saturated)
-		printf("counts at their limit: %zu (the references are more)\n", saturated);
-}
-
 static void print_kernel(const struct map *m)
 {
 	char *id __free(pointer) = build_id_text(&m->build_id);
@@ -69,27 +39,50 @@ static void print_kernel(const struct map *m)
 	       *id ? ", build id " : "", id);
 }
 
-static void print_users(const struct map *m)
-{
-	size_t i, nr = 0;
+struct sums {
+	u64	refs;
+	u64	top;		/* of the ten most frequent stacks */
+	size_t	users;
+	size_t	saturated;
+	u32	deepest;
+};
 
-	for (i = 0; i < m->nr_stacks; i++)
-		nr += m->stacks[i].user;
-	if (nr)
-		printf("stacks of user space: %zu\n", nr);
+static void add_up(struct map *m, struct sums *sums)
+{
+	const struct stack *s;
+	size_t i;
+
+	sort_stacks(m, SORT_REF);
+	for (i = 0; i < m->nr_stacks; i++) {
+		s = &m->stacks[i];
+		sums->refs += s->ref;
+		sums->top += i < 10 ? s->ref : 0;
+		sums->users += s->user;
+		sums->saturated += s->ref == UINT32_MAX;
+		sums->deepest = s->nr > sums->deepest ? s->nr : sums->deepest;
+	}
 }
 
 /* Returns 1 if there are duplicates, which the kernel never makes. */
 int print_summary(struct map *m)
 {
+	struct sums sums = {};
 	size_t stacks, ids;
 
+	add_up(m, &sums);
 	print_kernel(m);
 	printf("symbols: %s\n", m->source);
 	printf("stacks: %zu\nframes: %zu\n", m->nr_stacks, m->nr_ips);
-	print_users(m);
-	print_shares(m);
-	print_depths(m);
+	if (sums.users)
+		printf("stacks of user space: %zu\n", sums.users);
+	printf("references: %llu\n", sums.refs);
+	if (m->split)
+		printf("split by interrupts: %llu\n", m->split);
+	printf("top 10 hold: %.1f%%\n", share(sums.top, sums.refs));
+	if (sums.saturated)
+		printf("counts at their limit: %zu (the references are more)\n", sums.saturated);
+	printf("depth: %.1f on average, at most %u\n",
+	       m->nr_stacks ? 1.0 * m->nr_ips / m->nr_stacks : 0, sums.deepest);
 	count_different(m, &stacks, &ids);
 	printf("duplicates: %zu stacks, %zu ids\n", m->nr_stacks - stacks, m->nr_stacks - ids);
 	return stacks < m->nr_stacks || ids < m->nr_stacks;
@@ -107,36 +100,34 @@ struct change {
 	long long	by;
 };
 
-struct changes {
-	struct pool	texts;
-	struct pool	stacks;		/* of {is_user, text...} */
-	struct change	*list;		/* at the numbers of the stacks minus 1 */
-};
-
-static struct change *get_change(struct changes *cs, struct map *m, const struct stack *s)
+/* @changes: of {is_user, text...} */
+static struct change *get_change(struct pool *changes, struct pool *texts, struct map *m,
+				 const struct stack *s)
 {
-	size_t known = cs->stacks.nr, nr;
 	struct words w = {};
+	struct pooled *e;
 	struct frame *f;
+	struct change *c;
 	u32 i;
 
 	add_word(&w, s->user);
 	for (i = 0; i < s->nr; i++) {
 		f = frame_get(m, s, i);
 		if (!f->uid)
-			f->uid = intern(&cs->texts, frame_text(f));
+			f->uid = intern(texts, frame_text(f));
 		add_word(&w, f->uid);
 	}
-	nr = pool_add(&cs->stacks, w.w, w.nr);
+	e = pool_at(changes, pool_add(changes, w.w, w.nr));
 	free(w.w);
-	if (nr > known) {
-		cs->list = grow(cs->list, known, 1, sizeof(*cs->list));
-		cs->list[nr - 1] = (struct change) { .map = m, .stack = *s };
+	if (!e->ptr) {
+		c = check_mem(malloc(sizeof(*c)));
+		*c = (struct change) { .map = m, .stack = *s };
+		e->ptr = c;
 	}
-	return &cs->list[nr - 1];
+	return e->ptr;
 }
 
-static void add_stacks(struct changes *cs, struct map *m, bool old)
+static void add_stacks(struct pool *changes, struct pool *texts, struct map *m, bool old)
 {
 	const struct stack *s;
 	struct change *c;
@@ -144,7 +135,7 @@ static void add_stacks(struct changes *cs, struct map *m, bool old)
 
 	for (i = 0; i < m->nr_stacks; i++) {
 		s = &m->stacks[i];
-		c = get_change(cs, m, s);
+		c = get_change(changes, texts, m, s);
 		if (c->map == m && s->id > c->stack.id)
 			c->stack.id = s->id;
 		c->refs[old] += s->ref;
@@ -155,7 +146,8 @@ static void add_stacks(struct changes *cs, struct map *m, bool old)
 
 static int compare_by(const void *a, const void *b)
 {
-	const struct change *ca = a, *cb = b;
+	const struct change *ca = ((const struct pooled *)a)->ptr;
+	const struct change *cb = ((const struct pooled *)b)->ptr;
 	int ret = compare_u64(llabs(cb->by), llabs(ca->by));
 
 	return ret ? ret : compare_u64(ca->stack.id, cb->stack.id);
@@ -169,28 +161,24 @@ static bool is_change(const struct change *c, const struct config *cfg)
 	return (u64)llabs(c->by) >= cfg->min_ref && stack_matches(c->map, &c->stack, cfg);
 }
 
-static void print_change(struct change *c, const struct config *cfg)
-{
-	c->stack.ref = c->refs[!c->in[0]];
-	printf("%+lld %s ", c->by, !c->in[1] ? "new" : c->in[0] ? "moved" : "gone");
-	print_stack(c->map, &c->stack, cfg);
-}
-
 void print_diff(struct map *m, struct map *old, const struct config *cfg)
 {
-	struct changes cs = {};
+	struct pool changes = {}, texts = {};
+	struct change *c;
 	size_t i, n = 0;
 
-	add_stacks(&cs, m, false);
-	add_stacks(&cs, old, true);
-	for (i = 0; i < cs.stacks.nr; i++) {
-		if (is_change(&cs.list[i], cfg))
-			cs.list[n++] = cs.list[i];
+	add_stacks(&changes, &texts, m, false);
+	add_stacks(&changes, &texts, old, true);
+	pool_sort(&changes, compare_by);
+	for (i = 1; i <= changes.nr && (!cfg->top || n < cfg->top); i++) {
+		c = changes.list[i].ptr;
+		if (!is_change(c, cfg))
+			continue;
+		n++;
+		c->stack.ref = c->refs[!c->in[0]];
+		printf("%+lld %s ", c->by, !c->in[1] ? "new" : c->in[0] ? "moved" : "gone");
+		print_stack(c->map, &c->stack, cfg);
 	}
-	sort_array(cs.list, n, sizeof(*cs.list), compare_by);
-	for (i = 0; i < n && (!cfg->top || i < cfg->top); i++)
-		print_change(&cs.list[i], cfg);
-	free(cs.list);
-	pool_free(&cs.stacks);
-	pool_free(&cs.texts);
+	pool_free_all(&changes);
+	pool_free(&texts);
 }

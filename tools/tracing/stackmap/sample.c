@@ -226,6 +226,16 @@ static void take_cookie(struct record *r)
 	s->holders++;
 }
 
+static u32 stack_of(struct record *r)
+{
+	struct profile *p = r->profile;
+	u64 tgid, epoch = 0;
+
+	if (r->kind->is_user && get_number(r, FIELD_TGID, &tgid))
+		epoch = users_epoch(&p->map->users, tgid, p->mono ? r->rec->ts : UINT64_MAX);
+	return read_stack(r, &p->stacks, r->in->nr, epoch);
+}
+
 /* For all events since the task has entered the kernel. */
 static void take_unwound(struct record *r)
 {
@@ -237,7 +247,7 @@ static void take_unwound(struct record *r)
 		return;
 	if (cookie != t->cookie)
 		new_cookie(r->profile, t, cookie);
-	t->unwound = read_stack(r);
+	t->unwound = stack_of(r);
 	while ((s = t->waiting)) {
 		t->waiting = s->next;
 		s->user = t->unwound;
@@ -250,7 +260,19 @@ static void take_stack(struct record *r)
 	struct sample *s = find_event(r, !r->kind->is_user);
 
 	if (s)
-		*(r->kind->is_user ? &s->user : &s->kernel) = read_stack(r);
+		*(r->kind->is_user ? &s->user : &s->kernel) = stack_of(r);
+}
+
+static void take_definition(struct record *r)
+{
+	read_definition(r, &r->profile->stacks, r->in->nr);
+}
+
+static void take_object(struct record *r)
+{
+	u32 number;
+
+	read_object(r, &r->profile->stacks, r->in->nr, &number);
 }
 
 enum { USER = 1, DEFINES = 2 };
@@ -271,9 +293,9 @@ void set_type(struct kind *k)
 		{ "user_unwind_stack_id", take_unwound, USER },
 		{ "user_unwind_stack_split", take_unwound, USER },
 		{ "user_unwind_stack", take_unwound, USER },
-		{ "stack_def", define_stack, DEFINES },
-		{ "user_stack_def", define_stack, DEFINES | USER },
-		{ "user_object_def", define_object, DEFINES },
+		{ "stack_def", take_definition, DEFINES },
+		{ "user_stack_def", take_definition, DEFINES | USER },
+		{ "user_object_def", take_object, DEFINES },
 	};
 	size_t i;
 

@@ -1,49 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 /* "save": makes a directory, as "record" does, of what is in the ring buffer now. */
-#include <sched.h>
-#include <sys/mount.h>
-#include <unistd.h>
-
 #include "record.h"
 #include "util.h"
 
-/* In a mount namespace of its own: the instance is what the top level seems to have. */
-static int hide_top_level(const char *dir)
-{
-	char *top __free(pointer) = find_tracefs();
-	static const char * const files[] = { "per_cpu", "trace_clock" };
-	size_t i;
-	int bad;
-
-	bad = unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL);
-	for (i = 0; !bad && i < ARRAY_SIZE(files); i++) {
-		char *from __free(pointer) = format("%s/%s", dir, files[i]);
-		char *to __free(pointer) = format("%s/%s", top, files[i]);
-
-		bad = mount(from, to, NULL, MS_BIND, NULL);
-	}
-	if (bad)
-		complain("cannot mount %s in a namespace: %s", dir, strerror(errno));
-	return bad ? -EIO : 0;
-}
-
 /*
- * trace-cmd extract -B would read the top level as well, and reading consumes. Without -k, it would
- * reset all.
+ * trace-cmd extract -B would read the top level as well, and reading consumes. So the instance, $0,
+ * is what the top level seems to have in a mount namespace, where debugfs has none to be preferred.
+ * Without -k, it would reset all.
  */
-static int run_extract(const char *from, const char *instance, const char *dir)
-{
-	const char * const args[] = { "trace-cmd", "extract", "-k", "-o", "trace.dat", NULL };
-	struct instance_stat s;
-	int ret = 0;
+#define EXTRACT \
+	"umount -l /sys/kernel/debug/tracing\n" \
+	"for f in per_cpu trace_clock; do mount --bind \"$0/$f\" " TRACEFS "/$f || exit; done\n" \
+	"exec trace-cmd extract -k -o trace.dat"
 
-	read_instance_stat(from, &s);
-	if (!has_room(dir, 2 * (s.bytes + file_sizes(dir, "kallsyms"))))
+static int run_extract(const char *from, const char *dir)
+{
+	const char * const args[] = { "unshare", "-m", "sh", "-c", EXTRACT, from, NULL };
+	u64 bytes = count_of(from, CPU_STATS, "bytes: ") + file_sizes(dir, "kallsyms");
+	int ret;
+
+	if (!has_room(dir, 2 * bytes))
 		return -ENOSPC;
-	if (instance)
-		ret = hide_top_level(from);
-	if (ret)
-		return ret;
 	ret = run_program(args, dir, true);
 	if (ret)
 		complain("trace-cmd extract has failed");
@@ -59,7 +36,7 @@ static int save_buffer(const char *from, const char *instance, const char *dir)
 
 	ret = save_map(from, dir, NULL, &nr_stacks);
 	if (!ret && extracts)
-		ret = run_extract(from, instance, dir);
+		ret = run_extract(from, dir);
 	else if (!ret)
 		ret = copy_file(from, "trace", dir);
 	if (ret) {
@@ -98,8 +75,6 @@ int save(const char *name, const char *instance)
 	int ret;
 
 	ret = check_instance(instance);
-	if (!ret)
-		ret = output_check(dir);
 	if (!ret)
 		ret = output_make(dir);
 	if (!ret)

@@ -69,8 +69,8 @@ void load_own_kallsyms(struct map *m)
 		symtab_free(&m->kallsyms);
 }
 
-/* "save" puts the build id beside kallsyms. For the live kallsyms, ask the kernel. */
-static int check_kallsyms(const struct map *m, const char *path, const struct config *cfg)
+/* "save" puts the build id of the kernel beside its files. The running kernel tells its own. */
+static int check_beside(const struct map *m, const char *path, const struct config *cfg)
 {
 	char *beside __free(pointer) = NULL;
 	const char *slash = strrchr(path, '/');
@@ -89,23 +89,12 @@ static int load_beside(struct map *m, const struct config *cfg)
 {
 	char *users __free(pointer) = format("%s/user_maps", m->dir);
 	char *path __free(pointer) = format("%s/build_id", m->dir);
-	struct build_id id = {};
 	int ret;
 
-	load_build_id(path, &id);
-	ret = check_build_id(m, &id, path, cfg);
 	if (!m->build_id.len)
-		m->build_id = id;
-	if (ret || m->live || access(users, R_OK))
-		return ret;
-	return load_users(&m->users, users);
-}
-
-static u64 text_base(const struct map *m, const struct config *cfg)
-{
-	if (cfg->text_base)
-		return cfg->text_base;
-	return m->text ? m->text : m->kallsyms.text;
+		load_build_id(path, &m->build_id);
+	ret = check_beside(m, path, cfg);
+	return ret || m->live || access(users, R_OK) ? ret : load_users(&m->users, users);
 }
 
 static const char no_symbols[] =
@@ -114,24 +103,22 @@ static const char no_symbols[] =
 /* @sibling: with --diff, the new map; the old one may use its symbols. */
 int load_symbols(struct map *m, const struct map *sibling, const struct config *cfg)
 {
-	size_t i;
 	int ret;
 
 	m->users.symfs = cfg->symfs;
 	ret = m->dir ? load_beside(m, cfg) : 0;
-	for (i = 0; !ret && i < cfg->nr_kallsyms; i++) {
-		ret = check_kallsyms(m, cfg->kallsyms[i], cfg);
-		if (!ret)
-			ret = load_kallsyms(m, cfg->kallsyms[i]);
-	}
+	if (!ret && cfg->kallsyms)
+		ret = check_beside(m, cfg->kallsyms, cfg);
+	if (!ret && cfg->kallsyms)
+		ret = load_kallsyms(m, cfg->kallsyms);
 	if (ret)
 		return ret;
-	if (!cfg->nr_kallsyms)
+	if (!cfg->kallsyms)
 		load_own_kallsyms(m);
 	symtab_finish(&m->kallsyms);
 	ret = fit_kallsyms(m, sibling, cfg);
 	if (!ret && cfg->vmlinux) {
-		ret = vmlinux_load(m, cfg, text_base(m, cfg));
+		ret = vmlinux_load(m, cfg);
 		if (!ret)
 			add_source(m, "vmlinux", cfg->vmlinux);
 	}

@@ -17,12 +17,9 @@
 
 /* Limits of a map. A larger count means that the map is damaged. */
 #define MAX_DEPTH	1024		/* the most frames that ftrace records */
-#define MAX_SECTIONS	1024
 #define MAX_BUILD_ID	64
 #define MAX_RELEASE	256
-#define MAX_STAMP	96
 #define MAX_PARTS	8		/* of a stack that was split */
-#define PRINTED_PARTS	4		/* parts that trace-cmd prints */
 #define COMM_LEN	15		/* the longest name of a task */
 
 #define TRAMPOLINE_MARKER	0x7fffffff	/* the kernel's FTRACE_TRAMPOLINE_MARKER */
@@ -45,7 +42,6 @@ struct stack {
 	u32		nr;
 	u32		nr_user;	/* so many of them, the outermost ones, are of user space */
 	bool		user;		/* a user stack of a map, which may have no frames */
-	bool		by_file;	/* user frames may be places in files, see user.h */
 	size_t		first;		/* index of the leaf in map->ips */
 	u64		hits;		/* bit i: frame i was hit by an interrupt, it is no call */
 	u64		ref;		/* what it weighs */
@@ -81,7 +77,6 @@ struct symtab {
 struct build_id {
 	size_t		len;		/* 0: unknown */
 	unsigned char	bytes[MAX_BUILD_ID];
-	char		stamp[MAX_STAMP]; /* of a file that has none, see user.h */
 };
 
 struct words {
@@ -127,14 +122,11 @@ struct object {
 	char		*path;		/* that can be printed */
 	char		*name;		/* without directories or brackets */
 	struct build_id	id;
-	u64		limit;		/* the end of what was mapped of it */
 	u64		bias;		/* p_vaddr - p_offset of its text */
 	bool		has_bias;
 	enum object_state state;
-	struct symtab	symtab;
+	struct symtab	symtab;		/* by offsets in the file */
 	struct Dwfl	*dwfl;
-	struct Elf	*elf;		/* NULL: no symbols */
-	unsigned long	load_bias;	/* of the addresses of symbols */
 };
 
 /* What user space has mapped (user.c). */
@@ -142,6 +134,17 @@ struct users {
 	struct pool	processes;	/* of {tgid, 0} to a process, see user.c */
 	struct pool	objects;	/* of a string to an object */
 	const char	*symfs;
+};
+
+/* Stacks of a trace by their ids, see stacks.c. */
+struct stacks {
+	struct users	*users;
+	struct pool	ids;		/* of {instance, id} to the index of a ref, plus 1 */
+	struct ref	*refs;
+	size_t		nr_refs;
+	struct pool	contents;	/* frames */
+	struct pool	objects;	/* of {instance, number} to that of an object */
+	struct pool	stacks;
 };
 
 struct vmlinux;
@@ -163,7 +166,7 @@ struct map {
 	struct symtab	kallsyms;
 	struct symtab	elfsyms;
 	struct vmlinux	*vmlinux;
-	struct pool	frames;		/* of {address, kind} to a frame, see frame.c */
+	struct pool	frames;		/* of an address to a frame, see frame.c */
 	struct users	users;
 	struct value_type values[NR_VALUES]; /* of a profile */
 	int		main_value;	/* which of them ref is */
@@ -176,14 +179,12 @@ struct map {
 enum sort_key { SORT_REF, SORT_DEPTH, SORT_ID };
 
 struct config {
-	const char	**kallsyms;
-	size_t		nr_kallsyms;
+	const char	*kallsyms;
 	const char	*vmlinux;
 	const char	*symfs;
 	const char	*instance;
 	const char	*old;
 	const char	*trace;		/* --annotate */
-	u64		text_base;
 	bool		lines;
 	bool		force;
 	bool		partial;
@@ -212,22 +213,21 @@ struct config {
 	bool		all_values;	/* also of what weighs nothing */
 };
 
-/* stack_map_bin */
-#define MAP_MAGIC	0x464D5342
-#define MAP_VERSION	2
-#define SECTION_OBJECTS	5
-#define MAX_READS	5
-#define RECORD_USER	1U
-#define RECORD_BY_FILE	2U
-#define MAX_PATH	65536	/* of an object, with escapes */
+#define MAX_READS	5	/* of a file that the kernel may replace meanwhile */
 
 /* map.c */
-void complain_stale(const char *name);
-struct stack *new_stack(struct map *m, u32 nr);
+char *slurp_map(const char *path, size_t *len);
+struct stack *map_add(struct map *m, const u64 *ips, u32 nr);
 int read_map(struct map *m, const char *buf, size_t len);
-int read_map_file(struct map *m, const char *path);
 int load_map(struct map *m, const char *path);
 int reload_map(struct map *m);
 void map_free_stacks(struct map *m);
+/* stacks.c */
+bool define_stack(struct stacks *k, u32 in, bool user, u32 id, const u64 *ips, u32 nr);
+size_t use_map(struct stacks *k, const struct map *m, u32 in);
+u32 stack_of_ids(struct stacks *k, u32 in, bool user, u64 epoch, const struct stack_ids *ids);
+u32 stack_of_frames(struct stacks *k, bool user, u64 epoch, const u64 *ips, u32 nr);
+bool resolve_stack(struct stacks *k, u32 stack, struct words *w);
+void stacks_free(struct stacks *k);
 
 #endif

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What a stack of a recording consists of: ids of the stack map, or frames in full. */
-#include "profile.h"
+/*
+ * What the stacks of a trace consist of: ids, which definitions or a map tell, or frames in full. A
+ * stack is a number in a pool. It is resolved as late as possible, because a definition may come
+ * behind the first use, and some are in the map only.
+ */
+#include "user.h"
 #include "util.h"
 
 /* {flags, epoch, address, id, address, id...} or {flags, epoch, frames} */
@@ -12,123 +16,107 @@ enum { STACK_USER = 1, STACK_FRAMES = 2 };
 struct ref {
 	u32	instance;
 	u32	content;	/* 0: not defined so far */
-	bool	from_map;
+	bool	from_map;	/* files have our numbers */
 };
 
+static u64 *ref_of_id(struct stacks *k, u32 in, bool user, u32 id)
+{
+	return &pool_find(&k->ids, in | (user ? OF_USER : 0), id)->value;
+}
+
+static struct ref *new_ref(struct stacks *k, u32 in, u64 *nr)
+{
+	struct ref *ref = APPEND(k->refs, k->nr_refs);
+
+	*ref = (struct ref) { .instance = in };
+	*nr = k->nr_refs;
+	return ref;
+}
+
+static struct ref *get_ref(struct stacks *k, u32 in, bool user, u32 id)
+{
+	u64 *nr = ref_of_id(k, in, user, id);
+
+	return *nr ? &k->refs[*nr - 1] : new_ref(k, in, nr);
+}
+
 /*
- * @content: what the id is from now on; 0: what it is. A generation is used again after some
- * thousand others: then the id means another stack.
+ * Returns false if the id was another stack before: a generation is used again after some thousand
+ * others.
  */
-static u32 find_ref(struct profile *p, const struct instance *in, u32 id, bool user, u32 content)
+bool define_stack(struct stacks *k, u32 in, bool user, u32 id, const u64 *ips, u32 nr)
 {
-	const u64 of = in->nr | (user ? OF_USER : 0);
-	u64 *nr = &pool_find(&p->ids, of, id & INT32_MAX)->value;
-	u32 known = *nr ? p->refs[*nr - 1].content : 0;
+	struct ref *ref = get_ref(k, in, user, id);
+	u32 content = pool_add(&k->contents, ips, nr);
+	bool same = !ref->content || ref->from_map || ref->content == content;
 
-	if (!*nr || (known && content && known != content)) {
-		*APPEND(p->refs, p->nr_refs) = (struct ref) { .instance = in->nr };
-		*nr = p->nr_refs;
-	}
-	if (content)
-		p->refs[*nr - 1].content = content;
-	return *nr - 1;
+	if (!same)
+		ref = new_ref(k, in, ref_of_id(k, in, user, id));
+	ref->content = content;
+	ref->from_map = false;
+	return same;
 }
 
-static u64 epoch_of(struct record *r)
+/* What no event defines. Returns how many ids are other stacks in the map than in the events. */
+size_t use_map(struct stacks *k, const struct map *m, u32 in)
 {
-	struct profile *p = r->profile;
-	u64 tgid;
-
-	if (!get_number(r, FIELD_TGID, &tgid))
-		return 0;
-	return users_epoch(&p->map->users, tgid, p->mono ? r->rec->ts : UINT64_MAX);
-}
-
-static u32 add_ids(struct record *r, u64 flags, u64 epoch)
-{
-	u64 w[2 + 2 * MAX_PARTS] = { flags, epoch };
-	struct stack_ids ids;
-	u32 i, nr = 2;
-
-	if (!read_ids(r, &ids))
-		return 0;
-	for (i = 0; i < ids.nr; i++) {
-		w[nr++] = ids.ip[i];
-		w[nr++] = find_ref(r->profile, r->in, ids.id[i], flags, 0);
-	}
-	return pool_add(&r->profile->stacks, w, nr);
-}
-
-/* Returns 0 if there is none. */
-u32 read_stack(struct record *r)
-{
-	u64 flags = r->kind->is_user ? STACK_USER : 0, epoch = flags ? epoch_of(r) : 0;
-	u64 w[2 + MAX_DEPTH];
-	int nr;
-
-	if (r->kind->field[FIELD_ID])
-		return add_ids(r, flags, epoch);
-	w[0] = flags | STACK_FRAMES;
-	w[1] = epoch;
-	nr = read_frames(r, w + 2);
-	return nr > 0 ? pool_add(&r->profile->stacks, w, 2 + nr) : 0;
-}
-
-void define_stack(struct record *r)
-{
-	u64 ips[MAX_DEPTH], id;
-	int nr = read_frames(r, ips);
-
-	/* Below what an interrupt has hit, there may be no more frames of user space. */
-	if (nr < !r->kind->is_user || !get_number(r, FIELD_ID, &id))
-		return;
-	find_ref(r->profile, r->in, id, r->kind->is_user,
-		 pool_add(&r->profile->contents, ips, nr));
-}
-
-void define_object(struct record *r)
-{
-	u32 number, object;
-
-	if (read_object(r, &r->profile->map->users, &number, &object) && object)
-		pool_find(&r->profile->objects, r->in->nr, number)->value = object;
-}
-
-/* The ids that the file does not define. */
-void use_map(struct profile *p, const struct map *m, const struct instance *in)
-{
+	size_t differ = 0, i;
 	const struct stack *s;
 	struct ref *ref;
-	u32 nr, content;
-	size_t i;
+	u32 content;
 
+	for (i = 1; i <= m->numbers.nr; i++) {
+		if (m->numbers.list[i].value)
+			pool_find(&k->objects, in, *pool_words(&m->numbers, i))->value =
+				m->numbers.list[i].value;
+	}
 	for (i = 0; i < m->nr_stacks; i++) {
 		s = &m->stacks[i];
-		nr = find_ref(p, in, s->id, s->user, 0);
-		ref = &p->refs[nr];
-		content = pool_add(&p->contents, m->ips + s->first, s->nr);
-		if (!ref->content) {
+		ref = get_ref(k, in, s->user, s->id);
+		content = pool_add(&k->contents, m->ips + s->first, s->nr);
+		if (!ref->content || ref->from_map) {
 			ref->content = content;
 			ref->from_map = true;
-		} else if (!s->user && ref->content != content) {
-			p->counts[COUNT_DIFFER]++;
+		} else {
+			differ += !s->user && ref->content != content;
 		}
 	}
+	return differ;
 }
 
-/* The kernel's number of a file, or an address of the process. */
-static u64 user_word(struct profile *p, const struct ref *ref, u64 epoch, u64 word, bool exact)
+u32 stack_of_ids(struct stacks *k, u32 in, bool user, u64 epoch, const struct stack_ids *ids)
 {
-	u64 object;
+	u64 w[2 + 2 * MAX_PARTS] = { user ? STACK_USER : 0, epoch };
+	u32 i, nr = 2;
 
-	if (!ref || !word_object(word))
-		return place_word(&p->map->users, epoch, word, exact);
-	object = pool_find(&p->objects, ref->instance, word_object(word))->value;
+	for (i = 0; i < ids->nr; i++) {
+		w[nr++] = ids->ip[i];
+		w[nr++] = get_ref(k, in, user, ids->id[i]) - k->refs;
+	}
+	return pool_add(&k->stacks, w, nr);
+}
+
+u32 stack_of_frames(struct stacks *k, bool user, u64 epoch, const u64 *ips, u32 nr)
+{
+	u64 w[2 + MAX_DEPTH] = { STACK_FRAMES | (user ? STACK_USER : 0), epoch };
+
+	memcpy(w + 2, ips, nr * sizeof(*ips));
+	return pool_add(&k->stacks, w, 2 + nr);
+}
+
+/* The kernel's number of a file (@ref: of an id, so that there may be one), or an address. */
+static u64 user_word(struct stacks *k, const struct ref *ref, u64 epoch, u64 word, bool exact)
+{
+	u64 object = ref ? word_object(word) : 0;
+
+	if (!object)
+		return place_word(k->users, epoch, word, exact);
+	object = pool_find(&k->objects, ref->instance, object)->value;
 	return make_word(object, word & OFFSET_MASK);
 }
 
-/* @s: the stack; @exact: the first frame is no call. What the map has was translated before. */
-static void add_frames(struct profile *p, const struct ref *ref, const u64 *s, const u64 *ips,
+/* @s: the stack; @exact: the first frame is no call. What is from a map was translated before. */
+static void add_frames(struct stacks *k, const struct ref *ref, const u64 *s, const u64 *ips,
 		       u32 nr, bool exact, struct words *w)
 {
 	size_t i, first = w->nr;
@@ -136,46 +124,51 @@ static void add_frames(struct profile *p, const struct ref *ref, const u64 *s, c
 	add_words(w, ips, nr);
 	for (i = first; s[0] & STACK_USER && i < w->nr; i++) {
 		if (!ref || !ref->from_map || !word_object(w->w[i]))
-			w->w[i] = user_word(p, ref, s[1], w->w[i], exact && i == first);
+			w->w[i] = user_word(k, ref, s[1], w->w[i], exact && i == first);
 	}
 }
 
-/* False if the id is not defined. */
-static bool add_part(struct profile *p, const u64 *s, u64 ip, const struct ref *ref,
+/* @ip: what an interrupt has hit, before the part, or 0. False if the id is not defined. */
+static bool add_part(struct stacks *k, const u64 *s, u64 ip, const struct ref *ref,
 		     struct words *w)
 {
 	if (!ref->content)
 		return false;
 	if (ip) {
 		w->hits |= w->nr < 64 ? 1ULL << w->nr : 0;
-		add_word(w, s[0] & STACK_USER ? user_word(p, ref, s[1], ip, true) : ip);
+		add_word(w, s[0] & STACK_USER ? user_word(k, ref, s[1], ip, true) : ip);
 	}
-	add_frames(p, ref, s, pool_words(&p->contents, ref->content),
-		   p->contents.list[ref->content].nr, !ip, w);
+	add_frames(k, ref, s, pool_words(&k->contents, ref->content),
+		   k->contents.list[ref->content].nr, !ip, w);
 	return true;
 }
 
-bool resolve_stack(struct profile *p, u32 stack, struct words *w)
+/* Adds the frames to @w; false and none if an id is not defined. */
+bool resolve_stack(struct stacks *k, u32 stack, struct words *w)
 {
-	const u64 *s = pool_words(&p->stacks, stack);
-	u32 i, nr = p->stacks.list[stack].nr;
+	const u64 *s = pool_words(&k->stacks, stack);
+	u32 i, nr = k->stacks.list[stack].nr;
+	const struct words before = *w;
 
 	if (s[0] & STACK_FRAMES) {
-		add_frames(p, NULL, s, s + 2, nr - 2, true, w);
+		add_frames(k, NULL, s, s + 2, nr - 2, true, w);
 		return true;
 	}
 	for (i = 2; i < nr; i += 2) {
-		if (!add_part(p, s, s[i], &p->refs[s[i + 1]], w))
-			return false;
+		if (add_part(k, s, s[i], &k->refs[s[i + 1]], w))
+			continue;
+		w->nr = before.nr;
+		w->hits = before.hits;
+		return false;
 	}
 	return true;
 }
 
-void stacks_free(struct profile *p)
+void stacks_free(struct stacks *k)
 {
-	pool_free(&p->stacks);
-	pool_free(&p->ids);
-	pool_free(&p->contents);
-	pool_free(&p->objects);
-	free(p->refs);
+	pool_free(&k->ids);
+	pool_free(&k->contents);
+	pool_free(&k->objects);
+	pool_free(&k->stacks);
+	free(k->refs);
 }

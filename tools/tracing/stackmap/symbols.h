@@ -8,8 +8,6 @@
 /* build_id.c */
 bool same_id(const struct build_id *a, const struct build_id *b);
 char *build_id_text(const struct build_id *id);
-struct stat;
-void file_stamp(const struct stat *st, char *stamp, size_t size);
 char *parse_build_id(char *s, struct build_id *id);
 void load_build_id(const char *path, struct build_id *id);
 void build_id_of_notes(const char *p, size_t len, struct build_id *id);
@@ -21,19 +19,12 @@ void load_own_kallsyms(struct map *m);
 int load_symbols(struct map *m, const struct map *sibling, const struct config *cfg);
 void map_free(struct map *m);
 /* symtab.c */
-struct symbol *symtab_add(struct symtab *t);
-u32 alias_rank(const struct symbol *s);
-void symtab_sort(struct symtab *t);
-bool is_text(const struct symbol *s);
-void drop_aliases(struct symtab *t);
+void symtab_add(struct symtab *t, const struct symbol *s);
 void symtab_finish(struct symtab *t);
 const struct symbol *symtab_find(const struct symtab *t, u64 addr);
 void symtab_shift(struct symtab *t, u64 delta);
 const char *symtab_keep(struct symtab *t, char *name);
 void symtab_free(struct symtab *t);
-char *demangle(const char *name);
-bool is_skipped(const struct symbol *s);
-void symtab_mark(struct symtab *t, const struct symbol *s);
 int parse_symbol_line(void *t, char *line);
 int symtab_load(struct symtab *t, const char *path);
 /* object.c: ELF files by libdwfl */
@@ -41,17 +32,14 @@ int symtab_load(struct symtab *t, const char *path);
 #include <elfutils/libdwfl.h>
 #include <gelf.h>
 
-/* As nm prints it, or 0 if the symbol is not wanted. @flags: of its section */
-typedef char elf_type_fn(const struct symbol *s, int info, u64 flags);
-
-Dwfl *elf_begin_files(const char *symfs);
+struct Dwfl *elf_begin_files(const char *symfs);
 Dwfl_Module *elf_report_file(Dwfl *dwfl, const char *name, const char *path);
 void elf_build_id(Dwfl_Module *mod, struct build_id *id);
-void elf_symbols(struct symtab *t, Dwfl_Module *mod, elf_type_fn *type);
+void elf_symbols(struct symtab *t, Dwfl_Module *mod, bool sizes);
 #endif
 /* vmlinux.c */
 void vmlinux_free(struct vmlinux *v);
 char *vmlinux_lines(const struct vmlinux *v, u64 addr);
-int vmlinux_load(struct map *m, const struct config *cfg, u64 text);
+int vmlinux_load(struct map *m, const struct config *cfg);
 
 #endif

@@ -3,7 +3,7 @@
  * Symbols by address. As in the kernel's %pS, the first of several aliases is used, and a symbol
  * ends where the next one starts.
  *
- * The source is a copy of /proc/kallsyms. vmlinux.c fills the same table from an ELF file.
+ * The source is a copy of /proc/kallsyms. object.c fills the same table from an ELF file.
  */
 #include <ctype.h>
 
@@ -11,33 +11,6 @@
 #include "util.h"
 
 #define SYM_PAGE	4096ULL
-
-struct symbol *symtab_add(struct symtab *t)
-{
-	struct symbol *s = APPEND(t->syms, t->nr);
-
-	*s = (struct symbol) { .seq = t->nr - 1 };
-	return s;
-}
-
-/* scripts/kallsyms.c sorts such aliases last. */
-static bool looks_like_bound(const char *name)
-{
-	size_t len = strlen(name);
-
-	if (strncmp(name, "__", 2) || len < 8)
-		return false;
-	return !strncmp(name, "__start_", 8) || !strncmp(name, "__stop_", 7) ||
-	       !strncmp(name, "__end_", 6) || !strcmp(name + len - 6, "_start") ||
-	       !strcmp(name + len - 4, "_end");
-}
-
-/* Its order of aliases. */
-u32 alias_rank(const struct symbol *s)
-{
-	return (s->type == 'W' ? 1U << 31 : 0) | looks_like_bound(s->name) << 30 |
-	       (u32)strspn(s->name, "_");
-}
 
 static int compare_symbols(const void *a, const void *b)
 {
@@ -50,12 +23,7 @@ static int compare_symbols(const void *a, const void *b)
 	return strcmp(sa->name, sb->name);
 }
 
-void symtab_sort(struct symtab *t)
-{
-	sort_array(t->syms, t->nr, sizeof(*t->syms), compare_symbols);
-}
-
-bool is_text(const struct symbol *s)
+static bool is_text(const struct symbol *s)
 {
 	return strchr("tTwW", s->type);
 }
@@ -70,40 +38,46 @@ static bool same_module(const struct symbol *a, const struct symbol *b)
  * of the allocation. kallsyms does not have that address. It is at the end of a page. No address
  * beyond _end belongs to it.
  */
-static void set_end(const struct symtab *t, struct symbol *s, const struct symbol *next)
+static u64 kernel_end_of(const struct symtab *t, const struct symbol *s, const struct symbol *next)
 {
 	u64 limit = (s->addr | (SYM_PAGE - 1)) + 1;
 	bool adjoins = false;
 
+	if (!s->mod && s->addr == t->kernel_end)
+		return s->addr;
 	if (next)
 		adjoins = same_module(s, next) && (!s->mod || is_text(s) == is_text(next));
-	s->end = adjoins || (next && next->addr < limit) ? next->addr : limit;
-	if (s->end < s->addr)
-		s->end = UINT64_MAX;
-	if (!s->mod && s->addr == t->kernel_end)
-		s->end = s->addr;
+	if (adjoins || (next && next->addr < limit))
+		return next->addr;
+	return limit > s->addr ? limit : UINT64_MAX;
 }
 
-void drop_aliases(struct symtab *t)
+/* By another name of the same address, or as a label inside of a function. */
+static bool is_hidden(const struct symbol *before, const struct symbol *s)
 {
-	size_t i, n = 0;
-
-	for (i = 0; i < t->nr; i++) {
-		if (!n || t->syms[i].addr != t->syms[n - 1].addr)
-			t->syms[n++] = t->syms[i];
-	}
-	t->nr = n;
+	return s->addr == before->addr || (!s->end && s->addr < before->end);
 }
 
+/* Sorts the symbols, and sets the ends that are not known. */
 void symtab_finish(struct symtab *t)
 {
 	const struct symbol *next = NULL;
-	size_t i;
+	struct symbol *s;
+	size_t i, n = 0;
 
-	symtab_sort(t);
-	drop_aliases(t);
-	for (i = t->nr; i--; next = &t->syms[i])
-		set_end(t, &t->syms[i], next);
+	sort_array(t->syms, t->nr, sizeof(*t->syms), compare_symbols);
+	for (i = 0; i < t->nr; i++) {
+		if (!n || !is_hidden(&t->syms[n - 1], &t->syms[i]))
+			t->syms[n++] = t->syms[i];
+	}
+	t->nr = n;
+	for (i = t->nr; i--; next = s) {
+		s = &t->syms[i];
+		if (!s->end)
+			s->end = kernel_end_of(t, s, next);
+		else if (next && s->end > next->addr)
+			s->end = next->addr;
+	}
 }
 
 static int compare_addr(const void *key, const void *elem)
@@ -134,7 +108,7 @@ void symtab_shift(struct symtab *t, u64 delta)
 		t->syms[n++].end += delta;
 	}
 	t->nr = n;
-	t->text += delta;
+	t->text += t->text ? delta : 0;
 	t->kernel_end += t->kernel_end ? delta : 0;
 }
 
@@ -143,22 +117,6 @@ const char *symtab_keep(struct symtab *t, char *name)
 {
 	*APPEND(t->bufs, t->nr_bufs) = name;
 	return name;
-}
-
-#ifdef HAVE_DEMANGLE
-char *__cxa_demangle(const char *name, char *buf, size_t *len, int *status);
-#endif
-
-/* NULL if it is no mangled name. */
-char *demangle(const char *name)
-{
-#ifdef HAVE_DEMANGLE
-	int status;
-
-	return strncmp(name, "_Z", 2) ? NULL : __cxa_demangle(name, NULL, NULL, &status);
-#else
-	return NULL;
-#endif
 }
 
 void symtab_free(struct symtab *t)
@@ -176,7 +134,7 @@ void symtab_free(struct symtab *t)
  * Mapping symbols mark code and data, not functions. The value of an absolute symbol is no address.
  * The __builtin__ ones are pages of ftrace and kprobes, which %pS does not know.
  */
-bool is_skipped(const struct symbol *s)
+static bool is_skipped(const struct symbol *s)
 {
 	if (s->name[0] == '$' || !strncmp(s->name, ".L", 2))
 		return true;
@@ -185,15 +143,14 @@ bool is_skipped(const struct symbol *s)
 	return s->mod && !strncmp(s->mod, "__builtin__", strlen("__builtin__"));
 }
 
-/* _text and _end, the bounds of the kernel. */
-void symtab_mark(struct symtab *t, const struct symbol *s)
+void symtab_add(struct symtab *t, const struct symbol *s)
 {
-	if (s->mod)
-		return;
-	if (!strcmp(s->name, "_text"))
+	if (!s->mod && !strcmp(s->name, "_text"))
 		t->text = s->addr;
-	if (!strcmp(s->name, "_end"))
+	if (!s->mod && !strcmp(s->name, "_end"))
 		t->kernel_end = s->addr;
+	if (!is_skipped(s))
+		*APPEND(t->syms, t->nr) = *s;
 }
 
 static char *strip_brackets(char *s)
@@ -209,8 +166,7 @@ static char *strip_brackets(char *s)
 /* "t nft_do_chain\t[nf_tables]", the rest of a line after the address */
 static int parse_symbol(struct symtab *t, u64 addr, char *rest)
 {
-	struct symbol s = { .addr = addr, .type = rest[0] };
-	struct symbol *new;
+	struct symbol s = { .addr = addr, .type = rest[0], .seq = t->nr };
 	char *tab;
 
 	if (!rest[0] || rest[1] != ' ' || !rest[2])
@@ -223,13 +179,7 @@ static int parse_symbol(struct symtab *t, u64 addr, char *rest)
 		if (!s.mod)
 			return -EINVAL;
 	}
-	symtab_mark(t, &s);
-	if (is_skipped(&s))
-		return 0;
-
-	new = symtab_add(t);
-	s.seq = new->seq;
-	*new = s;
+	symtab_add(t, &s);
 	return 0;
 }
 
@@ -248,25 +198,14 @@ int parse_symbol_line(void *t, char *line)
 	return *end == ' ' ? parse_symbol(t, addr, end + 1) : -EINVAL;
 }
 
-/* With kptr_restrict, the file can be read, but every address is 0. */
-static bool all_zero(const struct symtab *t)
-{
-	size_t i;
-
-	for (i = 0; i < t->nr; i++) {
-		if (t->syms[i].addr)
-			return false;
-	}
-	return t->nr;
-}
-
 int symtab_load(struct symtab *t, const char *path)
 {
 	char *buf;
 	int ret = load_lines(path, "kallsyms", &buf, parse_symbol_line, t);
 
 	symtab_keep(t, buf);
-	if (!ret && all_zero(t)) {
+	/* Then all are 0, and else only the first ones. */
+	if (!ret && t->nr && !t->syms[t->nr - 1].addr) {
 		complain("%s: kptr_restrict hides all addresses (root sees them, unless it is 2)",
 			 path);
 		ret = -EPERM;

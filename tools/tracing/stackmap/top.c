@@ -31,7 +31,7 @@ struct top {
 	u64		number;		/* of looks; 0: no end */
 	u64		limit;		/* of rows; 0: all */
 	bool		batch;
-	struct map	map;		/* in val[0], what was used since the last look */
+	struct map	map;		/* ref: since the last look, val[0]: in all */
 	struct pool	refs;		/* of {id, is_user} */
 	u64		time;		/* of the look, in milliseconds */
 };
@@ -56,14 +56,6 @@ static void parse_top_options(int argc, char **argv, struct top *t)
 	t->batch |= !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
 }
 
-static int compare_more(const void *a, const void *b)
-{
-	const struct stack *sa = a, *sb = b;
-	int ret = compare_u64(sb->val[0], sa->val[0]);
-
-	return ret ? ret : compare_u64(sa->id, sb->id);
-}
-
 /* A stack is new if its id was not there before, or if it counts less: there was a reset. */
 static u64 take_refs(struct top *t)
 {
@@ -76,9 +68,10 @@ static u64 take_refs(struct top *t)
 	for (i = 0; i < t->map.nr_stacks; i++) {
 		s = &t->map.stacks[i];
 		old = pool_find(&before, s->id, s->user)->value;
-		s->val[0] = s->ref - (old <= s->ref ? old : 0);
 		pool_find(&t->refs, s->id, s->user)->value = s->ref;
-		sum += s->val[0];
+		s->val[0] = s->ref;
+		s->ref -= old <= s->ref ? old : 0;
+		sum += s->ref;
 	}
 	pool_free(&before);
 	return sum;
@@ -94,7 +87,7 @@ static void print_use(struct map *m, const struct stack *s, u64 ms, size_t width
 	u32 i;
 
 	f = check_mem(open_memstream(&line, &len));
-	fprintf(f, "%10.1f %10llu  ", s->val[0] * 1000.0 / ms, s->ref);
+	fprintf(f, "%10.1f %10llu  ", s->ref * 1000.0 / ms, s->val[0]);
 	for (i = 0; i < s->nr && (!width || (size_t)ftell(f) < width); i++)
 		fprintf(f, "%s%s", i ? " < " : "", frame_name(frame_get(m, s, i), &mod));
 	fclose(f);
@@ -108,8 +101,8 @@ static void show(struct top *t, u64 sum, u64 ms)
 	size_t i, nr = 0, limit = t->limit ? t->limit : SIZE_MAX;
 	struct map *m = &t->map;
 
-	sort_array(m->stacks, m->nr_stacks, sizeof(*m->stacks), compare_more);
-	while (nr < m->nr_stacks && m->stacks[nr].val[0])
+	sort_stacks(m, SORT_REF);
+	while (nr < m->nr_stacks && m->stacks[nr].ref)
 		nr++;
 	if (!t->batch) {
 		ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);

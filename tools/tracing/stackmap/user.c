@@ -68,7 +68,7 @@ struct object *object_at(const struct users *u, u32 nr)
 u32 get_object(struct users *u, const char *path, const struct build_id *id)
 {
 	char *hex __free(pointer) = build_id_text(id);
-	char *key __free(pointer) = format("%s%s %s", hex, id->stamp, path);
+	char *key __free(pointer) = format("%s %s", hex, path);
 	u32 i = intern(&u->objects, key);
 	struct object *o;
 
@@ -143,9 +143,9 @@ u64 place_word(struct users *u, u64 epoch, u64 addr, bool exact)
 	u64 offset;
 
 	if (!map || !map->object)
-		return addr;
+		return address_word(addr);
 	offset = addr - map->start + map->offset;
-	return offset > OFFSET_MASK ? addr : make_word(map->object, offset);
+	return offset > OFFSET_MASK ? address_word(addr) : make_word(map->object, offset);
 }
 
 /* Lines that are not in the order of time count as later. */
@@ -158,31 +158,18 @@ static struct mapping *add_mapping(struct process *p, u64 time)
 	return map;
 }
 
-static char *parse_file_id(char *s, struct build_id *id)
-{
-	size_t len = strcspn(s, " ");
-
-	if (*s == '-')
-		return s + 1;
-	if (*s != '=' || len >= sizeof(id->stamp))
-		return parse_build_id(s, id);
-	memcpy(id->stamp, s, len);
-	return s + len;
-}
-
 static int parse_map(struct users *u, char *line, u64 time)
 {
 	u64 tgid, start, end, offset;
 	struct build_id id = {};
 	struct mapping *map;
-	struct object *o;
 	int at = 0;
 	char *p;
 
 	if (sscanf(line, "map %llu %llx-%llx %llx %n", &tgid, &start, &end, &offset, &at) != 4 ||
 	    tgid > UINT32_MAX || end <= start || !line[at])
 		return -EINVAL;
-	p = parse_file_id(line + at, &id);
+	p = line[at] == '-' ? line + at + 1 : parse_build_id(line + at, &id);
 	if (*p && *p++ != ' ')
 		return -EINVAL;
 	map = add_mapping(get_process(u, tgid), time);
@@ -190,11 +177,6 @@ static int parse_map(struct users *u, char *line, u64 time)
 	map->end = end;
 	map->offset = offset;
 	map->object = *p ? get_object(u, p, &id) : 0;
-	if (map->object) {
-		o = object_at(u, map->object);
-		if (o->limit < offset + (end - start))
-			o->limit = offset + (end - start);
-	}
 	return 0;
 }
 

@@ -8,8 +8,7 @@
  *	@123456789 exec 1234		nothing that was mapped before is there any more
  *
  * The time is in nanoseconds of the clock mono; without it, the line counts from the beginning.
- * ID is the build id in hexadecimal, "=MAJOR:MINOR,INODE,SIZE,SECONDS.NANOSECONDS" (of the last
- * change) for a file that has none, or "-". Without a path, nothing is known of what is there.
+ * ID is the build id in hexadecimal, or "-". Without a path, nothing is known of what is there.
  *
  * A user stack is stored by file: bit 63, the number of the object in 19 bits, and the
  * offset in the file in 44 bits, as the kernel does it (with numbers of its own). What is in no
@@ -37,10 +36,11 @@ static inline u64 make_word(u32 object, u64 offset)
 	return 1ULL << 63 | (u64)object << OFFSET_BITS | offset;
 }
 
-struct scan {
-	FILE		*out;
-	struct pool	files;		/* of a string to a build id */
-};
+/* A program can put any word on its stack. An address never looks as a place in a file. */
+static inline u64 address_word(u64 addr)
+{
+	return word_object(addr) ? addr | make_word(OBJECT_LIMIT, 0) : addr;
+}
 
 struct mapping {
 	u64			time;
@@ -57,22 +57,20 @@ struct watched;
 struct change_of_maps;
 
 struct watch {
-	struct scan		scan;
+	FILE			*out;
 	struct watched		*cpus;
 	size_t			nr_cpus;
 	struct change_of_maps	*changes;
 	size_t			nr_changes;
-	u64			nr_lost;
 	char			*text;		/* of the file */
 	size_t			len;
 };
 
 /* proc.c */
 void read_file_id(const char *path, struct build_id *id);
-const struct build_id *file_id(struct scan *s, const char *key, const char *path);
 void write_mapping(FILE *out, u32 tgid, const struct mapping *map, const struct build_id *id,
 		   const char *path);
-void scan_processes(struct scan *s);
+void scan_processes(FILE *out);
 char *scan_users(void);
 
 /* user.c */
@@ -86,7 +84,7 @@ int load_users(struct users *u, const char *path);
 void users_free(struct users *u);
 
 /* object.c */
-const struct symbol *find_in_object(struct users *u, struct object *o, u64 offset, u64 *addr);
+const struct symbol *find_in_object(struct users *u, struct object *o, u64 offset);
 void object_free_symbols(struct object *o);
 void note_objects(const struct users *u);
 

@@ -89,7 +89,7 @@ extern unsigned int given[FIRST_LONG + 32];	/* times that each option was given 
 
 /* checksum.c */
 u32 crc32(const void *data, size_t len, u32 crc);
-int write_checksums(const char *dir, const char * const *names, size_t nr);
+char *sum_file(const char *dir, const char *name);
 int check_directory(const char *dir);
 /* options.c */
 void set_flag(void *to, char *arg);
@@ -105,6 +105,7 @@ void parse_choices(int argc, char **argv, const struct choice *choices, size_t n
 u32 pool_add(struct pool *p, const u64 *words, u32 nr);
 u32 intern(struct pool *p, const char *s);
 void *pool_get(struct pool *p, u64 a, u64 b, size_t size);
+void pool_sort(struct pool *p, int (*cmp)(const void *, const void *));
 void pool_free_all(struct pool *p);
 void add_words(struct words *w, const u64 *words, size_t nr);
 void add_word(struct words *w, u64 word);

@@ -9,32 +9,20 @@
 #define WORD_NO_STACK	(UINT64_MAX - 1)
 #define WORD_UNDEFINED	(UINT64_MAX - 2)
 
-enum frame_kind { FRAME_KERNEL, FRAME_USER, FRAME_FILE };
-
 struct frame {
 	u64			ip;
-	u64			addr;		/* the same in the file that has the symbols */
+	u64			addr;		/* the same, or the offset in the object */
 	const struct symbol	*sym;		/* NULL: no symbol */
 	struct object		*object;	/* the file of a frame of user space, or NULL */
-	u64			offset;		/* in the object */
 	char			*text;		/* schedule+0x48/0xc0 [mod], made on first use */
 	char			*lines;		/* for --lines, made on first use */
-	u32			len;		/* of text */
 	u32			uid;		/* number in a pool of names */
 	bool			exact;		/* not a return address */
 	bool			user;		/* a frame of user space */
-	enum frame_kind		kind;
 	signed char		matches;	/* --grep, -1: not tried yet */
 };
 
-/* Functions by their names. */
-struct paths {
-	struct pool	names;
-	u64		*uids;		/* numbers of the frames, at their indices in map->ips */
-};
-
 /* frame.c */
-u64 lookup_addr(u64 ip, bool exact);
 const struct symbol *find_symbol(const struct map *m, u64 ip, bool exact);
 const char *frame_text(struct frame *f);
 const char *frame_name(struct frame *f, const char **mod);
@@ -42,23 +30,22 @@ const char *frame_lines(const struct map *m, struct frame *f);
 struct frame *frame_get(struct map *m, const struct stack *s, u32 i);
 void frames_free(struct map *m);
 /* functions.c */
-void merge_stacks(struct map *m, struct paths *p, const struct config *cfg);
-void paths_free(struct paths *p);
-void sort_by_path(struct map *m, const struct paths *p);
-void print_functions(struct map *m, const struct config *cfg);
+void merge_stacks(struct map *m, struct pool *names, struct config *cfg);
+void sort_by_path(struct map *m);
+double share(u64 part, u64 all);
+void print_functions(const struct map *m, const struct pool *names, const struct config *cfg);
 /* annotate.c */
 int annotate(struct map *m, const struct config *cfg);
 /* pprof.c */
-void print_pprof(struct map *m);
+void print_pprof(struct map *m, struct pool *names);
 /* print.c */
-void print_frame(struct map *m, const struct stack *s, u32 i, const char *prefix,
-		 const struct config *cfg);
+void print_frame(struct map *m, const struct stack *s, u32 i, const struct config *cfg);
 void print_stack(struct map *m, const struct stack *s, const struct config *cfg);
 void print_text(struct map *m, const struct config *cfg);
 char *folded_name(char *name);
-void print_folded(const struct map *m, const struct paths *p);
+void print_folded(const struct map *m, struct pool *names);
 void print_json(struct map *m, const struct config *cfg);
-void print_speedscope(struct map *m, const struct paths *p, const struct config *cfg);
+void print_speedscope(struct map *m, const struct pool *names);
 /* report.c */
 int print_summary(struct map *m);
 void print_diff(struct map *m, struct map *old, const struct config *cfg);

@@ -31,44 +31,6 @@ void vmlinux_free(struct vmlinux *v)
 	free(v);
 }
 
-/*
- * The kernel's build leaves these out of kallsyms (scripts/mksysmap). With them, sizes and aliases
- * would differ from kallsyms.
- */
-static bool not_in_kallsyms(const char *name)
-{
-	static const char * const prefix[] = {
-		"$", ".L", "__efistub_", "__pi_$", "__pi_.L", "__kvm_nvhe_$", "__kvm_nvhe_.L",
-		"__kcfi_typeid_", "__kvm_nvhe___kcfi_typeid_", "__pi___kcfi_typeid_", "__crc_",
-		"__kstrtab_", "__kstrtabns_", "__mod_device_table__", "__UNIQUE_ID_modinfo_",
-	};
-	static const char * const suffix[] = { "_from_arm", "_from_thumb", "_veneer" };
-	size_t i, n, len = strlen(name);
-
-	for (i = 0; i < ARRAY_SIZE(prefix); i++) {
-		if (!strncmp(name, prefix[i], strlen(prefix[i])))
-			return true;
-	}
-	for (i = 0; i < ARRAY_SIZE(suffix); i++) {
-		n = strlen(suffix[i]);
-		if (len >= n && !strcmp(name + len - n, suffix[i]))
-			return true;
-	}
-	return !len;
-}
-
-/* Only the types that matter: weak symbols lose against aliases, text ends where data begins. */
-static char type_of_symbol(const struct symbol *s, int info, u64 flags)
-{
-	if (not_in_kallsyms(s->name))
-		return 0;
-	if (!(flags & SHF_ALLOC))
-		return 'A';
-	if (GELF_ST_BIND(info) == STB_WEAK)
-		return 'W';
-	return flags & SHF_EXECINSTR ? 'T' : 'D';
-}
-
 static int check_vmlinux(Dwfl_Module *mod, const struct map *m, const struct config *cfg)
 {
 	const char *path = cfg->vmlinux;
@@ -84,23 +46,22 @@ static int check_vmlinux(Dwfl_Module *mod, const struct map *m, const struct con
 /* The addresses of compile units. Not every compiler writes .debug_aranges. */
 static void index_units(struct vmlinux *v)
 {
+	struct symbol unit = { .name = "" };
 	Dwarf_Addr base, lo, hi;
 	Dwarf_CU *cu = NULL;
-	struct symbol *s;
 	ptrdiff_t off;
 	Dwarf_Die die;
 
 	while (!dwarf_get_units(v->dwarf, cu, &cu, NULL, NULL, &die, NULL)) {
 		off = 0;
 		while ((off = dwarf_ranges(&die, off, &base, &lo, &hi)) > 0) {
-			s = symtab_add(&v->units);
-			s->addr = lo;
-			s->end = hi;
-			s->name = "";
-			s->seq = dwarf_dieoffset(&die);
+			unit.addr = lo;
+			unit.end = hi;
+			unit.seq = dwarf_dieoffset(&die);
+			symtab_add(&v->units, &unit);
 		}
 	}
-	symtab_sort(&v->units);
+	symtab_finish(&v->units);
 }
 
 static bool find_unit(const struct vmlinux *v, Dwarf_Addr addr, Dwarf_Die *cu)
@@ -218,57 +179,46 @@ char *vmlinux_lines(const struct vmlinux *v, u64 addr)
 	return check_mem(buf);
 }
 
-static int load_lines_of(struct vmlinux *v, Dwfl_Module *mod, const char *path)
+/* Sizes are as in kallsyms, up to the next symbol. */
+static int load_kernel_symbols(struct vmlinux *v, Dwfl_Module *mod, struct symtab *t, u64 text)
 {
-	v->dwarf = dwfl_module_getdwarf(mod, &v->bias);
-	if (!v->dwarf) {
-		complain("%s: no debug information for --lines (CONFIG_DEBUG_INFO)", path);
-		return -ENOENT;
-	}
-	index_units(v);
-	return 0;
-}
-
-static int load_kernel_symbols(struct vmlinux *v, Dwfl_Module *mod, struct map *m,
-			       const char *path, u64 text)
-{
-	struct symtab *t = &m->elfsyms;
 	GElf_Addr bias = 0;
 
-	elf_symbols(t, mod, type_of_symbol);
-	if (!t->nr) {
+	elf_symbols(t, mod, false);
+	dwfl_module_getelf(mod, &bias);
+	v->delta = text && t->text ? text - t->text : -bias;
+	symtab_shift(t, v->delta);
+	return t->nr ? 0 : -ENOENT;
+}
+
+int vmlinux_load(struct map *m, const struct config *cfg)
+{
+	struct vmlinux *v = check_mem(calloc(1, sizeof(*v)));
+	u64 text = m->text ? m->text : m->kallsyms.text;
+	const char *path = cfg->vmlinux;
+	Dwfl_Module *mod;
+
+	m->vmlinux = v;
+	v->dwfl = elf_begin_files("");
+	mod = elf_report_file(v->dwfl, "kernel", path);
+	if (!mod)
+		complain("%s: %s", path, access(path, R_OK) ? strerror(errno) : "not an ELF file");
+	if (!mod || check_vmlinux(mod, m, cfg))
+		return -EINVAL;
+	if (load_kernel_symbols(v, mod, &m->elfsyms, text)) {
 		complain("%s: no symbols, is it stripped?", path);
 		return -ENOENT;
 	}
-	symtab_finish(t);
-	dwfl_module_getelf(mod, &bias);
-	v->delta = text && t->text ? text - t->text : -bias;
-	if (!text || !t->text)
-		note("%s: address of _text unknown, cannot undo KASLR (--text-base ADDR)", path);
-	symtab_shift(t, v->delta);
-	return 0;
-}
-
-int vmlinux_load(struct map *m, const struct config *cfg, u64 text)
-{
-	struct vmlinux *v = check_mem(calloc(1, sizeof(*v)));
-	const char *path = cfg->vmlinux;
-	Dwfl_Module *mod;
-	int ret;
-
-	m->vmlinux = v;
-	v->dwfl = elf_begin_files(NULL);
-	mod = elf_report_file(v->dwfl, "kernel", path);
-	if (!mod) {
-		complain("%s: %s", path, access(path, R_OK) ? strerror(errno) : "not an ELF file");
-		return -EINVAL;
+	if (!text || !m->elfsyms.text)
+		note("%s: address of _text unknown, cannot undo KASLR", path);
+	v->dwarf = cfg->lines ? dwfl_module_getdwarf(mod, &v->bias) : NULL;
+	if (cfg->lines && !v->dwarf) {
+		complain("%s: no debug information for --lines (CONFIG_DEBUG_INFO)", path);
+		return -ENOENT;
 	}
-	ret = check_vmlinux(mod, m, cfg);
-	if (!ret)
-		ret = load_kernel_symbols(v, mod, m, path, text);
-	if (!ret && cfg->lines)
-		ret = load_lines_of(v, mod, path);
-	return ret;
+	if (v->dwarf)
+		index_units(v);
+	return 0;
 }
 
 #else /* !HAVE_LIBDW */
@@ -282,7 +232,7 @@ char *vmlinux_lines(const struct vmlinux *v, u64 addr)
 	return copy_string("");
 }
 
-int vmlinux_load(struct map *m, const struct config *cfg, u64 text)
+int vmlinux_load(struct map *m, const struct config *cfg)
 {
 	complain("%s: built without elfutils (libdw), cannot use --vmlinux", cfg->vmlinux);
 	return -EOPNOTSUPP;

@@ -90,26 +90,17 @@ struct watch_record {
 	char				path[];
 };
 
-/* The file that is there now may be another one. */
-static const struct build_id *id_of_path(struct watch *w, const struct watch_record *r,
-					 const struct build_id *none)
+/* That of the path, if the kernel does not tell it. Another file may be there now. */
+static void record_id(const struct watch_record *r, struct build_id *id)
 {
-	char *key __free(pointer) = format("%u:%u %llu", r->maj, r->min, (u64)r->ino);
 	struct stat st;
 
-	if (*r->path != '/' || stat(r->path, &st) || st.st_ino != r->ino)
-		return none;
-	return file_id(&w->scan, key, r->path);
-}
-
-static const struct build_id *record_id(struct watch *w, const struct watch_record *r,
-					struct build_id *id)
-{
-	if (!(r->head.misc & PERF_RECORD_MISC_MMAP_BUILD_ID))
-		return id_of_path(w, r, id);
-	id->len = r->id_len < sizeof(r->id) ? r->id_len : sizeof(r->id);
-	memcpy(id->bytes, r->id, id->len);
-	return id;
+	if (r->head.misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
+		id->len = r->id_len < sizeof(r->id) ? r->id_len : sizeof(r->id);
+		memcpy(id->bytes, r->id, id->len);
+	} else if (*r->path == '/' && !stat(r->path, &st) && st.st_ino == r->ino) {
+		read_file_id(r->path, id);
+	}
 }
 
 /* A path that begins with two slashes is none: "//anon" */
@@ -125,7 +116,8 @@ static void watch_mmap(struct watch *w, const struct watch_record *r, u64 time)
 	if (!(r->prot & PROT_EXEC))
 		return;
 	f = check_mem(open_memstream(&line, &len));
-	write_mapping(f, r->pid, &map, record_id(w, r, &id), path);
+	record_id(r, &id);
+	write_mapping(f, r->pid, &map, &id, path);
 	fclose(f);
 	add_change(w, time, check_mem(line));
 }
@@ -183,16 +175,18 @@ void watch_drain(struct watch *w)
 
 static void watch_close(struct watch *w)
 {
-	u64 count[2];
+	u64 count[2], lost = 0;
 	size_t i;
 
 	for (i = 0; i < w->nr_cpus; i++) {
 		if (read(w->cpus[i].fd, count, sizeof(count)) == sizeof(count))
-			w->nr_lost += count[1];
+			lost += count[1];
 		munmap(w->cpus[i].ring, RING_SIZE);
 		close(w->cpus[i].fd);
 	}
 	w->nr_cpus = 0;
+	if (lost)
+		note("%llu changes of mappings were lost", lost);
 }
 
 /* What runs already is scanned behind the start of the events, so that nothing is missed. */
@@ -209,8 +203,8 @@ void watch_start(struct watch *w)
 		note("perf events: %s; processes that end early will have no names of functions",
 		     strerror(-ret));
 	}
-	w->scan.out = check_mem(open_memstream(&w->text, &w->len));
-	scan_processes(&w->scan);
+	w->out = check_mem(open_memstream(&w->text, &w->len));
+	scan_processes(w->out);
 }
 
 static int compare_maps_changes(const void *a, const void *b)
@@ -227,17 +221,15 @@ void watch_stop(struct watch *w)
 	size_t i;
 
 	if (!w->nr_cpus)
-		scan_processes(&w->scan);
+		scan_processes(w->out);
 	watch_drain(w);
 	watch_close(w);
 	sort_array(w->changes, w->nr_changes, sizeof(*w->changes), compare_maps_changes);
 	for (i = 0; i < w->nr_changes; i++)
-		fprintf(w->scan.out, "@%llu %s", w->changes[i].time, w->changes[i].line);
-	fclose(w->scan.out);
-	w->scan.out = NULL;
+		fprintf(w->out, "@%llu %s", w->changes[i].time, w->changes[i].line);
+	fclose(w->out);
+	w->out = NULL;
 	check_mem(w->text);
-	if (w->nr_lost)
-		note("%llu changes of mappings were lost", w->nr_lost);
 }
 
 void watch_free(struct watch *w)
@@ -245,12 +237,11 @@ void watch_free(struct watch *w)
 	size_t i;
 
 	watch_close(w);
-	if (w->scan.out)
-		fclose(w->scan.out);
+	if (w->out)
+		fclose(w->out);
 	for (i = 0; i < w->nr_changes; i++)
 		free(w->changes[i].line);
 	free(w->changes);
 	free(w->cpus);
 	free(w->text);
-	pool_free_all(&w->scan.files);
 }

@@ -40,7 +40,7 @@ static void fixed_map(struct map *m)
 	m->stacks[0] = (struct stack) { .id = 7, .nr = 4, .ref = 100 };
 	m->stacks[1] = (struct stack) { .id = 4, .nr = 2, .ref = 1, .first = 4 };
 	m->stacks[2] = (struct stack) {
-		.id = 3, .nr = 4, .nr_user = 4, .user = true, .by_file = true, .ref = 5, .first = 4,
+		.id = 3, .nr = 4, .nr_user = 4, .user = true, .ref = 5, .first = 4,
 	};
 	m->nr_stacks = 3;
 }
@@ -70,23 +70,21 @@ static void print_all(struct map *m)
 	print_json(m, &cfg);
 }
 
-/* A frame holds one number, because one run of the tool has one table of names. */
+/* A frame holds one number, of a text or of a name, which takes the place of the address. */
 static void print_names(struct map *m)
 {
 	struct config cfg = {};
-	struct paths paths = {};
+	struct pool names = {};
 
 	frames_free(m);
-	print_functions(m, &cfg);
-	frames_free(m);
-	merge_stacks(m, &paths, &cfg);
-	select_stacks(m, &cfg, 0);
-	print_folded(m, &paths);
-	print_speedscope(m, &paths, &cfg);
-	paths_free(&paths);
-	frames_free(m);
 	drop_tracers(m);
-	print_pprof(m);
+	merge_stacks(m, &names, &cfg);
+	select_stacks(m, &cfg, 0);
+	print_functions(m, &names, &cfg);
+	print_folded(m, &names);
+	print_speedscope(m, &names);
+	print_pprof(m, &names);
+	pool_free(&names);
 }
 
 static void filter_text(struct map *m, const void *bytes, size_t size)
@@ -104,7 +102,6 @@ static void filter_text(struct map *m, const void *bytes, size_t size)
 static const char fixed_text[] =
 	"     bash-1       [000]    12.345678: stack_id:             <stack_id 7>\n"
 	"     bash-1       [000] d..2.   12.345678: <stack_split 7 @ffffffff81000148 4>\n"
-	"     bash-1       [000]    12.345678: stack_def:            <stack_def 9> {0x1,0x7fffffff}\n"
 	"     bash-1       [000] d..2.   12.345678: <user_stack_id 3>\n"
 	"     bash-2       [000] d..2.   12.345678: <stack_id 9>\n"
 	" => schedule+0x48/0xc0 [mod]\n"

@@ -13,7 +13,6 @@ import struct
 import sys
 
 MAGIC = 0x464D5342
-OTHER_MAGIC = 0x46534D42  # another patch series, version 1, no sections
 MARKER = 0x7FFFFFFF
 TEXT, BUILD_ID, RELEASE, SPLIT = 1, 2, 3, 4
 
