@@ -38,8 +38,16 @@ enable_events() { # dir
 	done
 }
 
+others_online() { # 0|1
+	local online
+	for online in /sys/devices/system/cpu/cpu[1-9]*/online; do
+		echo "$1" > "$online"
+	done
+}
+
 # Two instances that trace the same all the time, without recording. A function or tracepoint with two other users
-# is not patched when a user comes or goes: QEMU with a thread for each CPU does not survive much of that.
+# is not patched when a user comes or goes: QEMU with a thread for each CPU does not survive much of that, with
+# more than one of them online.
 make_anchors() {
 	local name
 	for name in anchor1 anchor2; do
@@ -148,7 +156,7 @@ make_recorded() {
 	echo 1 > instances/trace_cmd/options/stackmap
 	echo 1 > instances/trace_cmd/options/stackmap-define
 	echo 1 > instances/trace_cmd/options/stacktrace
-	echo 1 > instances/trace_cmd/options/userstacktrace_delay
+	[ ! -e instances/trace_cmd/options/userstacktrace_delay ] || echo 1 > instances/trace_cmd/options/userstacktrace_delay
 }
 
 # trace-cmd records an instance of its own, with definitions, to a file. Version 3.1 also makes files of the
@@ -225,6 +233,7 @@ mkdir "$TMPDIR/stress"
 [ ! -e /proc/sys/kernel/hung_task_timeout_secs ] || echo 600 > /proc/sys/kernel/hung_task_timeout_secs
 [ ! -e /proc/sys/kernel/watchdog_thresh ] || echo 60 > /proc/sys/kernel/watchdog_thresh
 [ ! -e $debug/kmemleak ] || echo clear > $debug/kmemleak
+others_online 0
 make_anchors
 make_pair stress 1024
 # Now, because the function tracer empties the buffer when it starts. Of a process that does nothing.
@@ -234,6 +243,7 @@ for dir in $ids $full; do
 	(cd $dir && record_many_functions)
 	echo 0 > $dir/tracing_on
 done
+others_online 1
 [ -z "$faults" ] || [ -e /proc/self/make-it-fail ] || skip "no failures of allocations"
 [ -z "$faults" ] || set_faults
 for ((minute = 1; minute <= minutes; minute++)); do
