@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* "top": which stacks of the live map are used most now, by the differences of their counts. */
-#include <poll.h>
-#include <signal.h>
 #include <sys/ioctl.h>
-#include <termios.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "record.h"
@@ -16,13 +14,12 @@ static const char top_help[] =
 "\n"
 "Show the stacks that the running kernel used most since the last look at the map, each second:\n"
 "how often in a second, how often in all, and the functions, the innermost first. No event is\n"
-"read. q or Ctrl-C ends it.\n"
+"read. Ctrl-C ends it.\n"
 "\n"
 "  -i, --instance NAME    the map of this trace instance\n"
 "  -d, --delay SECONDS    time between two looks (1)\n"
 "  -n, --number N         end after N looks\n"
-"  -t, --top N            show N stacks (as many as fit; with -b, all that were used)\n"
-"  -b, --batch            print text that is not for a terminal, with all functions\n"
+"  -t, --top N            show N stacks (as many as fit on the terminal)\n"
 "  -h, --help             print this text\n";
 
 struct top {
@@ -30,7 +27,7 @@ struct top {
 	u64		delay;		/* in nanoseconds */
 	u64		number;		/* of looks; 0: no end */
 	u64		limit;		/* of rows; 0: all */
-	bool		batch;
+	bool		on_terminal;
 	struct map	map;		/* ref: since the last look, val[0]: in all */
 	struct pool	refs;		/* of {id, is_user} */
 	u64		time;		/* of the look, in milliseconds */
@@ -43,7 +40,6 @@ static void parse_top_options(int argc, char **argv, struct top *t)
 		{ "delay", 'd', ARG, set_seconds, &t->delay },
 		{ "number", 'n', ARG, set_count, &t->number },
 		{ "top", 't', ARG, set_count, &t->limit },
-		{ "batch", 'b', NO_ARG, set_flag, &t->batch },
 		{ "help", 'h', NO_ARG, print_help, (char *)top_help },
 	};
 
@@ -53,7 +49,7 @@ static void parse_top_options(int argc, char **argv, struct top *t)
 		usage("top has no arguments", argv[optind]);
 	if (t->delay < 10000000)
 		usage("--delay is 0.01 seconds or more", NULL);
-	t->batch |= !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
+	t->on_terminal = isatty(STDOUT_FILENO);
 }
 
 /* A stack is new if its id was not there before, or if it counts less: there was a reset. */
@@ -104,7 +100,7 @@ static void show(struct top *t, u64 sum, u64 ms)
 	sort_stacks(m, SORT_REF);
 	while (nr < m->nr_stacks && m->stacks[nr].ref)
 		nr++;
-	if (!t->batch) {
+	if (t->on_terminal) {
 		ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
 		limit = t->limit ? t->limit : size.ws_row > 4 ? size.ws_row - 4U : 1;
 		printf("\033[H\033[J");
@@ -113,24 +109,10 @@ static void show(struct top *t, u64 sum, u64 ms)
 	       sum * 1000.0 / ms, nr, m->nr_stacks);
 	printf("%10s %10s  STACK\n", "A SECOND", "IN ALL");
 	for (i = 0; i < nr && i < limit; i++)
-		print_use(m, &m->stacks[i], ms, t->batch ? 0 : size.ws_col - 1);
-	if (t->batch)
+		print_use(m, &m->stacks[i], ms, t->on_terminal ? size.ws_col - 1 : 0);
+	if (!t->on_terminal)
 		putchar('\n');
 	fflush(stdout);
-}
-
-/* Returns false if it is time to end. */
-static bool wait_for_look(const struct top *t)
-{
-	struct pollfd fd = { .fd = t->batch ? -1 : STDIN_FILENO, .events = POLLIN };
-	u64 now, until = t->time + t->delay / 1000000;
-	char c;
-
-	for (now = now_ms(); now < until; now = now_ms()) {
-		if (poll(&fd, 1, until - now) > 0 && (read(STDIN_FILENO, &c, 1) != 1 || c == 'q'))
-			return false;
-	}
-	return true;
 }
 
 static int look_again(struct top *t)
@@ -149,38 +131,16 @@ static int look_again(struct top *t)
 
 static int watch_map(struct top *t)
 {
+	const struct timespec delay = { t->delay / 1000000000, t->delay % 1000000000 };
 	u64 i;
 	int ret = 0;
 
 	t->time = now_ms();
 	take_refs(t);
-	for (i = 0; !ret && (!t->number || i < t->number) && wait_for_look(t); i++)
+	for (i = 0; !ret && (!t->number || i < t->number); i++) {
+		nanosleep(&delay, NULL);
 		ret = look_again(t);
-	return ret;
-}
-
-static struct termios terminal;
-
-static void end_by_signal(int sig)
-{
-	tcsetattr(STDIN_FILENO, TCSANOW, &terminal);
-	_exit(0);
-}
-
-static int watch_on_terminal(struct top *t)
-{
-	struct termios now;
-	int ret;
-
-	tcgetattr(STDIN_FILENO, &terminal);
-	signal(SIGINT, end_by_signal);
-	signal(SIGTERM, end_by_signal);
-	signal(SIGHUP, end_by_signal);
-	now = terminal;
-	now.c_lflag &= ~(ICANON | ECHO);
-	tcsetattr(STDIN_FILENO, TCSANOW, &now);
-	ret = watch_map(t);
-	tcsetattr(STDIN_FILENO, TCSANOW, &terminal);
+	}
 	return ret;
 }
 
@@ -201,7 +161,7 @@ int top(int argc, char **argv)
 	if (!ret && !t.map.nr_stacks)
 		note_empty(t.instance);
 	if (!ret)
-		ret = t.batch ? watch_map(&t) : watch_on_terminal(&t);
+		ret = watch_map(&t);
 	map_free(&t.map);
 	pool_free(&t.refs);
 	return ret ? 1 : 0;
