@@ -358,13 +358,6 @@ static bool is_kind(const char *path, mode_t kind)
 	return path && !stat(path, &st) && (st.st_mode & S_IFMT) == kind;
 }
 
-static bool is_beside(const char *dir, const char *name)
-{
-	char *path __free(pointer) = format("%s/%s", dir, name);
-
-	return !access(path, F_OK);
-}
-
 /*
  * Returns 1 if the map is damaged or missing. With --partial, a damaged map is usable. Beside a
  * recording, there may be no map. @path: NULL if none is needed.

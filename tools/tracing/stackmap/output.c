@@ -13,11 +13,11 @@
 
 /* Only these are ever removed. The last ones are there only until trace.dat is complete. */
 static const char * const our_files[] = {
-	"trace.dat", "trace", "stack_map_bin", "stack_map_stat", "kallsyms", "modules", "build_id",
+	"trace.dat", "stack_map_bin", "trace", "stack_map_stat", "kallsyms", "build_id",
 	"user_maps", "checksums", "head.dat", "trace.dat.*", "(null).cpu*",
 };
 
-#define NR_SUMMED	8	/* the first ones; those that change no more */
+#define NR_SUMMED	7	/* the first ones; those that change no more */
 
 static bool is_ours(const char *name)
 {
@@ -28,6 +28,13 @@ static bool is_ours(const char *name)
 			return true;
 	}
 	return false;
+}
+
+/* Of these, a recording has one or more, however it has ended. */
+static bool is_main_file(const char *name)
+{
+	return !strcmp(name, "trace.dat") || !strcmp(name, "head.dat") ||
+	       !strcmp(name, "stack_map_bin");
 }
 
 /* @dir without slashes at its end. rename() refuses ".", ".." and "/". */
@@ -44,35 +51,37 @@ char *output_name(const char *dir)
 	return path;
 }
 
-/* Follows no symbolic link. */
-static DIR *open_real(const char *path)
+struct content {
+	u64	bytes;		/* of the files that match */
+	bool	recording;	/* there is one */
+	bool	more;		/* other files */
+};
+
+/* @pattern: of the files; NULL: all of ours. Follows no symbolic link. */
+static struct content walk(const char *path, const char *pattern, bool remove)
 {
 	int fd = open(path, O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC);
-
-	return fd < 0 ? NULL : fdopendir(fd);
-}
-
-/* Returns the sum of the sizes of files; NULL: of all of ours. */
-static u64 walk(const char *path, const char *pattern, bool remove)
-{
-	DIR *dir __free(dir) = opendir(path);
+	DIR *dir __free(dir) = fd < 0 ? NULL : fdopendir(fd);
+	struct content c = {};
 	struct dirent *e;
 	struct stat st;
-	u64 bytes = 0;
 
 	while (dir && (e = readdir(dir))) {
-		if (pattern ? fnmatch(pattern, e->d_name, 0) : !is_ours(e->d_name))
+		if (pattern ? fnmatch(pattern, e->d_name, 0) : !is_ours(e->d_name)) {
+			c.more |= strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
 			continue;
-		bytes += fstatat(dirfd(dir), e->d_name, &st, 0) ? 0 : st.st_size;
+		}
+		c.recording |= is_main_file(e->d_name);
+		c.bytes += fstatat(fd, e->d_name, &st, 0) ? 0 : st.st_size;
 		if (remove)
-			unlinkat(dirfd(dir), e->d_name, 0);
+			unlinkat(fd, e->d_name, 0);
 	}
-	return bytes;
+	return c;
 }
 
 u64 file_sizes(const char *dir, const char *pattern)
 {
-	return walk(dir, pattern, false);
+	return walk(dir, pattern, false).bytes;
 }
 
 void remove_files(const char *dir, const char *pattern)
@@ -87,30 +96,11 @@ void output_discard(const char *dir)
 		complain("%s: %s", dir, strerror(errno));
 }
 
-struct content {
-	bool	recording;	/* there is one */
-	bool	more;		/* other files than those of one */
-};
-
-static struct content look_into(const char *path)
-{
-	DIR *dir __free(dir) = open_real(path);
-	struct content c = {};
-	struct dirent *e;
-
-	while (dir && (e = readdir(dir))) {
-		c.recording |= !strcmp(e->d_name, "trace.dat") || !strcmp(e->d_name, "head.dat") ||
-			       !strcmp(e->d_name, "stack_map_bin");
-		c.more |= !is_ours(e->d_name) && strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
-	}
-	return c;
-}
-
 /* Nothing of the user's is lost: only a recording without other files is removed. */
 static int move_to_old(const char *dir)
 {
 	char *old __free(pointer) = format("%s.old", dir);
-	struct content c = look_into(old);
+	struct content c = walk(old, NULL, false);
 
 	if (c.recording && !c.more)
 		output_discard(old);
@@ -130,7 +120,7 @@ int output_make(const char *dir)
 	int ret = 0;
 
 	rmdir(dir);
-	if (look_into(dir).recording)
+	if (walk(dir, NULL, false).recording)
 		ret = move_to_old(dir);
 	if (ret || !mkdir(dir, 0700))
 		return ret;
@@ -164,27 +154,39 @@ int copy_file(const char *from_dir, const char *name, const char *dir)
 	return -EIO;
 }
 
-static int save_file(const char *dir, const char *name, const char *data, size_t len)
+/* @f: a file of @dir that was written, or NULL */
+int check_saved(FILE *f, const char *dir, const char *name)
 {
-	FILE *f __free(file) = open_in(dir, name, "we");
-
-	if (f && fwrite(data, 1, len, f) == len && !fflush(f))
+	if (f && !fflush(f) && !ferror(f))
 		return 0;
 	complain("%s/%s: %s", dir, name, strerror(errno));
 	return -EIO;
 }
 
-static int save_text(const char *dir, const char *name, const char *text)
-{
-	return save_file(dir, name, text, strlen(text));
-}
-
 static int save_build_id(const struct map *m, const char *dir)
 {
 	char *id __free(pointer) = build_id_text(&m->build_id);
-	char *line __free(pointer) = format("%s\n", id);
+	FILE *f __free(file) = open_in(dir, "build_id", "we");
 
-	return save_text(dir, "build_id", line);
+	if (f)
+		fprintf(f, "%s\n", id);
+	return check_saved(f, dir, "build_id");
+}
+
+static int copy_map(const char *from, const char *dir)
+{
+	char *path __free(pointer) = format("%s/stack_map_bin", from);
+	char *buf __free(pointer) = NULL;
+	FILE *f __free(file) = NULL;
+	size_t len;
+
+	buf = slurp_map(path, &len);
+	if (!buf)
+		return -EIO;
+	f = open_in(dir, "stack_map_bin", "we");
+	if (f)
+		fwrite(buf, 1, len, f);
+	return check_saved(f, dir, "stack_map_bin");
 }
 
 static bool has_users(const struct map *m)
@@ -198,26 +200,11 @@ static bool has_users(const struct map *m)
 	return false;
 }
 
-/* @user_maps: what record has seen; NULL: what is running now is written */
-static int save_users(const char *dir, const char *user_maps)
-{
-	char *now __free(pointer) = user_maps ? NULL : scan_users();
-
-	return save_text(dir, "user_maps", user_maps ? user_maps : now);
-}
-
-static int copy_map(const char *from, const char *dir)
-{
-	char *path __free(pointer) = format("%s/stack_map_bin", from);
-	char *buf __free(pointer) = NULL;
-	size_t len;
-
-	buf = slurp_map(path, &len);
-	return buf ? save_file(dir, "stack_map_bin", buf, len) : -EIO;
-}
-
-/* All that belongs to trace.dat. The copy of the map is read back, to report a bad one now. */
-int save_map(const char *from, const char *dir, const char *user_maps, size_t *nr_stacks)
+/*
+ * All that belongs to trace.dat. The copy of the map is read back, to report a bad one now. For
+ * stacks of user space, "record" has its own user_maps.
+ */
+int save_map(const char *from, const char *dir, size_t *nr_stacks)
 {
 	struct map m = {};
 	int ret;
@@ -231,8 +218,8 @@ int save_map(const char *from, const char *dir, const char *user_maps, size_t *n
 		ret = load_map(&m, dir);
 	if (!ret && m.build_id.len)
 		ret = save_build_id(&m, dir);
-	if (!ret && has_users(&m))
-		ret = save_users(dir, user_maps);
+	if (!ret && has_users(&m) && !is_beside(dir, "user_maps"))
+		ret = save_users(dir);
 	if (!ret)
 		load_own_kallsyms(&m);
 	*nr_stacks = m.nr_stacks;
@@ -243,17 +230,14 @@ int save_map(const char *from, const char *dir, const char *user_maps, size_t *n
 /* When all files are there. */
 int save_checksums(const char *dir)
 {
-	char *text __free(pointer) = NULL;
-	size_t i, len;
-	FILE *f;
+	FILE *f __free(file) = open_in(dir, "checksums", "we");
+	size_t i;
 
-	f = check_mem(open_memstream(&text, &len));
-	for (i = 0; i < NR_SUMMED; i++) {
+	for (i = 0; f && i < NR_SUMMED; i++) {
 		char *line __free(pointer) = sum_file(dir, our_files[i]);
 
 		if (line)
 			fprintf(f, "%s\n", line);
 	}
-	fclose(f);
-	return save_text(dir, "checksums", check_mem(text));
+	return check_saved(f, dir, "checksums");
 }

@@ -46,7 +46,6 @@ struct recording {
 	bool		stopped;
 	u64		start;		/* in milliseconds; 0: not yet */
 	u64		last_look;	/* in seconds */
-	struct watch	watch;
 };
 
 static const char record_help[] =
@@ -385,7 +384,7 @@ static int keep_recording(struct recording *r)
 		}
 		r->stopped |= processes_ended(r);
 		if (r->user)
-			watch_drain(&r->watch);
+			watch_drain();
 		ret = recorder_ended(r) ? -EIO : look(r, ms / 1000);
 	}
 	return ret;
@@ -450,9 +449,9 @@ static int finish_recording(struct recording *r, int ret)
 	int err;
 
 	set(r->dir, "tracing_on", "0");
-	if (r->user)
-		watch_stop(&r->watch);
-	err = save_map(r->dir, r->output, r->watch.text, &nr_stacks);
+	err = save_map(r->dir, r->output, &nr_stacks);
+	if (r->user && watch_stop(r->output))
+		err = -EIO;
 	ret = finish_recorder(r, ret);
 	if (!err)
 		err = save_checksums(r->output);
@@ -464,10 +463,10 @@ static int finish_recording(struct recording *r, int ret)
 static int start_recording(struct recording *r)
 {
 	const char * const args[] = { "trace-cmd", "restore", "-c", "-o", "head.dat", NULL };
-	int ret;
+	int ret = r->user ? watch_start(r->output) : 0;
 
-	if (r->user)
-		watch_start(&r->watch);
+	if (ret)
+		return ret;
 	ret = run_program(args, r->output, false);
 	if (ret) {
 		complain("trace-cmd did not make %s/head.dat", r->output);
@@ -548,10 +547,5 @@ int record(int argc, char **argv)
 	ret = check_instance(NULL) ? 1 : check_programs(&rec);
 	if (!ret)
 		ret = record_command(&rec);
-	watch_free(&rec.watch);
-	free(rec.events);
-	free(rec.pids);
-	free(rec.output);
-	free(rec.dir);
 	return ret;
 }

@@ -37,7 +37,8 @@ u64 file_sizes(const char *dir, const char *pattern);
 void remove_files(const char *dir, const char *pattern);
 bool has_room(const char *dir, u64 bytes);
 int copy_file(const char *from_dir, const char *name, const char *dir);
-int save_map(const char *from, const char *dir, const char *user_maps, size_t *nr_stacks);
+int check_saved(FILE *f, const char *dir, const char *name);
+int save_map(const char *from, const char *dir, size_t *nr_stacks);
 int save_checksums(const char *dir);
 /* program.c */
 void block_signals(sigset_t *set);

@@ -34,7 +34,7 @@ static int save_buffer(const char *from, const char *instance, const char *dir)
 	size_t nr_stacks;
 	int ret;
 
-	ret = save_map(from, dir, NULL, &nr_stacks);
+	ret = save_map(from, dir, &nr_stacks);
 	if (!ret && extracts)
 		ret = run_extract(from, dir);
 	else if (!ret)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Files that processes have mapped (objects), and where: user_maps of a recording, whose lines are
- * in the order of time. "save" scans /proc (proc.c), "record" follows perf events (watch.c).
+ * in the order of time. "save" scans /proc, "record" follows perf events, too (watch.c).
  *
  *	@123456789 map 1234 5581c000-5581e000 1000 ID /usr/bin/cat
  *	@123456789 fork 1300 1234	process 1300 begins with what 1234 has mapped so far
@@ -53,26 +53,6 @@ struct mapping {
 	size_t			nr_parent;
 };
 
-struct watched;
-struct change_of_maps;
-
-struct watch {
-	FILE			*out;
-	struct watched		*cpus;
-	size_t			nr_cpus;
-	struct change_of_maps	*changes;
-	size_t			nr_changes;
-	char			*text;		/* of the file */
-	size_t			len;
-};
-
-/* proc.c */
-void read_file_id(const char *path, struct build_id *id);
-void write_mapping(FILE *out, u32 tgid, const struct mapping *map, const struct build_id *id,
-		   const char *path);
-void scan_processes(FILE *out);
-char *scan_users(void);
-
 /* user.c */
 struct object *object_at(const struct users *u, u32 nr);
 u32 get_object(struct users *u, const char *path, const struct build_id *id);
@@ -89,9 +69,10 @@ void object_free_symbols(struct object *o);
 void note_objects(const struct users *u);
 
 /* watch.c */
-void watch_drain(struct watch *w);
-void watch_start(struct watch *w);
-void watch_stop(struct watch *w);
-void watch_free(struct watch *w);
+void read_file_id(const char *path, struct build_id *id);
+int save_users(const char *dir);
+int watch_start(const char *dir);
+void watch_drain(void);
+int watch_stop(const char *dir);
 
 #endif

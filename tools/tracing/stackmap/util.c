@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <stdarg.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "util.h"
 
@@ -134,6 +135,13 @@ int load_lines(const char *path, const char *what, char **buf, line_fn *parse, v
 		return parse_lines(path, what, *buf, len, parse, to);
 	complain("%s: %s", path, strerror(errno));
 	return -ENOENT;
+}
+
+bool is_beside(const char *dir, const char *name)
+{
+	char *path __free(pointer) = format("%s/%s", dir, name);
+
+	return !access(path, F_OK);
 }
 
 u64 now_ms(void)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Writes user_maps (see user.c) while processes come and go: perf events tell about each mapping
- * and each new task. They count nothing.
+ * Writes user_maps (see user.h): first what the processes have mapped, from /proc. While they come
+ * and go, perf events tell about each mapping and each new task. These count nothing.
  */
+#include <ctype.h>
+#include <elf.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
 #include <sys/mman.h>
@@ -11,10 +13,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "record.h"
+#include "symbols.h"
 #include "user.h"
 #include "util.h"
 #include "view.h"
 
+#define HEADERS		4096
 #define WATCH_PAGES	128		/* for the events of each CPU, a power of 2 */
 
 struct watched {
@@ -29,12 +34,110 @@ struct change_of_maps {
 	char	*line;
 };
 
+static FILE *out;
+static struct watched *cpus;
+static size_t nr_cpus;
+static struct change_of_maps *changes;
+static size_t nr_changes;
+
 #define PAGE		((size_t)sysconf(_SC_PAGESIZE))
 #define RING_SIZE	((WATCH_PAGES + 1) * PAGE)
 #define READ_LOST	0x10	/* PERF_FORMAT_LOST, which older headers lack */
 
+/*
+ * The linker puts the note into the first page of an ELF file. It is found there for each word
+ * size, and without elfutils, which test machines may lack.
+ */
+void read_file_id(const char *path, struct build_id *id)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	char buf[HEADERS];
+	struct stat st;
+	ssize_t len, at;
+
+	if (fd < 0)
+		return;
+	len = fstat(fd, &st) || !S_ISREG(st.st_mode) ? 0 : read(fd, buf, sizeof(buf));
+	if (len > SELFMAG && !memcmp(buf, ELFMAG, SELFMAG)) {
+		for (at = 0; !id->len && at < len; at += 4)
+			build_id_of_notes(buf + at, len - at, id);
+	}
+	close(fd);
+}
+
+static char *mapping_line(u32 tgid, const struct mapping *map, const struct build_id *id,
+			  const char *path)
+{
+	char *hex __free(pointer) = build_id_text(id);
+
+	return format("map %u %llx-%llx %llx %s%s%s\n", tgid, map->start, map->end, map->offset,
+		      *hex ? hex : "-", *path ? " " : "", path);
+}
+
+/*
+ * "55d0-55d2 r-xp 00001000 fe:01 1234     /usr/bin/cat". Functions are in executable mappings.
+ * @files: of {device, inode} to a build id, as many processes map the same files
+ */
+static void scan_mapping(FILE *f, struct pool *files, u32 tgid, char *line)
+{
+	char perms[5], *path __free(pointer) = NULL, *text __free(pointer) = NULL;
+	const struct build_id none = {};
+	struct build_id *id = NULL;
+	struct mapping map = {};
+	size_t known = files->nr;
+	u32 major, minor;
+	int at = 0;
+	u64 inode;
+
+	line[strcspn(line, "\n")] = '\0';
+	if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &map.start, &map.end, perms,
+		   &map.offset, &major, &minor, &inode, &at) != 7 || !at || perms[2] != 'x')
+		return;
+	path = format("/proc/%u/root%s", tgid, line + at);
+	if (inode)
+		id = pool_get(files, (u64)major << 32 | minor, inode, sizeof(*id));
+	if (files->nr > known)
+		read_file_id(path, id);
+	text = mapping_line(tgid, &map, id ? id : &none, line + at);
+	fputs(text, f);
+}
+
+static void scan_mappings(FILE *f, struct pool *files, u32 tgid)
+{
+	char *path __free(pointer) = format("/proc/%u/maps", tgid);
+	FILE *maps __free(file) = fopen(path, "re");
+	char *line __free(pointer) = NULL;
+	size_t room = 0;
+
+	while (maps && getline(&line, &room, maps) > 0)
+		scan_mapping(f, files, tgid, line);
+}
+
+static void scan_processes(FILE *f)
+{
+	DIR *dir __free(dir) = opendir("/proc");
+	struct pool files = {};
+	struct dirent *e;
+
+	while (dir && (e = readdir(dir))) {
+		if (isdigit((unsigned char)*e->d_name))
+			scan_mappings(f, &files, strtoul(e->d_name, NULL, 10));
+	}
+	pool_free_all(&files);
+}
+
+/* Only what is running now. */
+int save_users(const char *dir)
+{
+	FILE *f __free(file) = open_in(dir, "user_maps", "we");
+
+	if (f)
+		scan_processes(f);
+	return check_saved(f, dir, "user_maps");
+}
+
 /* Returns 0, also for a CPU that is off, or an error. */
-static int watch_cpu(struct watch *w, int cpu)
+static int watch_cpu(int cpu)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = PERF_COUNT_SW_DUMMY,
@@ -53,15 +156,15 @@ static int watch_cpu(struct watch *w, int cpu)
 		close(fd);
 		return ret;
 	}
-	w->cpus[w->nr_cpus++] = (struct watched) { fd, ring };
+	cpus[nr_cpus++] = (struct watched) { fd, ring };
 	return 0;
 }
 
-static void add_change(struct watch *w, u64 time, char *line)
+static void add_change(u64 time, char *line)
 {
-	const struct change_of_maps c = { time, w->nr_changes, line };
+	const struct change_of_maps c = { time, nr_changes, line };
 
-	*APPEND(w->changes, w->nr_changes) = c;
+	*APPEND(changes, nr_changes) = c;
 }
 
 /* That of a mapping; others have only the first numbers. */
@@ -103,38 +206,32 @@ static void record_id(const struct watch_record *r, struct build_id *id)
 	}
 }
 
-/* A path that begins with two slashes is none: "//anon" */
-static void watch_mmap(struct watch *w, const struct watch_record *r, u64 time)
+/* A path that begins with two slashes is none: "//anon". One of two lines could forge one. */
+static void watch_mmap(const struct watch_record *r, u64 time)
 {
 	struct mapping map = { .start = r->addr, .end = r->addr + r->len, .offset = r->pgoff };
-	const char *path = strncmp(r->path, "//", 2) ? r->path : "";
+	bool named = strncmp(r->path, "//", 2) && !strchr(r->path, '\n');
 	struct build_id id = {};
-	char *line;
-	size_t len;
-	FILE *f;
 
 	if (!(r->prot & PROT_EXEC))
 		return;
-	f = check_mem(open_memstream(&line, &len));
 	record_id(r, &id);
-	write_mapping(f, r->pid, &map, &id, path);
-	fclose(f);
-	add_change(w, time, check_mem(line));
+	add_change(time, mapping_line(r->pid, &map, &id, named ? r->path : ""));
 }
 
 /* The last 8 bytes are the time. After an exec, nothing that was mapped before is there. */
-static void take_change(struct watch *w, const struct watch_record *r)
+static void take_change(const struct watch_record *r)
 {
 	u32 type = r->head.type;
 	uint64_t time;
 
 	memcpy(&time, (const char *)r + r->head.size - sizeof(time), sizeof(time));
 	if (type == PERF_RECORD_MMAP2)
-		watch_mmap(w, r, time);
+		watch_mmap(r, time);
 	else if (type == PERF_RECORD_FORK && r->pid != r->ppid)
-		add_change(w, time, format("fork %u %u\n", r->pid, r->ppid));
+		add_change(time, format("fork %u %u\n", r->pid, r->ppid));
 	else if (type == PERF_RECORD_COMM && r->head.misc & PERF_RECORD_MISC_COMM_EXEC)
-		add_change(w, time, format("exec %u\n", r->pid));
+		add_change(time, format("exec %u\n", r->pid));
 }
 
 /* The ring may end inside of what is copied. */
@@ -148,7 +245,7 @@ static void copy_from_ring(void *to, const struct perf_event_mmap_page *ring, u6
 	memcpy((char *)to + first, data, len - first);
 }
 
-static void drain_ring(struct watch *w, struct perf_event_mmap_page *ring)
+static void drain_ring(struct perf_event_mmap_page *ring)
 {
 	u64 head = __atomic_load_n(&ring->data_head, __ATOMIC_ACQUIRE), at = ring->data_tail;
 	static union {
@@ -159,52 +256,55 @@ static void drain_ring(struct watch *w, struct perf_event_mmap_page *ring)
 	while (at < head) {
 		copy_from_ring(&record, ring, at, sizeof(record.r.head));
 		copy_from_ring(&record, ring, at, record.r.head.size);
-		take_change(w, &record.r);
+		take_change(&record.r);
 		at += record.r.head.size;
 	}
 	__atomic_store_n(&ring->data_tail, at, __ATOMIC_RELEASE);
 }
 
-void watch_drain(struct watch *w)
+void watch_drain(void)
 {
 	size_t i;
 
-	for (i = 0; i < w->nr_cpus; i++)
-		drain_ring(w, w->cpus[i].ring);
+	for (i = 0; i < nr_cpus; i++)
+		drain_ring(cpus[i].ring);
 }
 
-static void watch_close(struct watch *w)
+static void watch_close(void)
 {
 	u64 count[2], lost = 0;
 	size_t i;
 
-	for (i = 0; i < w->nr_cpus; i++) {
-		if (read(w->cpus[i].fd, count, sizeof(count)) == sizeof(count))
+	for (i = 0; i < nr_cpus; i++) {
+		if (read(cpus[i].fd, count, sizeof(count)) == sizeof(count))
 			lost += count[1];
-		munmap(w->cpus[i].ring, RING_SIZE);
-		close(w->cpus[i].fd);
+		munmap(cpus[i].ring, RING_SIZE);
+		close(cpus[i].fd);
 	}
-	w->nr_cpus = 0;
+	nr_cpus = 0;
 	if (lost)
 		note("%llu changes of mappings were lost", lost);
 }
 
 /* What runs already is scanned behind the start of the events, so that nothing is missed. */
-void watch_start(struct watch *w)
+int watch_start(const char *dir)
 {
 	long i, nr = sysconf(_SC_NPROCESSORS_CONF);
 	int ret = 0;
 
-	w->cpus = check_mem(calloc(nr, sizeof(*w->cpus)));
+	out = open_in(dir, "user_maps", "we");
+	if (!out)
+		return check_saved(out, dir, "user_maps");
+	cpus = check_mem(calloc(nr, sizeof(*cpus)));
 	for (i = 0; !ret && i < nr; i++)
-		ret = watch_cpu(w, i);
+		ret = watch_cpu(i);
 	if (ret) {
-		watch_close(w);
+		watch_close();
 		note("perf events: %s; processes that end early will have no names of functions",
 		     strerror(-ret));
 	}
-	w->out = check_mem(open_memstream(&w->text, &w->len));
-	scan_processes(w->out);
+	scan_processes(out);
+	return 0;
 }
 
 static int compare_maps_changes(const void *a, const void *b)
@@ -215,33 +315,17 @@ static int compare_maps_changes(const void *a, const void *b)
 	return ret ? ret : compare_u64(ca->seq, cb->seq);
 }
 
-/* Completes the text. */
-void watch_stop(struct watch *w)
+/* Completes the file. */
+int watch_stop(const char *dir)
 {
 	size_t i;
 
-	if (!w->nr_cpus)
-		scan_processes(w->out);
-	watch_drain(w);
-	watch_close(w);
-	sort_array(w->changes, w->nr_changes, sizeof(*w->changes), compare_maps_changes);
-	for (i = 0; i < w->nr_changes; i++)
-		fprintf(w->out, "@%llu %s", w->changes[i].time, w->changes[i].line);
-	fclose(w->out);
-	w->out = NULL;
-	check_mem(w->text);
-}
-
-void watch_free(struct watch *w)
-{
-	size_t i;
-
-	watch_close(w);
-	if (w->out)
-		fclose(w->out);
-	for (i = 0; i < w->nr_changes; i++)
-		free(w->changes[i].line);
-	free(w->changes);
-	free(w->cpus);
-	free(w->text);
+	if (!nr_cpus)
+		scan_processes(out);
+	watch_drain();
+	watch_close();
+	sort_array(changes, nr_changes, sizeof(*changes), compare_maps_changes);
+	for (i = 0; i < nr_changes; i++)
+		fprintf(out, "@%llu %s", changes[i].time, changes[i].line);
+	return check_saved(out, dir, "user_maps");
 }

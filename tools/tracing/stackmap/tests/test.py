@@ -1928,21 +1928,22 @@ WATCH = """\
 
 #include "%s"
 
-int main(void)
+int main(int argc, char **argv)
 {
-	struct watch w = {};
+	const char *dir = argv[1];
 	size_t i, nr, page = sysconf(_SC_PAGESIZE);
 	void *p;
 
-	watch_start(&w);
-	nr = w.nr_cpus;
+	if (watch_start(dir))
+		return 1;
+	nr = nr_cpus;
 	for (i = 0; nr && i < 40000; i++) {
 		p = mmap(NULL, page, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANON, -1, 0);
 		munmap(p, page);
 	}
-	watch_stop(&w);
-	printf("%%zu %%zu\\n", nr, w.nr_changes);
-	watch_free(&w);
+	if (watch_stop(dir))
+		return 1;
+	printf("%%zu %%zu\\n", nr, nr_changes);
 	return 0;
 }
 """
@@ -1963,7 +1964,7 @@ class Watch(Case):
                       "weigh.c", "plugin_stackmap.c")]
         subprocess.run(["cc", "-w", "-D_GNU_SOURCE", "-I", os.path.join(HERE, ".."), "-o", path,
                         main] + others, check=True)
-        done = subprocess.run(["taskset", "-c", "0", path], capture_output=True, text=True,
+        done = subprocess.run(["taskset", "-c", "0", path, self.dir], capture_output=True, text=True,
                               check=True)
         cpus, changes = map(int, done.stdout.split())
         if not cpus:
