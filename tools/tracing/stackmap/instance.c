@@ -14,13 +14,6 @@ char *find_instance(const char *instance)
 	return instance ? format(TRACEFS "/instances/%s", instance) : copy_string(TRACEFS);
 }
 
-char *find_live_map(const char *instance)
-{
-	char *dir __free(pointer) = find_instance(instance);
-
-	return format("%s/stack_map_bin", dir);
-}
-
 static const char *hint(int err)
 {
 	return err == -EACCES ? " (only root may trace)" :
@@ -40,34 +33,22 @@ FILE *open_in(const char *dir, const char *name, const char *mode)
 	return fopen(path, mode);
 }
 
-/* Returns 0 or the error of opening the file. */
-static int try_open(const char *dir, const char *file)
-{
-	FILE *f __free(file) = open_in(dir, file, "re");
-
-	return f ? 0 : -errno;
-}
-
 /* Tells why there is no map to read. */
-int check_instance(const char *instance)
+int check_instance(const char *dir)
 {
-	char *dir __free(pointer) = find_instance(instance);
-	static const char file[] = "tracing_on", option[] = "options/stackmap";
-	int ret = try_open(dir, file);
+	FILE *f __free(file) = open_in(dir, "tracing_on", "re");
 
-	if (ret == -ENOENT && instance)
-		complain("there is no trace instance %s (%s)", instance, dir);
-	else if (ret == -ENOENT)
+	if (f && is_beside(dir, "options/stackmap"))
+		return 0;
+	if (f)
+		complain("this kernel has no stack map: there is no %s/options/stackmap", dir);
+	else if (errno != ENOENT)
+		trace_error(dir, "tracing_on", -errno);
+	else if (strcmp(dir, TRACEFS))
+		complain("there is no trace instance %s", basename(dir));
+	else
 		complain("%s: no tracefs is mounted here", dir);
-	else if (ret)
-		trace_error(dir, file, ret);
-	if (ret)
-		return ret;
-
-	ret = try_open(dir, option);
-	if (ret)
-		complain("this kernel has no stack map (%s/%s: %s)", dir, option, strerror(-ret));
-	return ret;
+	return -ENOENT;
 }
 
 /* Files of tracefs want all by one write(2). */
@@ -99,10 +80,8 @@ bool is_set(const char *dir, const char *file)
 }
 
 /* Tells why a map has no stacks. */
-void note_empty(const char *instance)
+void note_empty(const char *dir)
 {
-	char *dir __free(pointer) = find_instance(instance);
-
 	if (!is_set(dir, "options/stackmap"))
 		note("the map is empty: %s/options/stackmap is 0", dir);
 	else if (!is_set(dir, "options/stacktrace") && !is_set(dir, "options/userstacktrace") &&

@@ -392,7 +392,7 @@ static int dump(const char *path, const char *recording)
 	if (usable && cfg.old)
 		ret |= load(&old, cfg.old, false, &m, &old_usable);
 	if (usable && m.live && !m.nr_stacks)
-		note_empty(cfg.instance);
+		note_empty(m.dir ? m.dir : TRACEFS);
 	if (usable && old_usable) {
 		if (mode != MODE_SUMMARY)
 			note("symbols: %s", recording && !m.kallsyms.nr ? recording : m.source);
@@ -468,8 +468,8 @@ static int run(int argc, char **argv)
 	if (is_stdin(first) && (is_stdin(cfg.trace) || is_stdin(cfg.old)))
 		usage("stdin cannot be two inputs", NULL);
 	if (!argc)
-		live = find_live_map(cfg.instance);
-	return live && check_instance(cfg.instance) ? 1 : dump_input(argc ? first : live);
+		live = find_instance(cfg.instance);
+	return live && check_instance(live) ? 1 : dump_input(argc ? first : live);
 }
 
 int main(int argc, char **argv)

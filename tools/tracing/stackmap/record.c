@@ -544,7 +544,7 @@ int record(int argc, char **argv)
 	int ret;
 
 	parse_record_options(argc, argv);
-	ret = check_instance(NULL) ? 1 : check_programs(&rec);
+	ret = check_instance(TRACEFS) ? 1 : check_programs(&rec);
 	if (!ret)
 		ret = record_command(&rec);
 	return ret;

@@ -17,9 +17,8 @@
 
 /* instance.c */
 char *find_instance(const char *instance);
-char *find_live_map(const char *instance);
-int check_instance(const char *instance);
-void note_empty(const char *instance);
+int check_instance(const char *dir);
+void note_empty(const char *dir);
 int write_file(const char *dir, const char *file, const char *text);
 int set(const char *dir, const char *file, const char *text);
 bool is_set(const char *dir, const char *file);

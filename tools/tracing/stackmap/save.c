@@ -28,7 +28,7 @@ static int run_extract(const char *from, const char *dir)
 }
 
 /* The buffer is read last: it is not there any more then. */
-static int save_buffer(const char *from, const char *instance, const char *dir)
+static int save_buffer(const char *from, const char *dir)
 {
 	bool extracts = find_program("trace-cmd");
 	size_t nr_stacks;
@@ -47,12 +47,12 @@ static int save_buffer(const char *from, const char *instance, const char *dir)
 	note("%s: saved %zu stacks and %s", dir, nr_stacks, extracts ?
 	     "the buffer, which is empty now" : "the text of trace (trace-cmd is not here)");
 	if (!nr_stacks)
-		note_empty(instance);
+		note_empty(from);
 	return ret;
 }
 
 /* Recording pauses, so that the map has all ids of the buffer. Signals wait until it goes on. */
-static int save_paused(const char *from, const char *instance, const char *dir)
+static int save_paused(const char *from, const char *dir)
 {
 	bool was_on = is_set(from, "tracing_on");
 	sigset_t signals;
@@ -61,7 +61,7 @@ static int save_paused(const char *from, const char *instance, const char *dir)
 	block_signals(&signals);
 	if (was_on)
 		set(from, "tracing_on", "0");
-	ret = save_buffer(from, instance, dir);
+	ret = save_buffer(from, dir);
 	if (was_on)
 		set(from, "tracing_on", "1");
 	unblock_signals();
@@ -74,10 +74,10 @@ int save(const char *name, const char *instance)
 	char *dir __free(pointer) = output_name(name);
 	int ret;
 
-	ret = check_instance(instance);
+	ret = check_instance(from);
 	if (!ret)
 		ret = output_make(dir);
 	if (!ret)
-		ret = save_paused(from, instance, dir);
+		ret = save_paused(from, dir);
 	return ret;
 }

@@ -146,20 +146,20 @@ static int watch_map(struct top *t)
 
 int top(int argc, char **argv)
 {
-	char *path __free(pointer) = NULL;
+	char *dir __free(pointer) = NULL;
 	struct top t = { .delay = 1000000000 };
 	struct config cfg = {};
 	int ret;
 
 	parse_top_options(argc, argv, &t);
-	path = find_live_map(t.instance);
-	ret = check_instance(t.instance);
+	dir = find_instance(t.instance);
+	ret = check_instance(dir);
 	if (!ret)
-		ret = load_map(&t.map, path);
+		ret = load_map(&t.map, dir);
 	if (!ret)
 		ret = load_symbols(&t.map, NULL, &cfg);
 	if (!ret && !t.map.nr_stacks)
-		note_empty(t.instance);
+		note_empty(dir);
 	if (!ret)
 		ret = watch_map(&t);
 	map_free(&t.map);
