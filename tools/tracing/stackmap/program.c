@@ -38,6 +38,14 @@ void unblock_signals(void)
 	sigprocmask(SIG_SETMASK, &old_signals, NULL);
 }
 
+_Noreturn void exec_program(char * const *args)
+{
+	unblock_signals();
+	execvp(args[0], args);
+	complain("%s: %s", args[0], strerror(errno));
+	_exit(NO_COMMAND);
+}
+
 /* As execvp() looks for it. */
 bool find_program(const char *name)
 {
@@ -56,9 +64,9 @@ bool find_program(const char *name)
 
 /*
  * In a process group of its own, which Ctrl-C does not reach. If the tool is killed, it is told to
- * end. @dir: where it puts its files. @silent: without its messages.
+ * end. @dir: where it puts its files
  */
-pid_t start_program(const char * const *args, const char *dir, bool silent)
+pid_t start_program(const char * const *args, const char *dir)
 {
 	pid_t pid = fork();
 	int null;
@@ -74,24 +82,16 @@ pid_t start_program(const char * const *args, const char *dir, bool silent)
 	null = open("/dev/null", O_RDWR);
 	dup2(null, STDIN_FILENO);
 	dup2(null, STDOUT_FILENO);
-	if (silent)
-		dup2(null, STDERR_FILENO);
 	close(null);
-	unblock_signals();
-	execvp(args[0], (char * const *)args);
-	complain("%s: %s", args[0], strerror(errno));
-	_exit(NO_COMMAND);
+	exec_program((char * const *)args);
 }
 
-/* Returns 0 if the program was successful. */
-int wait_for_program(pid_t pid)
+/* Returns 0 if it was successful. @arg: $0 of the script */
+int run_script(const char *script, const char *arg, const char *dir)
 {
+	const char * const args[] = { "sh", "-c", script, arg, NULL };
+	pid_t pid = start_program(args, dir);
 	int status;
 
 	return pid > 0 && waitpid(pid, &status, 0) == pid && !status ? 0 : -EIO;
-}
-
-int run_program(const char * const *args, const char *dir, bool silent)
-{
-	return wait_for_program(start_program(args, dir, silent));
 }

@@ -132,7 +132,7 @@ static const struct choice choices[] = {
 
 static void parse_record_options(int argc, char **argv)
 {
-	static char name[32], every_switch[] = "sched:sched_switch";
+	static char every_switch[] = "sched:sched_switch";
 
 	optind = 2;
 	parse_choices(argc, argv, choices, ARRAY_SIZE(choices), true);
@@ -145,9 +145,8 @@ static void parse_record_options(int argc, char **argv)
 	rec.all |= !rec.command && !rec.nr_pids;
 	if (!rec.nr_events)
 		add_events(NULL, every_switch);
-	snprintf(name, sizeof(name), "stackmap_record_%d", getpid());
 	if (!rec.instance)
-		rec.instance = name;
+		rec.instance = format("stackmap_record_%d", getpid());
 	rec.output = output_name(output);
 	rec.dir = find_instance(rec.instance);
 }
@@ -260,32 +259,23 @@ static pid_t start_recorder(const struct recording *r)
 		args[nr++] = "-f";
 		args[nr++] = r->events[i].filter;
 	}
-	return start_program(args, r->output, false);
+	return start_program(args, r->output);
 }
 
-/* Waits for a byte before it starts. If the tool ends without it, there is no command. */
-static _Noreturn void be_command(const struct recording *r, int go)
-{
-	char c;
-
-	if (read(go, &c, 1) != 1)
-		_exit(NO_COMMAND);
-	unblock_signals();
-	execvp(r->command[0], r->command);
-	complain("%s: %s", r->command[0], strerror(errno));
-	_exit(NO_COMMAND);
-}
-
+/* It waits for a byte before it starts. If the tool ends without it, there is no command. */
 static int fork_command(struct recording *r)
 {
 	int go[2];
+	char c;
 
 	if (pipe2(go, O_CLOEXEC))
 		return -errno;
 	r->pid = fork();
 	if (!r->pid) {
 		close(go[1]);
-		be_command(r, go[0]);
+		if (read(go[0], &c, 1) == 1)
+			exec_program(r->command);
+		_exit(NO_COMMAND);
 	}
 	close(go[0]);
 	r->go = go[1];
@@ -390,37 +380,23 @@ static int keep_recording(struct recording *r)
 	return ret;
 }
 
-#define RESTORE	"trace-cmd restore -o trace.dat -i head.dat $(ls -v trace.dat.*)"
-
 /* The number of a CPU is its place among the arguments. */
-static int restore(const struct recording *r)
-{
-	const char * const args[] = { "sh", "-c", RESTORE, NULL };
-	int ret;
-
-	remove_files(r->output, "trace.dat");
-	ret = run_program(args, r->output, true);
-	if (ret) {
-		remove_files(r->output, "trace.dat");
-		complain("%s has no trace.dat. With more room, there: %s", r->output, RESTORE);
-	} else {
-		remove_files(r->output, "trace.dat.*");
-		note("%s/trace.dat was restored from the files of the recorders", r->output);
-	}
-	return ret;
-}
+#define RESTORE	"trace-cmd restore -o trace.dat -i head.dat $(ls -v trace.dat.*)"
 
 static int finish_recorder(const struct recording *r, int ret)
 {
+	int status;
+
 	if (!ret || ret == -ENOSPC) {
 		kill(r->recorder, SIGINT);
-		if (wait_for_program(r->recorder))
+		if (waitpid(r->recorder, &status, 0) != r->recorder || status)
 			ret = -EIO;
 	}
 	/* If trace-cmd has failed, its recorders go on. */
 	kill(-r->recorder, SIGKILL);
-	if (ret != -EIO || !restore(r))
-		remove_files(r->output, "head.dat");
+	remove_files(r->output, ret == -EIO ? "trace.dat" : "head.dat");
+	if (ret == -EIO)
+		complain("%s has no trace.dat. To make it, there: %s", r->output, RESTORE);
 	return ret;
 }
 
@@ -462,12 +438,11 @@ static int finish_recording(struct recording *r, int ret)
 /* Of head.dat, trace.dat can be restored. */
 static int start_recording(struct recording *r)
 {
-	const char * const args[] = { "trace-cmd", "restore", "-c", "-o", "head.dat", NULL };
 	int ret = r->user ? watch_start(r->output) : 0;
 
 	if (ret)
 		return ret;
-	ret = run_program(args, r->output, false);
+	ret = run_script("exec trace-cmd restore -c -o head.dat", NULL, r->output);
 	if (ret) {
 		complain("trace-cmd did not make %s/head.dat", r->output);
 		return ret;

@@ -43,9 +43,9 @@ int save_checksums(const char *dir);
 void block_signals(sigset_t *set);
 void unblock_signals(void);
 bool find_program(const char *name);
-pid_t start_program(const char * const *args, const char *dir, bool silent);
-int wait_for_program(pid_t pid);
-int run_program(const char * const *args, const char *dir, bool silent);
+_Noreturn void exec_program(char * const *args);
+pid_t start_program(const char * const *args, const char *dir);
+int run_script(const char *script, const char *arg, const char *dir);
 /* record.c */
 int record(int argc, char **argv);
 /* save.c */

@@ -9,19 +9,19 @@
  * Without -k, it would reset all.
  */
 #define EXTRACT \
-	"umount -l /sys/kernel/debug/tracing\n" \
+	"exec unshare -m sh -c '\n" \
+	"umount -l /sys/kernel/debug/tracing 2> /dev/null\n" \
 	"for f in per_cpu trace_clock; do mount --bind \"$0/$f\" " TRACEFS "/$f || exit; done\n" \
-	"exec trace-cmd extract -k -o trace.dat"
+	"exec trace-cmd extract -k -o trace.dat 2> /dev/null' \"$0\""
 
 static int run_extract(const char *from, const char *dir)
 {
-	const char * const args[] = { "unshare", "-m", "sh", "-c", EXTRACT, from, NULL };
 	u64 bytes = count_of(from, CPU_STATS, "bytes: ") + file_sizes(dir, "kallsyms");
 	int ret;
 
 	if (!has_room(dir, 2 * bytes))
 		return -ENOSPC;
-	ret = run_program(args, dir, true);
+	ret = run_script(EXTRACT, from, dir);
 	if (ret)
 		complain("trace-cmd extract has failed");
 	return ret;
