@@ -125,55 +125,47 @@ enum {
 static struct config cfg;
 static enum mode mode;
 
-/* Options that may be given several times. */
-static void add_list(void *to, char *arg)
+static void set_form(const struct choice *c, char *arg)
 {
-	char **list = to, *old __free(pointer) = *list;
-
-	if (!*arg || *arg == ',')
-		usage("an empty list", arg);
-	*list = format("%s%s%s", old ? old : "", old ? "," : "", arg);
+	if (mode)
+		usage("one form of output at a time", NULL);
+	mode = c->form;
+	if (arg)
+		set_text(c, arg);
 }
 
-static void add_numbers(void *to, char *arg)
+static void set_numbers(const struct choice *c, char *arg)
 {
-	if (arg[strspn(arg, "0123456789,-")] || *arg == '-')
+	if (!*arg || arg[strspn(arg, "0123456789,-")] || *arg == '-')
 		usage("not a list of numbers", arg);
-	add_list(to, arg);
+	set_text(c, arg);
 }
 
-static void set_sort(void *to, char *arg)
+static void set_sort(const struct choice *c, char *arg)
 {
-	static const char * const names[] = {
-		[SORT_REF] = "ref", [SORT_DEPTH] = "depth", [SORT_ID] = "id",
-	};
-
-	for (cfg.sort = 0; strcmp(arg, names[cfg.sort]); cfg.sort++) {
-		if (cfg.sort + 1 == ARRAY_SIZE(names))
-			usage("--sort knows ref, depth and id, not", arg);
-	}
+	if (!strcmp(arg, "depth"))
+		cfg.sort = SORT_DEPTH;
+	else if (!strcmp(arg, "id"))
+		cfg.sort = SORT_ID;
+	else if (strcmp(arg, "ref"))
+		usage("--sort knows ref, depth and id, not", arg);
 }
 
-static void set_grep(void *to, char *arg)
+static void set_grep(const struct choice *c, char *arg)
 {
-	int ret = regcomp(&cfg.grep, arg, REG_EXTENDED | REG_NOSUB);
-	char why[128];
-
-	if (ret) {
-		regerror(ret, &cfg.grep, why, sizeof(why));
-		usage(why, arg);
-	}
+	if (regcomp(&cfg.grep, arg, REG_EXTENDED | REG_NOSUB))
+		usage("not an extended regular expression", arg);
 	cfg.has_grep = true;
 }
 
-static void set_by(void *to, char *arg)
+static void set_by(const struct choice *c, char *arg)
 {
 	if (strcmp(arg, "task"))
 		usage("--by knows task, not", arg);
 	cfg.by_task = true;
 }
 
-static void set_off_cpu(void *to, char *arg)
+static void set_off_cpu(const struct choice *c, char *arg)
 {
 	if (arg && strcmp(arg, "preempted"))
 		usage("--off-cpu knows preempted, not", arg);
@@ -181,18 +173,16 @@ static void set_off_cpu(void *to, char *arg)
 	cfg.preempted = arg;
 }
 
-static void set_outstanding(void *to, char *arg)
+static void set_outstanding(const struct choice *c, char *arg)
 {
-	char *how = optarg;
-
-	cfg.allocs = strsep(&how, ":");
-	cfg.frees = strsep(&how, ":");
-	cfg.pointer = strsep(&how, ":");
-	if (!cfg.pointer || how || !*cfg.allocs || !*cfg.frees || !*cfg.pointer)
-		usage("--outstanding is ALLOC:FREE:FIELD, not", optarg);
+	cfg.allocs = strsep(&arg, ":");
+	cfg.frees = strsep(&arg, ":");
+	cfg.pointer = strsep(&arg, ":");
+	if (!cfg.pointer || arg || !*cfg.allocs || !*cfg.frees || !*cfg.pointer)
+		usage("--outstanding is ALLOC:FREE:FIELD", NULL);
 }
 
-static void set_leaks(void *to, char *arg)
+static void set_leaks(const struct choice *c, char *arg)
 {
 	cfg.allocs = "kmalloc,kmalloc_node,kmem_cache_alloc,kmem_cache_alloc_node";
 	cfg.frees = "kfree,kmem_cache_free";
@@ -209,29 +199,29 @@ static const struct choice choices[] = {
 	{ "lines", 'l', NO_ARG, set_flag, &cfg.lines, TEXTS },
 	{ "force", 'f', NO_ARG, set_flag, &cfg.force, ALL },
 	{ "symfs", OPT_SYMFS, ARG, set_text, &cfg.symfs, ALL },
-	{ "folded", 'F', NO_ARG, NULL, NULL, ALL, MODE_FOLDED },
-	{ "json", 'j', NO_ARG, NULL, NULL, ALL, MODE_JSON },
-	{ "speedscope", 'S', NO_ARG, NULL, NULL, ALL, MODE_SPEEDSCOPE },
-	{ "pprof", OPT_PPROF, NO_ARG, NULL, NULL, ALL, MODE_PPROF },
-	{ "perf-script", OPT_PERF_SCRIPT, NO_ARG, NULL, NULL, ALL | SAMPLES, MODE_PERF_SCRIPT },
-	{ "annotate", 'a', ARG, set_text, &cfg.trace, ALL, MODE_ANNOTATE },
-	{ "diff", 'd', ARG, set_text, &cfg.old, ALL, MODE_DIFF },
-	{ "summary", 's', NO_ARG, NULL, NULL, ALL, MODE_SUMMARY },
+	{ "folded", 'F', NO_ARG, set_form, NULL, ALL, MODE_FOLDED },
+	{ "json", 'j', NO_ARG, set_form, NULL, ALL, MODE_JSON },
+	{ "speedscope", 'S', NO_ARG, set_form, NULL, ALL, MODE_SPEEDSCOPE },
+	{ "pprof", OPT_PPROF, NO_ARG, set_form, NULL, ALL, MODE_PPROF },
+	{ "perf-script", OPT_PERF_SCRIPT, NO_ARG, set_form, NULL, ALL | SAMPLES, MODE_PERF_SCRIPT },
+	{ "annotate", 'a', ARG, set_form, &cfg.trace, ALL, MODE_ANNOTATE },
+	{ "diff", 'd', ARG, set_form, &cfg.old, ALL, MODE_DIFF },
+	{ "summary", 's', NO_ARG, set_form, NULL, ALL, MODE_SUMMARY },
 	{ "weight", 'w', ARG, set_text, &cfg.weight, RECORDED },
 	{ "off-cpu", OPT_OFF_CPU, MAY_ARG, set_off_cpu, NULL, RECORDED },
 	{ "outstanding", OPT_OUTSTANDING, ARG, set_outstanding, NULL, RECORDED },
 	{ "leaks", OPT_LEAKS, NO_ARG, set_leaks, NULL, RECORDED },
-	{ "event", 'e', ARG, add_list, &cfg.events, RECORDED },
-	{ "pid", OPT_PID, ARG, add_numbers, &cfg.pids, RECORDED },
-	{ "cpu", OPT_CPU, ARG, add_numbers, &cfg.cpus, RECORDED },
+	{ "event", 'e', ARG, set_text, &cfg.events, RECORDED },
+	{ "pid", OPT_PID, ARG, set_numbers, &cfg.pids, RECORDED },
+	{ "cpu", OPT_CPU, ARG, set_numbers, &cfg.cpus, RECORDED },
 	{ "comm", OPT_COMM, ARG, set_text, &cfg.comm, RECORDED },
 	{ "from", OPT_FROM, ARG, set_seconds, &cfg.from, RECORDED },
 	{ "to", OPT_TO, ARG, set_seconds, &cfg.to, RECORDED },
 	{ "tracer", OPT_TRACER, NO_ARG, set_flag, &cfg.keep_tracer, RECORDED },
 	{ "no-tracer", OPT_NO_TRACER, NO_ARG, set_flag, &cfg.drop_tracer, PROFILES | LISTS },
 	{ "sort", 'o', ARG, set_sort, NULL, MAPS & ~BIT(MODE_REPORT) },
-	{ "top", 't', ARG, set_positive, &cfg.top, MAPS | BIT(MODE_DIFF) },
-	{ "min-ref", 'm', ARG, set_count, &cfg.min_ref, MAPS | BIT(MODE_DIFF) },
+	{ "top", 't', ARG, set_number, &cfg.top, MAPS | BIT(MODE_DIFF) },
+	{ "min-ref", 'm', ARG, set_number, &cfg.min_ref, MAPS | BIT(MODE_DIFF) },
 	{ "grep", 'g', ARG, set_grep, NULL, MAPS | BIT(MODE_DIFF) | BIT(MODE_PERF_SCRIPT) },
 	{ "by", OPT_BY, ARG, set_by, NULL, BIT(MODE_REPORT) | SAMPLES },
 	{ "quiet", 'q', NO_ARG, set_flag, &quiet, ALL },
@@ -249,19 +239,6 @@ static void refuse(bool bad, const struct choice *c, const char *why)
 	exit(EXIT_USAGE);
 }
 
-static void choose_form(void)
-{
-	const struct choice *c;
-
-	for (c = choices; c < choices + NR_CHOICES; c++) {
-		if (!given[c->val] || !c->form)
-			continue;
-		if (mode && mode != (enum mode)c->form)
-			usage("one form of output at a time", NULL);
-		mode = c->form;
-	}
-}
-
 /* Refuses options that would be ignored. */
 static void check_options(bool saves)
 {
@@ -273,7 +250,7 @@ static void check_options(bool saves)
 		refuse(saves && !strchr("iq", c->val), c, "save does not use it");
 		refuse(!(c->modes & BIT(mode)), c, "this form of output does not use it");
 		refuse(c->val == 'l' && !given['v'], c, "needs --vmlinux");
-		refuse(given[c->val] > 1 && strchr("iavdwgk", c->val), c, "given twice");
+		refuse(given[c->val] > 1 && c->arg, c, "given twice");
 	}
 	if (given[OPT_OFF_CPU] && (given[OPT_OUTSTANDING] || given[OPT_LEAKS]))
 		usage("--off-cpu is no weight of what is outstanding", NULL);
@@ -481,14 +458,11 @@ int main(int argc, char **argv)
 		return record(argc, argv);
 	if (!strcmp(command, "top"))
 		return top(argc, argv);
-	if (!strcmp(command, "help"))
-		print_and_exit(help_text);
 	if (!strcmp(command, "report")) {
 		mode = MODE_REPORT;
 		optind = 2;
 	}
 	parse_choices(argc, argv, choices, NR_CHOICES, false);
-	choose_form();
 	check_options(optind < argc && !strcmp(argv[optind], "save"));
 	cfg.by_task |= mode == MODE_PPROF;
 	cfg.all_values = mode == MODE_PPROF;

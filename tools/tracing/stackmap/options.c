@@ -1,53 +1,57 @@
 // SPDX-License-Identifier: GPL-2.0
+#include <ctype.h>
 #include <getopt.h>
 
 #include "util.h"
 
 unsigned int given[FIRST_LONG + 32];
 
-void set_flag(void *to, char *arg)
+void set_flag(const struct choice *c, char *arg)
 {
-	*(bool *)to = true;
+	*(bool *)c->to = true;
 }
 
-void set_text(void *to, char *arg)
+void set_text(const struct choice *c, char *arg)
 {
-	*(const char **)to = arg;
+	*(const char **)c->to = arg;
 }
 
-void set_count(void *to, char *arg)
-{
-	*(u64 *)to = parse_number(arg, UINT64_MAX, 10);
-}
+#define MAX_NUMBER	10000000000ULL
 
-void set_positive(void *to, char *arg)
+/* 1 or more */
+void set_number(const struct choice *c, char *arg)
 {
-	*(u64 *)to = parse_number(arg, INT32_MAX, 10);
-	if (!*(u64 *)to)
+	u64 n;
+	char *end;
+
+	n = strtoull(arg, &end, 10);
+	if (!isdigit((unsigned char)*arg) || *end || !n || n > MAX_NUMBER)
 		usage("not a valid number", arg);
+	*(u64 *)c->to = n;
 }
 
 /* In nanoseconds. */
-void set_seconds(void *to, char *arg)
+void set_seconds(const struct choice *c, char *arg)
 {
 	char *end;
 	double n = strtod(arg, &end);
 
 	if (end == arg || *end || !(n >= 0 && n <= 1e10))
 		usage("not a number of seconds", arg);
-	*(u64 *)to = n * 1e9;
+	*(u64 *)c->to = n * 1e9;
 }
 
-void set_instance(void *to, char *arg)
+void set_instance(const struct choice *c, char *arg)
 {
 	if (!*arg || *arg == '.' || strchr(arg, '/'))
 		usage("not the name of an instance", arg);
-	*(const char **)to = arg;
+	set_text(c, arg);
 }
 
-void print_help(void *to, char *arg)
+void print_help(const struct choice *c, char *arg)
 {
-	print_and_exit(to);
+	fputs(c->to, stdout);
+	exit(fflush(stdout) ? 1 : 0);
 }
 
 /* @first_ends: the first word that is no option ends them */
@@ -72,8 +76,7 @@ void parse_choices(int argc, char **argv, const struct choice *choices, size_t n
 		/* getopt_long() has printed the error. */
 		if (i == nr)
 			exit(EXIT_USAGE);
-		if (choices[i].set)
-			choices[i].set(choices[i].to, optarg);
+		choices[i].set(&choices[i], optarg);
 		given[opt]++;
 	}
 	free(options);

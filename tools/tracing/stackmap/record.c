@@ -26,8 +26,9 @@ struct recording {
 	struct wanted	*events;
 	size_t		nr_events;
 	size_t		last;		/* the first one of the last --event */
-	u32		*pids;
+	u64		*pids;
 	size_t		nr_pids;
+	u64		pid_arg;
 	u64		buffer_kb;	/* 0: as it is */
 	u64		realtime;	/* 0: no */
 	u64		duration;	/* in seconds; 0: no limit */
@@ -76,7 +77,7 @@ static struct recording rec;
 static const char *output = "stackmap.data";
 
 /* An event, or several with commas between them. */
-static void add_events(void *to, char *arg)
+static void add_events(const struct choice *c, char *arg)
 {
 	char *event;
 
@@ -90,7 +91,7 @@ static void add_events(void *to, char *arg)
 	}
 }
 
-static void set_filters(void *to, char *arg)
+static void set_filters(const struct choice *c, char *arg)
 {
 	size_t i;
 
@@ -100,15 +101,13 @@ static void set_filters(void *to, char *arg)
 		rec.events[i].filter = arg;
 }
 
-static void add_pid(void *to, char *arg)
+static void add_pid(const struct choice *c, char *arg)
 {
-	u64 pid;
-
-	set_positive(&pid, arg);
-	*APPEND(rec.pids, rec.nr_pids) = pid;
+	set_number(c, arg);
+	*APPEND(rec.pids, rec.nr_pids) = rec.pid_arg;
 }
 
-static void set_user(void *to, char *arg)
+static void set_user(const struct choice *c, char *arg)
 {
 	if (arg && strcmp(arg, "delay") && strcmp(arg, "now"))
 		usage("--user knows delay and now, not", arg);
@@ -118,13 +117,13 @@ static void set_user(void *to, char *arg)
 static const struct choice choices[] = {
 	{ "event", 'e', ARG, add_events, NULL },
 	{ "filter", 'f', ARG, set_filters, NULL },
-	{ "pid", 'p', ARG, add_pid, NULL },
+	{ "pid", 'p', ARG, add_pid, &rec.pid_arg },
 	{ "all", 'a', NO_ARG, set_flag, &rec.all },
-	{ "duration", 'd', ARG, set_positive, &rec.duration },
+	{ "duration", 'd', ARG, set_number, &rec.duration },
 	{ "output", 'o', ARG, set_text, &output },
 	{ "user", 'u', MAY_ARG, set_user, NULL },
-	{ "buffer-size", 'b', ARG, set_positive, &rec.buffer_kb },
-	{ "realtime", FIRST_LONG, ARG, set_positive, &rec.realtime },
+	{ "buffer-size", 'b', ARG, set_number, &rec.buffer_kb },
+	{ "realtime", FIRST_LONG, ARG, set_number, &rec.realtime },
 	{ "instance", 'i', ARG, set_instance, &rec.instance },
 	{ "quiet", 'q', NO_ARG, set_flag, &quiet },
 	{ "help", 'h', NO_ARG, print_help, (char *)record_help },
@@ -172,15 +171,15 @@ static int set_user_option(const struct recording *r)
 }
 
 /* Its children to come are followed, the threads that it has are not. */
-static int follow_threads(const struct recording *r, u32 pid)
+static int follow_threads(const struct recording *r, u64 pid)
 {
-	char *pattern __free(pointer) = format("/proc/%u/task/*", pid);
+	char *pattern __free(pointer) = format("/proc/%llu/task/*", pid);
 	glob_t found = {};
 	int ret = 0;
 	size_t i;
 
 	if (glob(pattern, 0, NULL, &found)) {
-		complain("there is no process %u", pid);
+		complain("there is no process %llu", pid);
 		ret = -ESRCH;
 	}
 	for (i = 0; !ret && i < found.gl_pathc; i++)

@@ -195,10 +195,10 @@ struct config {
 	bool		has_grep;
 	regex_t		grep;
 	/* Of a recording: what counts, and how much. */
-	char		*events;	/* with commas between them */
-	char		*pids;
+	const char	*events;	/* with commas between them */
+	const char	*pids;
 	const char	*comm;		/* a pattern of the shell */
-	char		*cpus;
+	const char	*cpus;
 	u64		from;		/* nanoseconds */
 	u64		to;
 	const char	*weight;	/* a field */

@@ -38,8 +38,8 @@ static void parse_top_options(int argc, char **argv, struct top *t)
 	const struct choice choices[] = {
 		{ "instance", 'i', ARG, set_instance, &t->instance },
 		{ "delay", 'd', ARG, set_seconds, &t->delay },
-		{ "number", 'n', ARG, set_count, &t->number },
-		{ "top", 't', ARG, set_count, &t->limit },
+		{ "number", 'n', ARG, set_number, &t->number },
+		{ "top", 't', ARG, set_number, &t->limit },
 		{ "help", 'h', NO_ARG, print_help, (char *)top_help },
 	};
 

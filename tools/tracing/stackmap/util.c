@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Messages, options, memory, files. */
-#include <ctype.h>
-#include <stdarg.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,24 +11,6 @@ _Noreturn void usage(const char *why, const char *arg)
 {
 	complain("%s%s%s (see --help)", why, arg ? ": " : "", arg ? arg : "");
 	exit(EXIT_USAGE);
-}
-
-u64 parse_number(const char *s, u64 max, int base)
-{
-	unsigned long long n;
-	char *end;
-
-	errno = 0;
-	n = strtoull(s, &end, base);
-	if (!isxdigit((unsigned char)*s) || *end || errno || n > max)
-		usage("not a valid number", s);
-	return n;
-}
-
-_Noreturn void print_and_exit(const char *text)
-{
-	fputs(text, stdout);
-	exit(fflush(stdout) ? 1 : 0);
 }
 
 void *check_mem(void *p)

@@ -79,7 +79,7 @@ struct choice {
 	const char	*name;
 	int		val;		/* the letter */
 	int		arg;
-	void		(*set)(void *to, char *arg);
+	void		(*set)(const struct choice *c, char *arg);
 	void		*to;
 	unsigned int	modes;		/* of main.c: those that use it */
 	int		form;		/* that it chooses */
@@ -92,13 +92,12 @@ u32 crc32(const void *data, size_t len, u32 crc);
 char *sum_file(const char *dir, const char *name);
 int check_directory(const char *dir);
 /* options.c */
-void set_flag(void *to, char *arg);
-void set_text(void *to, char *arg);
-void set_count(void *to, char *arg);
-void set_positive(void *to, char *arg);
-void set_seconds(void *to, char *arg);
-void set_instance(void *to, char *arg);
-void print_help(void *to, char *arg);
+void set_flag(const struct choice *c, char *arg);
+void set_text(const struct choice *c, char *arg);
+void set_number(const struct choice *c, char *arg);
+void set_seconds(const struct choice *c, char *arg);
+void set_instance(const struct choice *c, char *arg);
+void print_help(const struct choice *c, char *arg);
 void parse_choices(int argc, char **argv, const struct choice *choices, size_t nr,
 		   bool first_ends);
 /* pool.c */
@@ -112,8 +111,6 @@ void add_word(struct words *w, u64 word);
 void pool_free(struct pool *p);
 /* util.c */
 _Noreturn void usage(const char *why, const char *arg);
-u64 parse_number(const char *s, u64 max, int base);
-_Noreturn void print_and_exit(const char *text);
 void *check_mem(void *p);
 void *grow(void *array, size_t nr, size_t more, size_t size);
 void sort_array(void *array, size_t nr, size_t size, int (*cmp)(const void *, const void *));
