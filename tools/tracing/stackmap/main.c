@@ -14,7 +14,6 @@
  *   profile.h		tells how a recording (trace.dat) becomes stacks with weights
  *   record.h		names the files of what works on the running kernel
  */
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -38,11 +37,9 @@ static const char help_text[] =
 "       stackmap_dump record [OPTIONS] [--] [COMMAND [ARGS]]\n"
 "       stackmap_dump top [OPTIONS]\n"
 "\n"
-"Print the stacks of an ftrace stack map, or a profile of a recording with stacks. The map is a\n"
-"copy of stack_map_bin (FILE), stdin (-), or that of the running kernel. A recording is a\n"
-"trace.dat (FILE), or a directory that \"record\" or \"save\" made (DIR); of a directory, the forms\n"
-"of output that are profiles (-F, -S, --pprof, --perf-script, report) take the recording, the\n"
-"others the map. \"record --help\" tells how to record, \"top --help\" how to watch the live map.\n"
+"Print the stacks of an ftrace stack map: of a copy of stack_map_bin (FILE), of stdin (-), or of\n"
+"the running kernel. Or print a profile of a recording with stacks: of a trace.dat (FILE), or of a\n"
+"directory that \"record\" or \"save\" made (DIR). \"record --help\" and \"top --help\" tell more.\n"
 "\n"
 "Input:\n"
 "  -i, --instance NAME    use this trace instance, of the kernel or in the recording\n"
@@ -61,16 +58,13 @@ static const char help_text[] =
 "  -S, --speedscope       a profile for speedscope\n"
 "      --pprof            a profile for pprof, Pyroscope, Parca (binary, for a file or a pipe)\n"
 "      --perf-script      the samples of a recording as the text of perf script\n"
-"  -a, --annotate TEXT    print trace, trace_pipe or trace-cmd report with the frames below each\n"
-"                         stack id (- is stdin)\n"
+"  -a, --annotate TEXT    print trace, trace_pipe or trace-cmd report with frames below ids\n"
 "  -d, --diff OLD         print what changed since OLD (a file or a directory)\n"
 "  -s, --summary          print counts, depths, and the share of the most frequent stacks\n"
 "Weight of a recording's samples (default: each event counts 1):\n"
 "  -w, --weight FIELD     this field of the events (bytes_alloc)\n"
-"      --off-cpu[=preempted]  microseconds from a sched_switch away from a task until it runs\n"
-"                         again, if it sleeps (or if it was preempted)\n"
-"      --outstanding ALLOC:FREE:FIELD  what was allocated and not freed: events (with commas),\n"
-"                         and the field with the address, for example kmalloc:kfree:ptr\n"
+"      --off-cpu[=preempted]  microseconds that tasks sleep (or wait for a CPU)\n"
+"      --outstanding ALLOC:FREE:FIELD  what was not freed (kmalloc:kfree:ptr)\n"
 "      --leaks            the bytes of kmalloc and kmem_cache_alloc that were not freed\n"
 "Selection of a recording's samples:\n"
 "  -e, --event EVENTS     these events (sched_switch,syscalls:sys_enter_close) or systems (kmem)\n"
@@ -95,11 +89,7 @@ static const char help_text[] =
 "  stackmap_dump record -u -- make                record a command, into stackmap.data\n"
 "  stackmap_dump report --off-cpu stackmap.data   where its tasks wait\n"
 "  stackmap_dump --folded stackmap.data | flamegraph.pl > one.svg\n"
-"  stackmap_dump --pprof --weight bytes_alloc trace.dat > one.pb.gz\n"
-"  stackmap_dump save /tmp/map                    copy all that another machine needs\n"
-"  stackmap_dump --grep 'mutex|rwsem' /tmp/map    stacks that wait for a lock\n"
 "  cat /sys/kernel/tracing/trace_pipe | stackmap_dump --annotate -\n"
-"  stackmap_dump --vmlinux vmlinux --lines map.bin\n"
 "\n"
 "Exit status: 0 on success, 1 on bad input or failure, 2 on wrong usage.\n";
 
@@ -239,8 +229,8 @@ static void refuse(bool bad, const struct choice *c, const char *why)
 	exit(EXIT_USAGE);
 }
 
-/* Refuses options that would be ignored. */
-static void check_options(bool saves)
+/* Refuses options that would be ignored. Only a recording has samples. */
+static void check_options(bool saves, bool recording)
 {
 	const struct choice *c;
 
@@ -251,6 +241,8 @@ static void check_options(bool saves)
 		refuse(!(c->modes & BIT(mode)), c, "this form of output does not use it");
 		refuse(c->val == 'l' && !given['v'], c, "needs --vmlinux");
 		refuse(given[c->val] > 1 && c->arg, c, "given twice");
+		refuse(!recording && c->modes & SAMPLES, c,
+		       "needs a recording: a trace.dat, or a directory with one");
 	}
 	if (given[OPT_OFF_CPU] && (given[OPT_OUTSTANDING] || given[OPT_LEAKS]))
 		usage("--off-cpu is no weight of what is outstanding", NULL);
@@ -260,16 +252,6 @@ static void check_options(bool saves)
 		usage("two weights only go into --pprof", NULL);
 	if (mode == MODE_PPROF && isatty(STDOUT_FILENO))
 		usage("--pprof is binary, please redirect it to a file", NULL);
-}
-
-/* Only a recording has samples. */
-static void check_samples(void)
-{
-	const struct choice *c;
-
-	for (c = choices; c < choices + NR_CHOICES; c++)
-		refuse(given[c->val] && c->modes & SAMPLES, c,
-		       "needs a recording: a trace.dat, or a directory with one");
 }
 
 static void print_stacks(struct map *m)
@@ -328,125 +310,103 @@ static int close_stdout(void)
 	return 1;
 }
 
-static bool is_kind(const char *path, mode_t kind)
-{
-	struct stat st;
-
-	return path && !stat(path, &st) && (st.st_mode & S_IFMT) == kind;
-}
-
 /*
- * Returns 1 if the map is damaged or missing. With --partial, a damaged map is usable. Beside a
- * recording, there may be no map. @path: NULL if none is needed.
+ * Returns 0, 1 if the map is damaged but can be used (--partial), or a negative number. Beside a
+ * recording, there may be no map, and a recording that is no directory's has none.
  */
-static int load(struct map *m, const char *path, bool beside, const struct map *sibling,
-		bool *usable)
+static int load(struct map *m, const char *path, const char *recording, const struct map *sibling)
 {
-	int ret = 0, damage = is_kind(path, S_IFDIR) ? check_directory(path) : 0;
+	int ret = check_directory(path), err = 0;
 
-	if (path && beside && !is_beside(path, "stack_map_bin"))
+	if (!recording || is_beside(path, "stack_map_bin"))
+		err = load_map(m, path);
+	else if (strcmp(path, recording))
 		m->dir = copy_string(path);
-	else if (path)
-		ret = load_map(m, path);
-	*usable = (!damage || cfg.partial) && (!ret || (cfg.partial && ret == -EINVAL));
-	if (*usable && load_symbols(m, sibling, &cfg)) {
-		*usable = false;
-		ret = -EINVAL;
-	}
-	return ret || damage ? 1 : 0;
+	ret = err ? err : ret;
+	if (ret && (ret != -EINVAL || !cfg.partial))
+		return ret;
+	return load_symbols(m, sibling, &cfg) ? -EINVAL : !!ret;
 }
 
-/* @recording: a trace.dat or NULL; its directory is @path, if it has one. */
 static int dump(const char *path, const char *recording)
 {
 	struct map m = {}, old = {};
-	bool usable, old_usable = true;
-	int ret;
+	int ret, old_ret = 0;
 
-	ret = load(&m, path, recording, NULL, &usable);
+	ret = load(&m, path, recording, NULL);
 	if (recording && !m.name)
 		m.name = copy_string(recording);
-	if (usable && cfg.old)
-		ret |= load(&old, cfg.old, false, &m, &old_usable);
-	if (usable && m.live && !m.nr_stacks)
+	if (ret >= 0 && cfg.old)
+		old_ret = load(&old, cfg.old, NULL, &m);
+	if (ret >= 0 && m.live && !m.nr_stacks)
 		note_empty(m.dir ? m.dir : TRACEFS);
-	if (usable && old_usable) {
+	if (ret >= 0 && old_ret >= 0) {
 		if (mode != MODE_SUMMARY)
 			note("symbols: %s", recording && !m.kallsyms.nr ? recording : m.source);
 		setvbuf(stdout, NULL, _IOFBF, 1 << 20);
-		ret |= show(&m, &old, recording) ? 1 : 0;
+		ret |= show(&m, &old, recording);
 		note_objects(&m.users);
 	}
 	profile_free(&m);
 	map_free(&old);
 	map_free(&m);
-	return ret;
+	return ret || old_ret;
 }
 
 static bool is_recording(const char *path)
 {
 	static const char magic[] = "\x17\x08\x44tracing";
 	char buf[sizeof(magic)] = "";
-	int fd = is_kind(path, S_IFREG) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-	ssize_t len = read(fd, buf, sizeof(buf) - 1);
+	FILE *f __free(file) = NULL;
+	struct stat st;
 
-	if (fd >= 0)
-		close(fd);
-	return len > 0 && !strcmp(buf, magic);
+	if (!stat(path, &st) && S_ISREG(st.st_mode))
+		f = fopen(path, "re");
+	return f && fread(buf, 1, sizeof(buf) - 1, f) && !strcmp(buf, magic);
 }
 
 /* Of a directory, the map has what its instance has counted, the recording has whole stacks. */
-static int dump_input(const char *path)
+static char *find_recording(const char *path)
 {
-	char *recording __free(pointer) = NULL;
-	bool profile = BIT(mode) & PROFILES && !cfg.map_only;
+	bool profile = BIT(mode) & PROFILES;
 
-	if (is_recording(path) && !cfg.map_only) {
+	if (cfg.map_only)
+		return NULL;
+	if (is_recording(path)) {
 		if (!profile && mode != MODE_TEXT)
 			usage("this form of output is for maps, not for recordings", path);
-		mode = mode == MODE_TEXT ? MODE_REPORT : mode;
-		return dump(NULL, path);
+		mode = profile ? mode : MODE_REPORT;
+		return copy_string(path);
 	}
-	if (!profile || !path || !is_beside(path, "trace.dat")) {
-		check_samples();
-		return dump(path, NULL);
-	}
-	recording = format("%s/trace.dat", path);
-	note("the stacks are those of %s (--map-only: of the map)", recording);
-	return dump(path, recording);
-}
-
-static bool is_stdin(const char *path)
-{
-	return path && !strcmp(path, "-");
-}
-
-static bool looks_like_command(const char *word)
-{
-	return !strchr(word, '/') && !is_stdin(word) && access(word, F_OK);
+	if (!profile || !is_beside(path, "trace.dat"))
+		return NULL;
+	note("the stacks are those of %s/trace.dat (--map-only: of the map)", path);
+	return format("%s/trace.dat", path);
 }
 
 static int run(int argc, char **argv)
 {
-	char *live __free(pointer) = NULL;
-	const char *first = argc ? argv[0] : "";
+	const char *path = argc ? argv[0] : "";
+	char *recording __free(pointer) = NULL, *live __free(pointer) = NULL;
 
-	if (!strcmp(first, "save")) {
+	if (!strcmp(path, "save")) {
+		check_options(true, false);
 		if (argc != 2)
 			usage("save needs one directory", NULL);
 		return save(argv[1], cfg.instance) ? 1 : 0;
 	}
-	if (!strcmp(first, "record") || !strcmp(first, "report"))
-		usage(format("%s comes before its options", first), NULL);
-	if (*first && looks_like_command(first))
-		usage("no such command or file", first);
+	if (argc && !strchr(path, '/') && strcmp(path, "-") && access(path, F_OK))
+		usage("no such command or file (options come behind the command)", path);
 	if (argc > 1 || (argc && cfg.instance && !(BIT(mode) & PROFILES)))
 		usage("one input at a time", argv[argc - 1]);
-	if (is_stdin(first) && (is_stdin(cfg.trace) || is_stdin(cfg.old)))
-		usage("stdin cannot be two inputs", NULL);
-	if (!argc)
+	if (argc)
+		recording = find_recording(path);
+	else
 		live = find_instance(cfg.instance);
-	return live && check_instance(live) ? 1 : dump_input(argc ? first : live);
+	check_options(false, recording);
+	cfg.by_task |= mode == MODE_PPROF;
+	cfg.all_values = mode == MODE_PPROF;
+	return live && check_instance(live) ? 1 : dump(argc ? path : live, recording);
 }
 
 int main(int argc, char **argv)
@@ -463,9 +423,6 @@ int main(int argc, char **argv)
 		optind = 2;
 	}
 	parse_choices(argc, argv, choices, NR_CHOICES, false);
-	check_options(optind < argc && !strcmp(argv[optind], "save"));
-	cfg.by_task |= mode == MODE_PPROF;
-	cfg.all_values = mode == MODE_PPROF;
 	ret = run(argc - optind, argv + optind);
 	return close_stdout() || ret;
 }
