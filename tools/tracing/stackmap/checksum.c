@@ -4,35 +4,27 @@
  * name. It tells if a file was cut off, damaged, or is of another recording.
  */
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "util.h"
 
 /* A recording may be large, and reading it finds most damage. So only its size is checked. */
 #define MAX_CHECKED	(64 << 20)
 
-static void make_table(u32 *table)
-{
-	u32 i;
-	int bit;
-
-	for (i = 0; i < 256; i++) {
-		table[i] = i;
-		for (bit = 0; bit < 8; bit++)
-			table[i] = table[i] >> 1 ^ (table[i] & 1 ? 0xedb88320 : 0);
-	}
-}
-
 /* @crc: of the bytes before, 0 at first. */
 u32 crc32(const void *data, size_t len, u32 crc)
 {
+	/* For four bits. */
+	static const u32 table[] = {
+		0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4, 0x4db26158,
+		0x5005713c, 0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c, 0x9b64c2b0, 0x86d3d2d4,
+		0xa00ae278, 0xbdbdf21c,
+	};
 	const unsigned char *p = data;
-	static u32 table[256];
 
-	if (!table[1])
-		make_table(table);
-	for (crc = ~crc; len--; p++)
-		crc = table[(crc ^ *p) & 0xff] ^ crc >> 8;
+	for (crc = ~crc; len--; p++) {
+		crc = table[(crc ^ *p) & 0xf] ^ crc >> 4;
+		crc = table[(crc ^ *p >> 4) & 0xf] ^ crc >> 4;
+	}
 	return ~crc;
 }
 
@@ -51,38 +43,34 @@ char *sum_file(const char *dir, const char *name)
 	return buf ? format("%08x %zu %s", crc32(buf, len, 0), len, name) : NULL;
 }
 
-struct check {
-	const char	*dir;
-	bool		bad;
-};
-
-static int check_line(void *check, char *line)
+static int check_line(const char *dir, const char *line)
 {
 	char *own __free(pointer) = NULL;
-	struct check *c = check;
 	char name[32];
 
-	if (sscanf(line, "%*x %*u %31[a-z._0-9]", name) != 1)
+	if (sscanf(line, "%*x %*u %31[a-z._0-9]", name) != 1) {
+		complain("%s/checksums: not such a line: %s", dir, line);
 		return -EINVAL;
-	own = sum_file(c->dir, name);
+	}
+	own = sum_file(dir, name);
 	if (own && !strcmp(own, line))
 		return 0;
-	if (own)
-		complain("%s/%s: is not what was saved: now %s, %s when it was saved", c->dir, name,
-			 own, line);
-	else
-		complain("%s/%s: %s", c->dir, name, strerror(errno));
-	c->bad = true;
-	return 0;
+	complain("%s/%s: is not what was saved: now %s, %s when it was saved", dir, name,
+		 own ? own : strerror(errno), line);
+	return -EINVAL;
 }
 
 /* A directory may have no checksums. */
 int check_directory(const char *dir)
 {
-	char *path __free(pointer) = format("%s/checksums", dir), *buf __free(pointer) = NULL;
-	struct check c = { .dir = dir };
+	FILE *f __free(file) = open_in(dir, "checksums", "re");
+	char *line __free(pointer) = NULL;
+	size_t room = 0;
+	int ret = 0;
 
-	if (access(path, F_OK))
-		return 0;
-	return load_lines(path, "checksums", &buf, check_line, &c) || c.bad ? -EINVAL : 0;
+	while (f && getline(&line, &room, f) > 0) {
+		line[strcspn(line, "\n")] = '\0';
+		ret |= check_line(dir, line);
+	}
+	return ret;
 }

@@ -26,13 +26,6 @@ static int trace_error(const char *dir, const char *file, int err)
 	return err;
 }
 
-FILE *open_in(const char *dir, const char *name, const char *mode)
-{
-	char *path __free(pointer) = format("%s/%s", dir, name);
-
-	return fopen(path, mode);
-}
-
 /* Tells why there is no map to read. */
 int check_instance(const char *dir)
 {
@@ -114,28 +107,15 @@ void remove_instance(const char *dir)
 	}
 }
 
-/* error_log: "[   11.855049] event filter parse error: error: Field not found", then where. */
-static void complain_filter(const char *dir, const char *filter)
-{
-	char *path __free(pointer) = format("%s/error_log", dir), *log __free(pointer) = NULL;
-	static const char key[] = "error: error";
-	const char *why;
-	size_t len;
-
-	log = slurp(path, &len);
-	why = log ? strstr(log, key) : NULL;
-	why = why ? why + strlen(key) : "";
-	complain("%s: not a filter of this event%.*s", filter, (int)strcspn(why, "\n"), why);
-}
-
 /* @event: "sched:sched_switch", "sched_switch" or "sched". */
 static int set_filter(const char *dir, const char *event, const char *filter)
 {
 	char *path __free(pointer) = copy_string(event), *pattern __free(pointer) = NULL;
-	char *colon = strchr(path, ':');
+	char *log_file __free(pointer) = format("%s/error_log", dir);
+	char *log __free(pointer) = NULL, *colon = strchr(path, ':');
 	glob_t found = {};
+	size_t i, len;
 	int ret = 0;
-	size_t i;
 
 	if (colon)
 		*colon = '/';
@@ -143,8 +123,10 @@ static int set_filter(const char *dir, const char *event, const char *filter)
 	glob(pattern, GLOB_BRACE, NULL, &found);
 	for (i = 0; !ret && i < found.gl_pathc; i++)
 		ret = write_file(found.gl_pathv[i], "filter", filter);
-	if (ret)
-		complain_filter(dir, filter);
+	if (ret) {
+		log = slurp(log_file, &len);
+		complain("%s: not a filter of this event\n%s", filter, log ? log : "");
+	}
 	globfree(&found);
 	return ret;
 }

@@ -25,7 +25,6 @@ bool is_set(const char *dir, const char *file);
 int make_instance(const char *dir);
 void remove_instance(const char *dir);
 int enable_event(const char *dir, const char *event, const char *filter);
-FILE *open_in(const char *dir, const char *name, const char *mode);
 u64 count_of(const char *dir, const char *files, const char *key);
 u64 count_lost(const char *dir);
 /* output.c */

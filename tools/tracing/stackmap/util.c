@@ -117,6 +117,13 @@ int load_lines(const char *path, const char *what, char **buf, line_fn *parse, v
 	return -ENOENT;
 }
 
+FILE *open_in(const char *dir, const char *name, const char *mode)
+{
+	char *path __free(pointer) = format("%s/%s", dir, name);
+
+	return fopen(path, mode);
+}
+
 bool is_beside(const char *dir, const char *name)
 {
 	char *path __free(pointer) = format("%s/%s", dir, name);

@@ -120,6 +120,7 @@ char *slurp(const char *path, size_t *len);
 int parse_lines(const char *name, const char *what, char *buf, size_t len, line_fn *parse,
 		void *to);
 int load_lines(const char *path, const char *what, char **buf, line_fn *parse, void *to);
+FILE *open_in(const char *dir, const char *name, const char *mode);
 bool is_beside(const char *dir, const char *name);
 u64 now_ms(void);
 
