@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Files that processes have mapped (objects), and where: user_maps of a recording, whose lines are
- * in the order of time. "save" scans /proc, "record" follows perf events, too (watch.c).
+ * nearly in the order of time. "save" scans /proc, "record" follows perf events, too (watch.c).
  *
  *	@123456789 map 1234 5581c000-5581e000 1000 ID /usr/bin/cat
  *	@123456789 fork 1300 1234	process 1300 begins with what 1234 has mapped so far
@@ -49,8 +49,7 @@ struct mapping {
 	u64			offset;
 	u32			object;		/* 0: unknown */
 	bool			exec;		/* nothing before it counts */
-	const struct process	*parent;	/* the first so many mappings of it were copied */
-	size_t			nr_parent;
+	const struct process	*parent;	/* what it had mapped then was copied */
 };
 
 /* user.c */

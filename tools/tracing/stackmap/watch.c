@@ -17,7 +17,6 @@
 #include "symbols.h"
 #include "user.h"
 #include "util.h"
-#include "view.h"
 
 #define HEADERS		4096
 #define WATCH_PAGES	128		/* for the events of each CPU, a power of 2 */
@@ -27,18 +26,9 @@ struct watched {
 	struct perf_event_mmap_page	*ring;
 };
 
-/* A line of the file. */
-struct change_of_maps {
-	u64	time;
-	size_t	seq;
-	char	*line;
-};
-
 static FILE *out;
 static struct watched *cpus;
 static size_t nr_cpus;
-static struct change_of_maps *changes;
-static size_t nr_changes;
 
 #define PAGE		((size_t)sysconf(_SC_PAGESIZE))
 #define RING_SIZE	((WATCH_PAGES + 1) * PAGE)
@@ -65,13 +55,13 @@ void read_file_id(const char *path, struct build_id *id)
 	close(fd);
 }
 
-static char *mapping_line(u32 tgid, const struct mapping *map, const struct build_id *id,
+static void write_mapping(FILE *f, u32 tgid, const struct mapping *map, const struct build_id *id,
 			  const char *path)
 {
 	char *hex __free(pointer) = build_id_text(id);
 
-	return format("map %u %llx-%llx %llx %s%s%s\n", tgid, map->start, map->end, map->offset,
-		      *hex ? hex : "-", *path ? " " : "", path);
+	fprintf(f, "map %u %llx-%llx %llx %s%s%s\n", tgid, map->start, map->end, map->offset,
+		*hex ? hex : "-", *path ? " " : "", path);
 }
 
 /*
@@ -80,7 +70,7 @@ static char *mapping_line(u32 tgid, const struct mapping *map, const struct buil
  */
 static void scan_mapping(FILE *f, struct pool *files, u32 tgid, char *line)
 {
-	char perms[5], *path __free(pointer) = NULL, *text __free(pointer) = NULL;
+	char perms[5], *path __free(pointer) = NULL;
 	const struct build_id none = {};
 	struct build_id *id = NULL;
 	struct mapping map = {};
@@ -98,8 +88,7 @@ static void scan_mapping(FILE *f, struct pool *files, u32 tgid, char *line)
 		id = pool_get(files, (u64)major << 32 | minor, inode, sizeof(*id));
 	if (files->nr > known)
 		read_file_id(path, id);
-	text = mapping_line(tgid, &map, id ? id : &none, line + at);
-	fputs(text, f);
+	write_mapping(f, tgid, &map, id ? id : &none, line + at);
 }
 
 static void scan_mappings(FILE *f, struct pool *files, u32 tgid)
@@ -160,13 +149,6 @@ static int watch_cpu(int cpu)
 	return 0;
 }
 
-static void add_change(u64 time, char *line)
-{
-	const struct change_of_maps c = { time, nr_changes, line };
-
-	*APPEND(changes, nr_changes) = c;
-}
-
 /* That of a mapping; others have only the first numbers. */
 struct watch_record {
 	struct perf_event_header	head;
@@ -216,7 +198,8 @@ static void watch_mmap(const struct watch_record *r, u64 time)
 	if (!(r->prot & PROT_EXEC))
 		return;
 	record_id(r, &id);
-	add_change(time, mapping_line(r->pid, &map, &id, named ? r->path : ""));
+	fprintf(out, "@%llu ", time);
+	write_mapping(out, r->pid, &map, &id, named ? r->path : "");
 }
 
 /* The last 8 bytes are the time. After an exec, nothing that was mapped before is there. */
@@ -229,9 +212,9 @@ static void take_change(const struct watch_record *r)
 	if (type == PERF_RECORD_MMAP2)
 		watch_mmap(r, time);
 	else if (type == PERF_RECORD_FORK && r->pid != r->ppid)
-		add_change(time, format("fork %u %u\n", r->pid, r->ppid));
+		fprintf(out, "@%llu fork %u %u\n", (u64)time, r->pid, r->ppid);
 	else if (type == PERF_RECORD_COMM && r->head.misc & PERF_RECORD_MISC_COMM_EXEC)
-		add_change(time, format("exec %u\n", r->pid));
+		fprintf(out, "@%llu exec %u\n", (u64)time, r->pid);
 }
 
 /* The ring may end inside of what is copied. */
@@ -307,25 +290,12 @@ int watch_start(const char *dir)
 	return 0;
 }
 
-static int compare_maps_changes(const void *a, const void *b)
-{
-	const struct change_of_maps *ca = a, *cb = b;
-	int ret = compare_u64(ca->time, cb->time);
-
-	return ret ? ret : compare_u64(ca->seq, cb->seq);
-}
-
 /* Completes the file. */
 int watch_stop(const char *dir)
 {
-	size_t i;
-
 	if (!nr_cpus)
 		scan_processes(out);
 	watch_drain();
 	watch_close();
-	sort_array(changes, nr_changes, sizeof(*changes), compare_maps_changes);
-	for (i = 0; i < nr_changes; i++)
-		fprintf(out, "@%llu %s", changes[i].time, changes[i].line);
 	return check_saved(out, dir, "user_maps");
 }

@@ -1655,7 +1655,7 @@ class UserMaps(Case):
             self.run_tool(self.dir, rc=int(good[cut - 1] != "\n"))
         for bad in ["map 1 2-3 4\n", "map x 2-3 4 -\n", "map 1 2 3 4 -\n", "map 1 2-3 4 abc\n",
                     "map 1 2-3 4 " + "ab" * 65 + " x\n", "fork 1\n", "fork 1 x\n", "exec x\n",
-                    "map 4294967296 2-3 4 -\n", "map 1 -1-3 4 -\n", "maps\n", "fork 1 2\0\n",
+                    "map 1 -1-3 4 -\n", "maps\n", "fork 1 2\0\n",
                     "@x map 1 2-3 4 -\n", "map 1 2-3 4 =1 x\n"]:
             self.file("user_maps", good + bad)
             err = self.run_tool(self.dir, rc=1)[1]
@@ -1944,7 +1944,7 @@ int main(int argc, char **argv)
 	}
 	if (watch_stop(dir))
 		return 1;
-	printf("%%zu %%zu\\n", nr, nr_changes);
+	printf("%%zu\\n", nr);
 	return 0;
 }
 """
@@ -1967,9 +1967,10 @@ class Watch(Case):
                         main] + others, check=True)
         done = subprocess.run(["taskset", "-c", "0", path, self.dir], capture_output=True, text=True,
                               check=True)
-        cpus, changes = map(int, done.stdout.split())
-        if not cpus:
+        if not int(done.stdout):
             self.skipTest(done.stderr)
+        with open(os.path.join(self.dir, "user_maps"), encoding="utf-8") as f:
+            changes = len([line for line in f if line.startswith("@")])
         lost = re.search(r"(\d+) changes of mappings were lost", done.stderr)
         self.assertTrue(lost, done)
         self.assertGreaterEqual(changes + int(lost[1]), 40000)
