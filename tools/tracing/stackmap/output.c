@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The directory of "record" and "save": what it may replace, the files beside trace.dat. */
+#include <dirent.h>
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <sys/stat.h>
@@ -61,7 +62,7 @@ struct content {
 static struct content walk(const char *path, const char *pattern, bool remove)
 {
 	int fd = open(path, O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC);
-	DIR *dir __free(dir) = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct content c = {};
 	struct dirent *e;
 	struct stat st;
@@ -76,6 +77,8 @@ static struct content walk(const char *path, const char *pattern, bool remove)
 		if (remove)
 			unlinkat(fd, e->d_name, 0);
 	}
+	if (dir)
+		closedir(dir);
 	return c;
 }
 

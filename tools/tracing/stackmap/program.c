@@ -14,23 +14,23 @@ static sigset_t old_signals;
 void block_signals(sigset_t *set)
 {
 	static const int signals[] = {
-		SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGXCPU, SIGCHLD,
+		SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGXCPU,
+		SIGCHLD, SIGPIPE, SIGXFSZ,
 	};
-	struct sigaction hup;
-	sigset_t blocked;
+	struct sigaction hup = {};
 	size_t i;
 
 	sigemptyset(set);
 	for (i = 0; i < ARRAY_SIZE(signals); i++)
 		sigaddset(set, signals[i]);
+	sigprocmask(SIG_BLOCK, set, &old_signals);
+	sigdelset(set, SIGPIPE);
+	sigdelset(set, SIGXFSZ);
 	/* As nohup has it. */
-	if (!sigaction(SIGHUP, NULL, &hup) && hup.sa_handler != SIG_IGN)
-		sigaddset(set, SIGHUP);
+	sigaction(SIGHUP, NULL, &hup);
+	if (hup.sa_handler == SIG_IGN)
+		sigdelset(set, SIGHUP);
 	signal(SIGCHLD, SIG_DFL);
-	blocked = *set;
-	sigaddset(&blocked, SIGPIPE);
-	sigaddset(&blocked, SIGXFSZ);
-	sigprocmask(SIG_BLOCK, &blocked, &old_signals);
 }
 
 void unblock_signals(void)

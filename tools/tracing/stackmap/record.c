@@ -486,26 +486,18 @@ static int record_command(struct recording *r)
 	return WIFSIGNALED(r->status) ? 128 + WTERMSIG(r->status) : WEXITSTATUS(r->status);
 }
 
-static int check_programs(const struct recording *r)
+int record(int argc, char **argv)
 {
+	parse_record_options(argc, argv);
+	if (check_instance(TRACEFS))
+		return 1;
 	if (!find_program("trace-cmd")) {
 		complain("trace-cmd is not here; \"save\" works without it");
 		return 1;
 	}
-	if (r->command && !find_program(r->command[0])) {
-		complain("%s: %s", r->command[0], strerror(errno));
+	if (rec.command && !find_program(rec.command[0])) {
+		complain("%s: %s", rec.command[0], strerror(errno));
 		return NO_COMMAND;
 	}
-	return 0;
-}
-
-int record(int argc, char **argv)
-{
-	int ret;
-
-	parse_record_options(argc, argv);
-	ret = check_instance(TRACEFS) ? 1 : check_programs(&rec);
-	if (!ret)
-		ret = record_command(&rec);
-	return ret;
+	return record_command(&rec);
 }

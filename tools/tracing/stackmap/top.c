@@ -30,7 +30,6 @@ struct top {
 	bool		on_terminal;
 	struct map	map;		/* ref: since the last look, val[0]: in all */
 	struct pool	refs;		/* of {id, is_user} */
-	u64		time;		/* of the look, in milliseconds */
 };
 
 static void parse_top_options(int argc, char **argv, struct top *t)
@@ -115,33 +114,26 @@ static void show(struct top *t, u64 sum, u64 ms)
 	fflush(stdout);
 }
 
-static int look_again(struct top *t)
-{
-	u64 before = t->time;
-	int ret;
-
-	ret = reload_map(&t->map);
-	if (ret)
-		return ret;
-	drop_tracers(&t->map);
-	t->time = now_ms();
-	show(t, take_refs(t), t->time - before);
-	return ferror(stdout) ? -EIO : 0;
-}
-
 static int watch_map(struct top *t)
 {
 	const struct timespec delay = { t->delay / 1000000000, t->delay % 1000000000 };
-	u64 i;
-	int ret = 0;
+	u64 i, before, now = now_ms();
+	int ret;
 
-	t->time = now_ms();
 	take_refs(t);
-	for (i = 0; !ret && (!t->number || i < t->number); i++) {
+	for (i = 0; !t->number || i < t->number; i++) {
 		nanosleep(&delay, NULL);
-		ret = look_again(t);
+		ret = reload_map(&t->map);
+		if (ret)
+			return ret;
+		drop_tracers(&t->map);
+		before = now;
+		now = now_ms();
+		show(t, take_refs(t), now - before);
+		if (ferror(stdout))
+			return -EIO;
 	}
-	return ret;
+	return 0;
 }
 
 int top(int argc, char **argv)

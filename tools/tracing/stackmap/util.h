@@ -3,7 +3,6 @@
 #ifndef STACKMAP_UTIL_H
 #define STACKMAP_UTIL_H
 
-#include <dirent.h>
 #include <errno.h>
 #include <string.h>
 
@@ -47,7 +46,7 @@ enum { EXIT_USAGE = 2 };
 	&(*a_)[(*n_)++];							\
 })
 
-/* What a variable points to goes with the variable. @what: pointer, file or dir */
+/* What a variable points to goes with the variable. @what: pointer or file */
 #define __free(what)	__attribute__((cleanup(cleanup_##what)))
 
 static inline void cleanup_pointer(void *p)
@@ -59,12 +58,6 @@ static inline void cleanup_file(FILE **f)
 {
 	if (*f)
 		fclose(*f);
-}
-
-static inline void cleanup_dir(DIR **dir)
-{
-	if (*dir)
-		closedir(*dir);
 }
 
 /* Returns 0 if it is such a line. */

@@ -4,6 +4,7 @@
  * and go, perf events tell about each mapping and each new task. These count nothing.
  */
 #include <ctype.h>
+#include <dirent.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
@@ -64,34 +65,26 @@ static void write_mapping(FILE *f, u32 tgid, const struct mapping *map, const st
 		*hex ? hex : "-", *path ? " " : "", path);
 }
 
-/*
- * "55d0-55d2 r-xp 00001000 fe:01 1234     /usr/bin/cat". Functions are in executable mappings.
- * @files: of {device, inode} to a build id, as many processes map the same files
- */
-static void scan_mapping(FILE *f, struct pool *files, u32 tgid, char *line)
+/* "55d0-55d2 r-xp 00001000 fe:01 1234     /usr/bin/cat". Functions are in executable mappings. */
+static void scan_mapping(FILE *f, u32 tgid, char *line)
 {
 	char perms[5], *path __free(pointer) = NULL;
-	const struct build_id none = {};
-	struct build_id *id = NULL;
+	struct build_id id = {};
 	struct mapping map = {};
-	size_t known = files->nr;
-	u32 major, minor;
 	int at = 0;
 	u64 inode;
 
 	line[strcspn(line, "\n")] = '\0';
-	if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &map.start, &map.end, perms,
-		   &map.offset, &major, &minor, &inode, &at) != 7 || !at || perms[2] != 'x')
+	if (sscanf(line, "%llx-%llx %4s %llx %*s %llu %n", &map.start, &map.end, perms,
+		   &map.offset, &inode, &at) != 5 || !at || perms[2] != 'x')
 		return;
 	path = format("/proc/%u/root%s", tgid, line + at);
 	if (inode)
-		id = pool_get(files, (u64)major << 32 | minor, inode, sizeof(*id));
-	if (files->nr > known)
-		read_file_id(path, id);
-	write_mapping(f, tgid, &map, id ? id : &none, line + at);
+		read_file_id(path, &id);
+	write_mapping(f, tgid, &map, &id, line + at);
 }
 
-static void scan_mappings(FILE *f, struct pool *files, u32 tgid)
+static void scan_mappings(FILE *f, u32 tgid)
 {
 	char *path __free(pointer) = format("/proc/%u/maps", tgid);
 	FILE *maps __free(file) = fopen(path, "re");
@@ -99,20 +92,20 @@ static void scan_mappings(FILE *f, struct pool *files, u32 tgid)
 	size_t room = 0;
 
 	while (maps && getline(&line, &room, maps) > 0)
-		scan_mapping(f, files, tgid, line);
+		scan_mapping(f, tgid, line);
 }
 
 static void scan_processes(FILE *f)
 {
-	DIR *dir __free(dir) = opendir("/proc");
-	struct pool files = {};
+	DIR *dir = opendir("/proc");
 	struct dirent *e;
 
 	while (dir && (e = readdir(dir))) {
 		if (isdigit((unsigned char)*e->d_name))
-			scan_mappings(f, &files, strtoul(e->d_name, NULL, 10));
+			scan_mappings(f, strtoul(e->d_name, NULL, 10));
 	}
-	pool_free_all(&files);
+	if (dir)
+		closedir(dir);
 }
 
 /* Only what is running now. */
