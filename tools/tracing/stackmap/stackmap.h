@@ -118,8 +118,7 @@ enum object_state {
 
 /* A file that a process has mapped, or "[vdso]". */
 struct object {
-	char		*file;		/* its path */
-	char		*path;		/* that can be printed */
+	char		*path;		/* without control characters */
 	char		*name;		/* without directories or brackets */
 	struct build_id	id;
 	u64		bias;		/* p_vaddr - p_offset of its text */
