@@ -12,30 +12,26 @@
 #include "user.h"
 #include "util.h"
 
-/* Only these are ever removed. The last ones are there only until trace.dat is complete. */
+/*
+ * Only these are ever removed. A recording has one or more of the first, however it has ended. The
+ * last ones, and head.dat, are there only until trace.dat is complete.
+ */
 static const char * const our_files[] = {
-	"trace.dat", "stack_map_bin", "trace", "stack_map_stat", "kallsyms", "build_id",
-	"user_maps", "checksums", "head.dat", "trace.dat.*", "(null).cpu*",
+	"head.dat", "trace.dat", "stack_map_bin", "trace", "stack_map_stat", "kallsyms",
+	"build_id", "user_maps", "checksums", "trace.dat.*", "(null).cpu*",
 };
 
-#define NR_SUMMED	7	/* the first ones; those that change no more */
+#define NR_MAIN		3
+#define FIRST_SUMMED	1	/* those that change no more */
+#define LAST_SUMMED	7
 
-static bool is_ours(const char *name)
+static size_t find_ours(const char *name)
 {
 	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(our_files); i++) {
-		if (!fnmatch(our_files[i], name, 0))
-			return true;
-	}
-	return false;
-}
-
-/* Of these, a recording has one or more, however it has ended. */
-static bool is_main_file(const char *name)
-{
-	return !strcmp(name, "trace.dat") || !strcmp(name, "head.dat") ||
-	       !strcmp(name, "stack_map_bin");
+	for (i = 0; i < ARRAY_SIZE(our_files) && fnmatch(our_files[i], name, 0); i++)
+		;
+	return i;
 }
 
 /* @dir without slashes at its end. rename() refuses ".", ".." and "/". */
@@ -66,13 +62,15 @@ static struct content walk(const char *path, const char *pattern, bool remove)
 	struct content c = {};
 	struct dirent *e;
 	struct stat st;
+	size_t i;
 
 	while (dir && (e = readdir(dir))) {
-		if (pattern ? fnmatch(pattern, e->d_name, 0) : !is_ours(e->d_name)) {
+		i = find_ours(e->d_name);
+		if (pattern ? fnmatch(pattern, e->d_name, 0) : i == ARRAY_SIZE(our_files)) {
 			c.more |= strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
 			continue;
 		}
-		c.recording |= is_main_file(e->d_name);
+		c.recording |= i < NR_MAIN;
 		c.bytes += fstatat(fd, e->d_name, &st, 0) ? 0 : st.st_size;
 		if (remove)
 			unlinkat(fd, e->d_name, 0);
@@ -212,17 +210,10 @@ int save_map(const char *from, const char *dir, size_t *nr_stacks)
 	struct map m = {};
 	int ret;
 
-	ret = copy_map(from, dir);
-	if (!ret)
-		ret = copy_file(from, "stack_map_stat", dir);
-	if (!ret)
-		ret = copy_file("/proc", "kallsyms", dir);
-	if (!ret)
-		ret = load_map(&m, dir);
-	if (!ret && m.build_id.len)
-		ret = save_build_id(&m, dir);
-	if (!ret && has_users(&m) && !is_beside(dir, "user_maps"))
-		ret = save_users(dir);
+	ret = copy_map(from, dir) || copy_file(from, "stack_map_stat", dir) ||
+	      copy_file("/proc", "kallsyms", dir) || load_map(&m, dir) ||
+	      (m.build_id.len && save_build_id(&m, dir)) ||
+	      (has_users(&m) && !is_beside(dir, "user_maps") && save_users(dir));
 	if (!ret)
 		load_own_kallsyms(&m);
 	*nr_stacks = m.nr_stacks;
@@ -236,7 +227,7 @@ int save_checksums(const char *dir)
 	FILE *f __free(file) = open_in(dir, "checksums", "we");
 	size_t i;
 
-	for (i = 0; f && i < NR_SUMMED; i++) {
+	for (i = FIRST_SUMMED; f && i <= LAST_SUMMED; i++) {
 		char *line __free(pointer) = sum_file(dir, our_files[i]);
 
 		if (line)

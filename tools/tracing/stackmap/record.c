@@ -55,16 +55,14 @@ static const char record_help[] =
 "Record events with their stacks while COMMAND runs, of it and its children, into DIR/trace.dat;\n"
 "without a COMMAND, those of all processes, until Ctrl-C. trace-cmd does the recording.\n"
 "\n"
-"  -e, --event EVENT      an event (sched:sched_switch, the default) or a group of events\n"
-"                         (sched); repeatable\n"
+"  -e, --event EVENT      an event (sched:sched_switch) or a group (sched); repeatable\n"
 "  -f, --filter FILTER    only those of the last EVENT that FILTER selects (prev_prio < 100)\n"
 "  -p, --pid PID          record this process and its children to come; repeatable\n"
 "  -a, --all              record all processes while COMMAND runs\n"
 "  -d, --duration SECONDS end after this time; COMMAND gets a SIGTERM\n"
 "  -o, --output DIR       save into DIR (stackmap.data); an earlier recording becomes DIR.old\n"
-"  -u, --user[=HOW]       record the stacks of user space, too: \"delay\", once for each entry\n"
-"                         into the kernel, on the way back, or \"now\", at each event; without\n"
-"                         HOW, delay if the kernel can do that\n"
+"  -u, --user[=HOW]       record the stacks of user space, too: \"now\", at each event, or\n"
+"                         \"delay\", on the way back (the default if the kernel can do it)\n"
 "  -b, --buffer-size KB   size of the ring buffer of each CPU\n"
 "      --realtime PRIO    run the recorders with this real-time priority (1 to 99)\n"
 "  -i, --instance NAME    name of the trace instance (stackmap_record_PID)\n"
@@ -423,14 +421,13 @@ static int finish_recording(struct recording *r, int ret)
 /* Of head.dat, trace.dat can be restored. */
 static int start_recording(struct recording *r)
 {
-	int ret = r->user ? watch_start(r->output) : 0;
+	int ret;
 
-	if (ret)
-		return ret;
-	ret = run_script("exec trace-cmd restore -c -o head.dat", NULL, r->output);
-	if (ret) {
+	if (r->user && watch_start(r->output))
+		return -EIO;
+	if (run_script("exec trace-cmd restore -c -o head.dat", NULL, r->output)) {
 		complain("trace-cmd did not make %s/head.dat", r->output);
-		return ret;
+		return -EIO;
 	}
 	if (disk_is_full(r))
 		return -ENOSPC;
@@ -444,12 +441,10 @@ static int start_recording(struct recording *r)
 
 static int record_in_instance(struct recording *r)
 {
-	int ret = set_up(r);
+	int ret;
 
-	if (!ret)
-		ret = output_make(r->output);
-	if (ret)
-		return ret;
+	if (set_up(r) || output_make(r->output))
+		return -EINVAL;
 	ret = start_recording(r);
 	if (!ret)
 		return finish_recording(r, keep_recording(r));

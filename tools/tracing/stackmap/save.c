@@ -72,12 +72,6 @@ int save(const char *name, const char *instance)
 {
 	char *from __free(pointer) = find_instance(instance);
 	char *dir __free(pointer) = output_name(name);
-	int ret;
 
-	ret = check_instance(from);
-	if (!ret)
-		ret = output_make(dir);
-	if (!ret)
-		ret = save_paused(from, dir);
-	return ret;
+	return check_instance(from) || output_make(dir) || save_paused(from, dir);
 }

@@ -101,7 +101,7 @@ static void show(struct top *t, u64 sum, u64 ms)
 		nr++;
 	if (t->on_terminal) {
 		ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
-		limit = t->limit ? t->limit : size.ws_row > 4 ? size.ws_row - 4U : 1;
+		limit = t->limit ? t->limit : size.ws_row > 5 ? size.ws_row - 5U : 1;
 		printf("\033[H\033[J");
 	}
 	printf("%.1f stacks in a second, %zu different ones now, %zu in the map\n\n",
@@ -109,8 +109,7 @@ static void show(struct top *t, u64 sum, u64 ms)
 	printf("%10s %10s  STACK\n", "A SECOND", "IN ALL");
 	for (i = 0; i < nr && i < limit; i++)
 		print_use(m, &m->stacks[i], ms, t->on_terminal ? size.ws_col - 1 : 0);
-	if (!t->on_terminal)
-		putchar('\n');
+	putchar('\n');
 	fflush(stdout);
 }
 
@@ -138,23 +137,15 @@ static int watch_map(struct top *t)
 
 int top(int argc, char **argv)
 {
+	static struct top t = { .delay = 1000000000 };
 	char *dir __free(pointer) = NULL;
-	struct top t = { .delay = 1000000000 };
 	struct config cfg = {};
-	int ret;
 
 	parse_top_options(argc, argv, &t);
 	dir = find_instance(t.instance);
-	ret = check_instance(dir);
-	if (!ret)
-		ret = load_map(&t.map, dir);
-	if (!ret)
-		ret = load_symbols(&t.map, NULL, &cfg);
-	if (!ret && !t.map.nr_stacks)
+	if (check_instance(dir) || load_map(&t.map, dir) || load_symbols(&t.map, NULL, &cfg))
+		return 1;
+	if (!t.map.nr_stacks)
 		note_empty(dir);
-	if (!ret)
-		ret = watch_map(&t);
-	map_free(&t.map);
-	pool_free(&t.refs);
-	return ret ? 1 : 0;
+	return watch_map(&t) ? 1 : 0;
 }

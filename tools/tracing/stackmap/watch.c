@@ -8,6 +8,7 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
+#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -33,6 +34,7 @@ static size_t nr_cpus;
 
 #define PAGE		((size_t)sysconf(_SC_PAGESIZE))
 #define RING_SIZE	((WATCH_PAGES + 1) * PAGE)
+#define MAX_ID		20	/* of a build id in an event */
 #define READ_LOST	0x10	/* PERF_FORMAT_LOST, which older headers lack */
 
 /*
@@ -150,19 +152,10 @@ struct watch_record {
 	uint64_t			addr;
 	uint64_t			len;
 	uint64_t			pgoff;
-	union {
-		struct {
-			u32		maj;
-			u32		min;
-			uint64_t	ino;
-			uint64_t	generation;
-		};
-		struct {			/* if there is a build id */
-			unsigned char	id_len;
-			unsigned char	unused[3];
-			unsigned char	id[20];
-		};
-	};
+	/* If there is a build id: its length, 3 bytes, and the id. */
+	uint64_t			maj_min;
+	uint64_t			ino;
+	uint64_t			generation;
 	u32				prot;
 	u32				flags;
 	char				path[];
@@ -171,11 +164,12 @@ struct watch_record {
 /* That of the path, if the kernel does not tell it. Another file may be there now. */
 static void record_id(const struct watch_record *r, struct build_id *id)
 {
+	const unsigned char *p = (const unsigned char *)r + offsetof(struct watch_record, maj_min);
 	struct stat st;
 
 	if (r->head.misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
-		id->len = r->id_len < sizeof(r->id) ? r->id_len : sizeof(r->id);
-		memcpy(id->bytes, r->id, id->len);
+		id->len = *p < MAX_ID ? *p : MAX_ID;
+		memcpy(id->bytes, p + 4, id->len);
 	} else if (*r->path == '/' && !stat(r->path, &st) && st.st_ino == r->ino) {
 		read_file_id(r->path, id);
 	}
@@ -246,22 +240,6 @@ void watch_drain(void)
 		drain_ring(cpus[i].ring);
 }
 
-static void watch_close(void)
-{
-	u64 count[2], lost = 0;
-	size_t i;
-
-	for (i = 0; i < nr_cpus; i++) {
-		if (read(cpus[i].fd, count, sizeof(count)) == sizeof(count))
-			lost += count[1];
-		munmap(cpus[i].ring, RING_SIZE);
-		close(cpus[i].fd);
-	}
-	nr_cpus = 0;
-	if (lost)
-		note("%llu changes of mappings were lost", lost);
-}
-
 /* What runs already is scanned behind the start of the events, so that nothing is missed. */
 int watch_start(const char *dir)
 {
@@ -274,11 +252,9 @@ int watch_start(const char *dir)
 	cpus = check_mem(calloc(nr, sizeof(*cpus)));
 	for (i = 0; !ret && i < nr; i++)
 		ret = watch_cpu(i);
-	if (ret) {
-		watch_close();
+	if (ret)
 		note("perf events: %s; processes that end early will have no names of functions",
 		     strerror(-ret));
-	}
 	scan_processes(out);
 	return 0;
 }
@@ -286,9 +262,17 @@ int watch_start(const char *dir)
 /* Completes the file. */
 int watch_stop(const char *dir)
 {
+	u64 count[2], lost = 0;
+	size_t i;
+
 	if (!nr_cpus)
 		scan_processes(out);
 	watch_drain();
-	watch_close();
+	for (i = 0; i < nr_cpus; i++) {
+		if (read(cpus[i].fd, count, sizeof(count)) == sizeof(count))
+			lost += count[1];
+	}
+	if (lost)
+		note("%llu changes of mappings were lost", lost);
 	return check_saved(out, dir, "user_maps");
 }
