@@ -14,15 +14,11 @@ char *find_instance(const char *instance)
 	return instance ? format(TRACEFS "/instances/%s", instance) : copy_string(TRACEFS);
 }
 
-static const char *hint(int err)
-{
-	return err == -EACCES ? " (only root may trace)" :
-	       err == -EPERM ? " (the kernel may be locked down)" : "";
-}
-
 static int trace_error(const char *dir, const char *file, int err)
 {
-	complain("%s/%s: %s%s", dir, file, strerror(-err), hint(err));
+	complain("%s/%s: %s%s", dir, file, strerror(-err),
+		 err == -EACCES ? " (only root may trace)" :
+		 err == -EPERM ? " (the kernel may be locked down)" : "");
 	return err;
 }
 
@@ -86,10 +82,7 @@ void note_empty(const char *dir)
 
 int make_instance(const char *dir)
 {
-	if (!mkdir(dir, 0700))
-		return 0;
-	complain("%s: %s%s", dir, strerror(errno), hint(-errno));
-	return -errno;
+	return mkdir(dir, 0700) ? trace_error(TRACEFS "/instances", basename(dir), -errno) : 0;
 }
 
 /* Someone may be reading one of its files. */

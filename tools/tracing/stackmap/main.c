@@ -95,13 +95,6 @@ static const char help_text[] =
 
 static const char version[] = "stackmap_dump 2.0\n";
 
-/* Options without a letter. */
-enum {
-	OPT_PERF_SCRIPT = FIRST_LONG, OPT_PPROF, OPT_SYMFS, OPT_OFF_CPU,
-	OPT_OUTSTANDING, OPT_LEAKS, OPT_PID, OPT_CPU, OPT_COMM, OPT_FROM, OPT_TO, OPT_BY,
-	OPT_TRACER, OPT_NO_TRACER,
-};
-
 #define BIT(n)		(1U << (n))
 #define SAMPLES		BIT(31)		/* only a recording has what it selects */
 #define ALL		(SAMPLES - 1)
@@ -114,6 +107,7 @@ enum {
 
 static struct config cfg;
 static enum mode mode;
+static bool leaks;
 
 static void set_form(const struct choice *c, char *arg)
 {
@@ -165,6 +159,8 @@ static void set_off_cpu(const struct choice *c, char *arg)
 
 static void set_outstanding(const struct choice *c, char *arg)
 {
+	if (leaks)
+		usage("--leaks has its own --outstanding", NULL);
 	cfg.allocs = strsep(&arg, ":");
 	cfg.frees = strsep(&arg, ":");
 	cfg.pointer = strsep(&arg, ":");
@@ -174,13 +170,15 @@ static void set_outstanding(const struct choice *c, char *arg)
 
 static void set_leaks(const struct choice *c, char *arg)
 {
+	if (cfg.allocs)
+		usage("--leaks has its own --outstanding", NULL);
 	cfg.allocs = "kmalloc,kmalloc_node,kmem_cache_alloc,kmem_cache_alloc_node";
 	cfg.frees = "kfree,kmem_cache_free";
 	cfg.pointer = "ptr";
-	cfg.weight = "bytes_alloc";
+	leaks = true;
 }
 
-static const struct choice choices[] = {
+static struct choice choices[] = {
 	{ "instance", 'i', ARG, set_instance, &cfg.instance, ALL },
 	{ "partial", 'p', NO_ARG, set_flag, &cfg.partial, ALL },
 	{ "map-only", 'M', NO_ARG, set_flag, &cfg.map_only, MAPS & PROFILES },
@@ -188,32 +186,32 @@ static const struct choice choices[] = {
 	{ "vmlinux", 'v', ARG, set_text, &cfg.vmlinux, ALL },
 	{ "lines", 'l', NO_ARG, set_flag, &cfg.lines, TEXTS },
 	{ "force", 'f', NO_ARG, set_flag, &cfg.force, ALL },
-	{ "symfs", OPT_SYMFS, ARG, set_text, &cfg.symfs, ALL },
+	{ "symfs", 0, ARG, set_text, &cfg.symfs, ALL },
 	{ "folded", 'F', NO_ARG, set_form, NULL, ALL, MODE_FOLDED },
 	{ "json", 'j', NO_ARG, set_form, NULL, ALL, MODE_JSON },
 	{ "speedscope", 'S', NO_ARG, set_form, NULL, ALL, MODE_SPEEDSCOPE },
-	{ "pprof", OPT_PPROF, NO_ARG, set_form, NULL, ALL, MODE_PPROF },
-	{ "perf-script", OPT_PERF_SCRIPT, NO_ARG, set_form, NULL, ALL | SAMPLES, MODE_PERF_SCRIPT },
+	{ "pprof", 0, NO_ARG, set_form, NULL, ALL, MODE_PPROF },
+	{ "perf-script", 0, NO_ARG, set_form, NULL, ALL | SAMPLES, MODE_PERF_SCRIPT },
 	{ "annotate", 'a', ARG, set_form, &cfg.trace, ALL, MODE_ANNOTATE },
 	{ "diff", 'd', ARG, set_form, &cfg.old, ALL, MODE_DIFF },
 	{ "summary", 's', NO_ARG, set_form, NULL, ALL, MODE_SUMMARY },
 	{ "weight", 'w', ARG, set_text, &cfg.weight, RECORDED },
-	{ "off-cpu", OPT_OFF_CPU, MAY_ARG, set_off_cpu, NULL, RECORDED },
-	{ "outstanding", OPT_OUTSTANDING, ARG, set_outstanding, NULL, RECORDED },
-	{ "leaks", OPT_LEAKS, NO_ARG, set_leaks, NULL, RECORDED },
+	{ "off-cpu", 0, MAY_ARG, set_off_cpu, NULL, RECORDED },
+	{ "outstanding", 0, ARG, set_outstanding, NULL, RECORDED },
+	{ "leaks", 0, NO_ARG, set_leaks, NULL, RECORDED },
 	{ "event", 'e', ARG, set_text, &cfg.events, RECORDED },
-	{ "pid", OPT_PID, ARG, set_numbers, &cfg.pids, RECORDED },
-	{ "cpu", OPT_CPU, ARG, set_numbers, &cfg.cpus, RECORDED },
-	{ "comm", OPT_COMM, ARG, set_text, &cfg.comm, RECORDED },
-	{ "from", OPT_FROM, ARG, set_seconds, &cfg.from, RECORDED },
-	{ "to", OPT_TO, ARG, set_seconds, &cfg.to, RECORDED },
-	{ "tracer", OPT_TRACER, NO_ARG, set_flag, &cfg.keep_tracer, RECORDED },
-	{ "no-tracer", OPT_NO_TRACER, NO_ARG, set_flag, &cfg.drop_tracer, PROFILES | LISTS },
+	{ "pid", 0, ARG, set_numbers, &cfg.pids, RECORDED },
+	{ "cpu", 0, ARG, set_numbers, &cfg.cpus, RECORDED },
+	{ "comm", 0, ARG, set_text, &cfg.comm, RECORDED },
+	{ "from", 0, ARG, set_seconds, &cfg.from, RECORDED },
+	{ "to", 0, ARG, set_seconds, &cfg.to, RECORDED },
+	{ "tracer", 0, NO_ARG, set_flag, &cfg.keep_tracer, RECORDED },
+	{ "no-tracer", 0, NO_ARG, set_flag, &cfg.drop_tracer, PROFILES | LISTS },
 	{ "sort", 'o', ARG, set_sort, NULL, MAPS & ~BIT(MODE_REPORT) },
 	{ "top", 't', ARG, set_number, &cfg.top, MAPS | BIT(MODE_DIFF) },
 	{ "min-ref", 'm', ARG, set_number, &cfg.min_ref, MAPS | BIT(MODE_DIFF) },
 	{ "grep", 'g', ARG, set_grep, NULL, MAPS | BIT(MODE_DIFF) | BIT(MODE_PERF_SCRIPT) },
-	{ "by", OPT_BY, ARG, set_by, NULL, BIT(MODE_REPORT) | SAMPLES },
+	{ "by", 0, ARG, set_by, NULL, BIT(MODE_REPORT) | SAMPLES },
 	{ "quiet", 'q', NO_ARG, set_flag, &quiet, ALL },
 	{ "version", 'V', NO_ARG, print_help, (char *)version, ALL },
 	{ "help", 'h', NO_ARG, print_help, (char *)help_text, ALL },
@@ -223,10 +221,8 @@ static const struct choice choices[] = {
 
 static void refuse(bool bad, const struct choice *c, const char *why)
 {
-	if (!bad)
-		return;
-	complain("--%s: %s (see --help)", c->name, why);
-	exit(EXIT_USAGE);
+	if (bad)
+		usage(format("--%s: %s", c->name, why), NULL);
 }
 
 /* Refuses options that would be ignored. Only a recording has samples. */
@@ -235,20 +231,23 @@ static void check_options(bool saves, bool recording)
 	const struct choice *c;
 
 	for (c = choices; c < choices + NR_CHOICES; c++) {
-		if (!given[c->val])
+		if (!c->given)
 			continue;
-		refuse(saves && !strchr("iq", c->val), c, "save does not use it");
+		refuse(saves && c->to != &cfg.instance && c->to != &quiet, c,
+		       "save does not use it");
 		refuse(!(c->modes & BIT(mode)), c, "this form of output does not use it");
-		refuse(c->val == 'l' && !given['v'], c, "needs --vmlinux");
-		refuse(given[c->val] > 1 && c->arg, c, "given twice");
+		refuse(c->val == 'l' && !cfg.vmlinux, c, "needs --vmlinux");
+		refuse(c->given > 1 && c->arg, c, "given twice");
 		refuse(!recording && c->modes & SAMPLES, c,
 		       "needs a recording: a trace.dat, or a directory with one");
 	}
-	if (given[OPT_OFF_CPU] && (given[OPT_OUTSTANDING] || given[OPT_LEAKS]))
+	if (cfg.off_cpu && cfg.allocs)
 		usage("--off-cpu is no weight of what is outstanding", NULL);
-	if (given[OPT_LEAKS] && (given[OPT_OUTSTANDING] || given['w']))
-		usage("--leaks has its own --outstanding and --weight", NULL);
-	if (given['w'] && given[OPT_OFF_CPU] && mode != MODE_PPROF)
+	if (leaks && cfg.weight)
+		usage("--leaks has its own --weight", NULL);
+	if (leaks)
+		cfg.weight = "bytes_alloc";
+	if (cfg.weight && cfg.off_cpu && mode != MODE_PPROF)
 		usage("two weights only go into --pprof", NULL);
 	if (mode == MODE_PPROF && isatty(STDOUT_FILENO))
 		usage("--pprof is binary, please redirect it to a file", NULL);
@@ -300,13 +299,11 @@ static int show(struct map *m, struct map *old, const char *recording)
 }
 
 /* A full disk or a closed pipe is a failure. */
-static int close_stdout(void)
+static int flush_stdout(void)
 {
-	bool bad = ferror(stdout);
-
-	if (!fclose(stdout) && !bad)
+	if (!fflush(stdout) && !ferror(stdout))
 		return 0;
-	fprintf(stderr, "%s: stdout: %s\n", program, strerror(errno));
+	complain("stdout: %s", strerror(errno));
 	return 1;
 }
 
@@ -424,5 +421,5 @@ int main(int argc, char **argv)
 	}
 	parse_choices(argc, argv, choices, NR_CHOICES, false);
 	ret = run(argc - optind, argv + optind);
-	return close_stdout() || ret;
+	return flush_stdout() || ret;
 }

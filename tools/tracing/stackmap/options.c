@@ -4,8 +4,6 @@
 
 #include "util.h"
 
-unsigned int given[FIRST_LONG + 32];
-
 void set_flag(const struct choice *c, char *arg)
 {
 	*(bool *)c->to = true;
@@ -55,29 +53,32 @@ void print_help(const struct choice *c, char *arg)
 }
 
 /* @first_ends: the first word that is no option ends them */
-void parse_choices(int argc, char **argv, const struct choice *choices, size_t nr, bool first_ends)
+void parse_choices(int argc, char **argv, struct choice *choices, size_t nr, bool first_ends)
 {
 	struct option *options = check_mem(calloc(nr + 1, sizeof(*options)));
 	char *letters = check_mem(calloc(nr + 1, 3)), *p = letters;
+	struct choice *c;
 	size_t i;
 	int opt;
 
 	if (first_ends)
 		*p++ = '+';
 	for (i = 0; i < nr; i++) {
-		options[i] = (struct option) { choices[i].name, choices[i].arg, NULL,
-					       choices[i].val };
-		if (choices[i].val < FIRST_LONG)
-			p += sprintf(p, "%c%.*s", choices[i].val, choices[i].arg, "::");
+		c = &choices[i];
+		if (c->val)
+			p += sprintf(p, "%c%.*s", c->val, c->arg, "::");
+		else
+			c->val = FIRST_LONG + i;
+		options[i] = (struct option) { c->name, c->arg, NULL, c->val };
 	}
 	while ((opt = getopt_long(argc, argv, letters, options, NULL)) != -1) {
-		for (i = 0; i < nr && choices[i].val != opt; i++)
-			;
 		/* getopt_long() has printed the error. */
-		if (i == nr)
+		if (opt == '?')
 			exit(EXIT_USAGE);
-		choices[i].set(&choices[i], optarg);
-		given[opt]++;
+		for (c = choices; c->val != opt; c++)
+			;
+		c->set(c, optarg);
+		c->given++;
 	}
 	free(options);
 	free(letters);

@@ -35,7 +35,7 @@ struct recording {
 	bool		all;
 	const char	*user;		/* NULL: no stacks of user space; "": whatever there is */
 	char		**command;	/* NULL: none */
-	char		*output;
+	const char	*output;
 	const char	*instance;
 	/* What is there now. */
 	char		*dir;		/* of the instance */
@@ -71,8 +71,7 @@ static const char record_help[] =
 "\n"
 "The exit status is that of COMMAND, 127 if it cannot be started, 1 if recording fails.\n";
 
-static struct recording rec;
-static const char *output = "stackmap.data";
+static struct recording rec = { .output = "stackmap.data" };
 
 /* An event, or several with commas between them. */
 static void add_events(const struct choice *c, char *arg)
@@ -112,16 +111,16 @@ static void set_user(const struct choice *c, char *arg)
 	rec.user = arg ? arg : "";
 }
 
-static const struct choice choices[] = {
+static struct choice choices[] = {
 	{ "event", 'e', ARG, add_events, NULL },
 	{ "filter", 'f', ARG, set_filters, NULL },
 	{ "pid", 'p', ARG, add_pid, &rec.pid_arg },
 	{ "all", 'a', NO_ARG, set_flag, &rec.all },
 	{ "duration", 'd', ARG, set_number, &rec.duration },
-	{ "output", 'o', ARG, set_text, &output },
+	{ "output", 'o', ARG, set_text, &rec.output },
 	{ "user", 'u', MAY_ARG, set_user, NULL },
 	{ "buffer-size", 'b', ARG, set_number, &rec.buffer_kb },
-	{ "realtime", FIRST_LONG, ARG, set_number, &rec.realtime },
+	{ "realtime", 0, ARG, set_number, &rec.realtime },
 	{ "instance", 'i', ARG, set_instance, &rec.instance },
 	{ "quiet", 'q', NO_ARG, set_flag, &quiet },
 	{ "help", 'h', NO_ARG, print_help, (char *)record_help },
@@ -144,7 +143,7 @@ static void parse_record_options(int argc, char **argv)
 		add_events(NULL, every_switch);
 	if (!rec.instance)
 		rec.instance = format("stackmap_record_%d", getpid());
-	rec.output = output_name(output);
+	rec.output = output_name(rec.output);
 	rec.dir = find_instance(rec.instance);
 }
 

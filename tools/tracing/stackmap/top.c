@@ -9,6 +9,12 @@
 #include "util.h"
 #include "view.h"
 
+/* What a terminal is told. */
+#define HOME	"\033[H"
+#define CLEAR	"\033[J"
+#define NO_WRAP	"\033[?7l"	/* of lines that are too long */
+#define WRAP	"\033[?7h"
+
 static const char top_help[] =
 "Usage: stackmap_dump top [OPTIONS]\n"
 "\n"
@@ -34,7 +40,7 @@ struct top {
 
 static void parse_top_options(int argc, char **argv, struct top *t)
 {
-	const struct choice choices[] = {
+	struct choice choices[] = {
 		{ "instance", 'i', ARG, set_instance, &t->instance },
 		{ "delay", 'd', ARG, set_seconds, &t->delay },
 		{ "number", 'n', ARG, set_number, &t->number },
@@ -72,27 +78,21 @@ static u64 take_refs(struct top *t)
 	return sum;
 }
 
-/* @width: of the line; 0: no limit */
-static void print_use(struct map *m, const struct stack *s, u64 ms, size_t width)
+static void print_use(struct map *m, const struct stack *s, u64 ms)
 {
-	char *line __free(pointer) = NULL;
 	const char *mod;
-	size_t len;
-	FILE *f;
 	u32 i;
 
-	f = check_mem(open_memstream(&line, &len));
-	fprintf(f, "%10.1f %10llu  ", s->ref * 1000.0 / ms, s->val[0]);
-	for (i = 0; i < s->nr && (!width || (size_t)ftell(f) < width); i++)
-		fprintf(f, "%s%s", i ? " < " : "", frame_name(frame_get(m, s, i), &mod));
-	fclose(f);
-	printf("%.*s\n", (int)(width && len > width ? width : len), (char *)check_mem(line));
+	printf("%10.1f %10llu  ", s->ref * 1000.0 / ms, s->val[0]);
+	for (i = 0; i < s->nr; i++)
+		printf("%s%s", i ? " < " : "", frame_name(frame_get(m, s, i), &mod));
+	putchar('\n');
 }
 
 /* @sum: of all stacks since the last look, so many milliseconds ago. */
 static void show(struct top *t, u64 sum, u64 ms)
 {
-	struct winsize size = { .ws_row = 24, .ws_col = 80 };
+	struct winsize size = { .ws_row = 24 };
 	size_t i, nr = 0, limit = t->limit ? t->limit : SIZE_MAX;
 	struct map *m = &t->map;
 
@@ -102,14 +102,14 @@ static void show(struct top *t, u64 sum, u64 ms)
 	if (t->on_terminal) {
 		ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
 		limit = t->limit ? t->limit : size.ws_row > 5 ? size.ws_row - 5U : 1;
-		printf("\033[H\033[J");
+		printf(HOME CLEAR NO_WRAP);
 	}
 	printf("%.1f stacks in a second, %zu different ones now, %zu in the map\n\n",
 	       sum * 1000.0 / ms, nr, m->nr_stacks);
 	printf("%10s %10s  STACK\n", "A SECOND", "IN ALL");
 	for (i = 0; i < nr && i < limit; i++)
-		print_use(m, &m->stacks[i], ms, t->on_terminal ? size.ws_col - 1 : 0);
-	putchar('\n');
+		print_use(m, &m->stacks[i], ms);
+	puts(t->on_terminal ? WRAP : "");
 	fflush(stdout);
 }
 
@@ -119,6 +119,8 @@ static int watch_map(struct top *t)
 	u64 i, before, now = now_ms();
 	int ret;
 
+	/* A look is one write, so Ctrl-C does not come in the middle. */
+	setvbuf(stdout, NULL, _IOFBF, 1 << 16);
 	take_refs(t);
 	for (i = 0; !t->number || i < t->number; i++) {
 		nanosleep(&delay, NULL);

@@ -66,19 +66,18 @@ typedef int line_fn(void *to, char *line);
 /* A table tells what each option takes and what it sets. */
 enum { NO_ARG, ARG, MAY_ARG };	/* as getopt_long() has them */
 
-#define FIRST_LONG	0x101	/* the value of the first option without a letter */
+#define FIRST_LONG	0x100	/* the value of the first option without a letter */
 
 struct choice {
 	const char	*name;
-	int		val;		/* the letter */
+	int		val;		/* the letter; 0: it gets a number */
 	int		arg;
 	void		(*set)(const struct choice *c, char *arg);
 	void		*to;
 	unsigned int	modes;		/* of main.c: those that use it */
 	int		form;		/* that it chooses */
+	unsigned int	given;		/* so many times */
 };
-
-extern unsigned int given[FIRST_LONG + 32];	/* times that each option was given */
 
 /* checksum.c */
 u32 crc32(const void *data, size_t len, u32 crc);
@@ -91,8 +90,7 @@ void set_number(const struct choice *c, char *arg);
 void set_seconds(const struct choice *c, char *arg);
 void set_instance(const struct choice *c, char *arg);
 void print_help(const struct choice *c, char *arg);
-void parse_choices(int argc, char **argv, const struct choice *choices, size_t nr,
-		   bool first_ends);
+void parse_choices(int argc, char **argv, struct choice *choices, size_t nr, bool first_ends);
 /* pool.c */
 u32 pool_add(struct pool *p, const u64 *words, u32 nr);
 u32 intern(struct pool *p, const char *s);

@@ -3,10 +3,9 @@
  * Writes user_maps (see user.h): first what the processes have mapped, from /proc. While they come
  * and go, perf events tell about each mapping and each new task. These count nothing.
  */
-#include <ctype.h>
-#include <dirent.h>
 #include <elf.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <linux/perf_event.h>
 #include <stddef.h>
 #include <sys/mman.h>
@@ -86,28 +85,22 @@ static void scan_mapping(FILE *f, u32 tgid, char *line)
 	write_mapping(f, tgid, &map, &id, line + at);
 }
 
-static void scan_mappings(FILE *f, u32 tgid)
-{
-	char *path __free(pointer) = format("/proc/%u/maps", tgid);
-	FILE *maps __free(file) = fopen(path, "re");
-	char *line __free(pointer) = NULL;
-	size_t room = 0;
-
-	while (maps && getline(&line, &room, maps) > 0)
-		scan_mapping(f, tgid, line);
-}
-
 static void scan_processes(FILE *f)
 {
-	DIR *dir = opendir("/proc");
-	struct dirent *e;
+	char *line __free(pointer) = NULL;
+	glob_t found = {};
+	size_t i, room = 0;
+	u32 tgid;
 
-	while (dir && (e = readdir(dir))) {
-		if (isdigit((unsigned char)*e->d_name))
-			scan_mappings(f, strtoul(e->d_name, NULL, 10));
+	glob("/proc/[0-9]*/maps", GLOB_NOSORT, NULL, &found);
+	for (i = 0; i < found.gl_pathc; i++) {
+		FILE *maps __free(file) = fopen(found.gl_pathv[i], "re");
+
+		tgid = strtoul(found.gl_pathv[i] + strlen("/proc/"), NULL, 10);
+		while (maps && getline(&line, &room, maps) > 0)
+			scan_mapping(f, tgid, line);
 	}
-	if (dir)
-		closedir(dir);
+	globfree(&found);
 }
 
 /* Only what is running now. */
@@ -129,17 +122,14 @@ static int watch_cpu(int cpu)
 		.task = 1, .comm = 1, .comm_exec = 1, .use_clockid = 1, .clockid = CLOCK_MONOTONIC,
 		.build_id = 1, .read_format = READ_LOST,
 	};
-	int ret, fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	int fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	void *ring;
 
 	if (fd < 0)
 		return errno == ENODEV ? 0 : -errno;
 	ring = mmap(NULL, RING_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (ring == MAP_FAILED) {
-		ret = -errno;
-		close(fd);
-		return ret;
-	}
+	if (ring == MAP_FAILED)
+		return -errno;
 	cpus[nr_cpus++] = (struct watched) { fd, ring };
 	return 0;
 }
