@@ -71,14 +71,13 @@ static const char help_text[] =
 "      --pid LIST, --cpu LIST  of these threads, on these CPUs (1,4-7)\n"
 "      --comm PATTERN     of tasks with such a name (a pattern of the shell)\n"
 "      --from SECONDS, --to SECONDS  between these times of the recording's clock\n"
-"      --tracer           keep the tracer's own frames\n"
 "Selection of stacks:\n"
 "  -o, --sort KEY         sort by ref (the default, most frequent first), depth or id\n"
 "  -t, --top N            print the first N stacks (or functions) only\n"
 "  -m, --min-ref N        print stacks that weigh at least N\n"
 "  -g, --grep REGEX       print stacks with a frame that matches the extended regex\n"
 "      --by task          of report: for each task\n"
-"      --no-tracer        drop the tracer's own frames; recordings need no option for that\n"
+"      --tracer, --no-tracer  keep (in recordings) or drop (in maps) the tracer's own frames\n"
 "Other:\n"
 "  -q, --quiet            print no notes on stderr\n"
 "  -V, --version          print the version\n"
@@ -92,8 +91,6 @@ static const char help_text[] =
 "  cat /sys/kernel/tracing/trace_pipe | stackmap_dump --annotate -\n"
 "\n"
 "Exit status: 0 on success, 1 on bad input or failure, 2 on wrong usage.\n";
-
-static const char version[] = "stackmap_dump 2.0\n";
 
 #define BIT(n)		(1U << (n))
 #define SAMPLES		BIT(31)		/* only a recording has what it selects */
@@ -213,7 +210,7 @@ static struct choice choices[] = {
 	{ "grep", 'g', ARG, set_grep, NULL, MAPS | BIT(MODE_DIFF) | BIT(MODE_PERF_SCRIPT) },
 	{ "by", 0, ARG, set_by, NULL, BIT(MODE_REPORT) | SAMPLES },
 	{ "quiet", 'q', NO_ARG, set_flag, &quiet, ALL },
-	{ "version", 'V', NO_ARG, print_help, (char *)version, ALL },
+	{ "version", 'V', NO_ARG, print_help, (char *)"stackmap_dump 2.0\n", ALL },
 	{ "help", 'h', NO_ARG, print_help, (char *)help_text, ALL },
 };
 
@@ -243,9 +240,7 @@ static void check_options(bool saves, bool recording)
 	}
 	if (cfg.off_cpu && cfg.allocs)
 		usage("--off-cpu is no weight of what is outstanding", NULL);
-	if (leaks && cfg.weight)
-		usage("--leaks has its own --weight", NULL);
-	if (leaks)
+	if (leaks && !cfg.weight)
 		cfg.weight = "bytes_alloc";
 	if (cfg.weight && cfg.off_cpu && mode != MODE_PPROF)
 		usage("two weights only go into --pprof", NULL);
@@ -296,15 +291,6 @@ static int show(struct map *m, struct map *old, const char *recording)
 	if (mode != MODE_PERF_SCRIPT)
 		print_stacks(m);
 	return ret;
-}
-
-/* A full disk or a closed pipe is a failure. */
-static int flush_stdout(void)
-{
-	if (!fflush(stdout) && !ferror(stdout))
-		return 0;
-	complain("stdout: %s", strerror(errno));
-	return 1;
 }
 
 /*
@@ -421,5 +407,9 @@ int main(int argc, char **argv)
 	}
 	parse_choices(argc, argv, choices, NR_CHOICES, false);
 	ret = run(argc - optind, argv + optind);
-	return flush_stdout() || ret;
+	/* A full disk or a closed pipe is a failure. */
+	if (!fflush(stdout) && !ferror(stdout))
+		return ret;
+	complain("stdout: %s", strerror(errno));
+	return 1;
 }

@@ -74,7 +74,7 @@ void parse_choices(int argc, char **argv, struct choice *choices, size_t nr, boo
 	while ((opt = getopt_long(argc, argv, letters, options, NULL)) != -1) {
 		/* getopt_long() has printed the error. */
 		if (opt == '?')
-			exit(EXIT_USAGE);
+			exit(2);
 		for (c = choices; c->val != opt; c++)
 			;
 		c->set(c, optarg);

@@ -97,34 +97,27 @@ void output_discard(const char *dir)
 		complain("%s: %s", dir, strerror(errno));
 }
 
-/* Nothing of the user's is lost: only a recording without other files is removed. */
-static int move_to_old(const char *dir)
+/*
+ * An earlier recording becomes @dir.old. Nothing of the user's is lost: only a recording without
+ * other files is removed. Only for the user, because addresses of the kernel are in it.
+ */
+int output_make(const char *dir)
 {
 	char *old __free(pointer) = format("%s.old", dir);
 	struct content c = walk(old, NULL, false);
 
-	if (c.recording && !c.more)
-		output_discard(old);
-	if (!rename(dir, old))
-		return 0;
-	complain("%s: has other files than a recording, please remove it (%s)", old,
-		 strerror(errno));
-	return -errno;
-}
-
-/*
- * An earlier recording becomes @dir.old. Only for the user, because addresses of the kernel are in
- * it.
- */
-int output_make(const char *dir)
-{
-	int ret = 0;
-
 	rmdir(dir);
-	if (walk(dir, NULL, false).recording)
-		ret = move_to_old(dir);
-	if (ret || !mkdir(dir, 0700))
-		return ret;
+	if (walk(dir, NULL, false).recording) {
+		if (c.recording && !c.more)
+			output_discard(old);
+		if (rename(dir, old)) {
+			complain("%s: has other files than a recording, please remove it (%s)",
+				 old, strerror(errno));
+			return -EEXIST;
+		}
+	}
+	if (!mkdir(dir, 0700))
+		return 0;
 	complain("%s: %s", dir, errno == EEXIST ? "exists and is no recording" : strerror(errno));
 	return -EIO;
 }

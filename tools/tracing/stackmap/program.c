@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Runs programs, without the signals that the tool takes. */
-#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -50,16 +49,16 @@ _Noreturn void exec_program(char * const *args)
 bool find_program(const char *name)
 {
 	const char *path = strchr(name, '/') ? "" : getenv("PATH");
-	char *dirs = copy_string(path ? path : "/bin:/usr/bin"), *rest = dirs, *dir;
-	bool found = false;
+	char *dirs __free(pointer) = copy_string(path ? path : "/bin:/usr/bin");
+	char *rest = dirs, *dir;
 
-	while (!found && (dir = strsep(&rest, ":"))) {
+	while ((dir = strsep(&rest, ":"))) {
 		char *file __free(pointer) = format("%s%s%s", dir, *dir ? "/" : "", name);
 
-		found = !access(file, X_OK);
+		if (!access(file, X_OK))
+			return true;
 	}
-	free(dirs);
-	return found;
+	return false;
 }
 
 /*
@@ -69,7 +68,6 @@ bool find_program(const char *name)
 pid_t start_program(const char * const *args, const char *dir)
 {
 	pid_t pid = fork();
-	int null;
 
 	if (pid < 0)
 		complain("fork: %s", strerror(errno));
@@ -77,13 +75,9 @@ pid_t start_program(const char * const *args, const char *dir)
 		return pid;
 	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGINT);
-	if (chdir(dir))
-		_exit(NO_COMMAND);
-	null = open("/dev/null", O_RDWR);
-	dup2(null, STDIN_FILENO);
-	dup2(null, STDOUT_FILENO);
-	close(null);
-	exec_program((char * const *)args);
+	if (!chdir(dir) && freopen("/dev/null", "r", stdin) && freopen("/dev/null", "w", stdout))
+		exec_program((char * const *)args);
+	_exit(NO_COMMAND);
 }
 
 /* Returns 0 if it was successful. @arg: $0 of the script */

@@ -128,8 +128,6 @@ static struct choice choices[] = {
 
 static void parse_record_options(int argc, char **argv)
 {
-	static char every_switch[] = "sched:sched_switch";
-
 	optind = 2;
 	parse_choices(argc, argv, choices, ARRAY_SIZE(choices), true);
 	if (optind < argc)
@@ -140,7 +138,7 @@ static void parse_record_options(int argc, char **argv)
 		usage("--realtime is a priority from 1 to 99", NULL);
 	rec.all |= !rec.command && !rec.nr_pids;
 	if (!rec.nr_events)
-		add_events(NULL, every_switch);
+		add_events(NULL, copy_string("sched:sched_switch"));
 	if (!rec.instance)
 		rec.instance = format("stackmap_record_%d", getpid());
 	rec.output = output_name(rec.output);
@@ -196,8 +194,6 @@ static int select_processes(const struct recording *r)
 		return -EINVAL;
 	}
 	ret = set(r->dir, "options/event-fork", "1");
-	if (!ret && r->pid)
-		ret = follow_threads(r, r->pid);
 	for (i = 0; !ret && i < r->nr_pids; i++)
 		ret = follow_threads(r, r->pids[i]);
 	return ret;
@@ -307,13 +303,11 @@ static int wait_for_recorder(struct recording *r)
 
 static bool processes_ended(const struct recording *r)
 {
-	size_t i;
+	size_t i = 0;
 
-	for (i = 0; i < r->nr_pids; i++) {
-		if (!kill(r->pids[i], 0) || errno != ESRCH)
-			return false;
-	}
-	return r->nr_pids && !r->command;
+	while (i < r->nr_pids && kill(r->pids[i], 0) && errno == ESRCH)
+		i++;
+	return r->nr_pids && i == r->nr_pids && !r->command;
 }
 
 /*
@@ -465,6 +459,8 @@ static int record_command(struct recording *r)
 		complain("fork: %s", strerror(errno));
 		return 1;
 	}
+	if (r->command)
+		*APPEND(r->pids, r->nr_pids) = r->pid;
 	ret = make_instance(r->dir);
 	if (!ret) {
 		ret = record_in_instance(r);

@@ -17,14 +17,11 @@
 static int run_extract(const char *from, const char *dir)
 {
 	u64 bytes = count_of(from, CPU_STATS, "bytes: ") + file_sizes(dir, "kallsyms");
-	int ret;
 
-	if (!has_room(dir, 2 * bytes))
-		return -ENOSPC;
-	ret = run_script(EXTRACT, from, dir);
-	if (ret)
-		complain("trace-cmd extract has failed");
-	return ret;
+	if (has_room(dir, 2 * bytes) && !run_script(EXTRACT, from, dir))
+		return 0;
+	complain("%s: trace-cmd could not extract the buffer", from);
+	return -EIO;
 }
 
 /* The buffer is read last: it is not there any more then. */
@@ -59,8 +56,7 @@ static int save_paused(const char *from, const char *dir)
 	int ret;
 
 	block_signals(&signals);
-	if (was_on)
-		set(from, "tracing_on", "0");
+	set(from, "tracing_on", "0");
 	ret = save_buffer(from, dir);
 	if (was_on)
 		set(from, "tracing_on", "1");

@@ -60,14 +60,12 @@ void select_stacks(struct map *m, const struct config *cfg, size_t top)
 static bool is_tracer(const struct map *m, u64 ip, bool exact)
 {
 	static const char * const names[] = {
-		"trace_event_raw_event_", "trace_event_buffer_commit", "trace_event_get_offsets_",
-		"__traceiter_", "__bpf_trace_", "perf_trace_", "trace_event_buffer_reserve",
-		"ftrace_caller", "ftrace_regs_caller", "ftrace_call", "ftrace_graph_",
-		"function_trace_call", "function_stack_trace_call", "kprobe_ftrace_handler",
-		"kprobe_trace_func", "kprobe_dispatcher", "kretprobe_", "aggr_pre_handler",
-		"arch_ftrace_ops_list_func", "ftrace_ops_list_func", "ftrace_syscall_enter",
-		"ftrace_syscall_exit", "trace_syscall_enter", "trace_syscall_exit",
-		"event_triggers_", "__ftrace_trace_stack",
+		"trace_event_", "__traceiter_", "__bpf_trace_", "perf_trace_", "ftrace_call",
+		"ftrace_regs_caller", "ftrace_graph_", "function_trace_call",
+		"function_stack_trace_call", "kprobe_ftrace_handler", "kprobe_trace_func",
+		"kprobe_dispatcher", "kretprobe_", "aggr_pre_handler", "arch_ftrace_ops_list_func",
+		"ftrace_ops_list_func", "ftrace_syscall_", "trace_syscall_", "event_triggers_",
+		"__ftrace_trace_stack",
 	};
 	const struct symbol *s;
 	const char *name;

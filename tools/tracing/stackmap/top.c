@@ -9,10 +9,8 @@
 #include "util.h"
 #include "view.h"
 
-/* What a terminal is told. */
-#define HOME	"\033[H"
-#define CLEAR	"\033[J"
-#define NO_WRAP	"\033[?7l"	/* of lines that are too long */
+/* Clears a terminal, and lets it cut lines that are too long. */
+#define CLEAR	"\033[H\033[J\033[?7l"
 #define WRAP	"\033[?7h"
 
 static const char top_help[] =
@@ -33,7 +31,6 @@ struct top {
 	u64		delay;		/* in nanoseconds */
 	u64		number;		/* of looks; 0: no end */
 	u64		limit;		/* of rows; 0: all */
-	bool		on_terminal;
 	struct map	map;		/* ref: since the last look, val[0]: in all */
 	struct pool	refs;		/* of {id, is_user} */
 };
@@ -54,7 +51,6 @@ static void parse_top_options(int argc, char **argv, struct top *t)
 		usage("top has no arguments", argv[optind]);
 	if (t->delay < 10000000)
 		usage("--delay is 0.01 seconds or more", NULL);
-	t->on_terminal = isatty(STDOUT_FILENO);
 }
 
 /* A stack is new if its id was not there before, or if it counts less: there was a reset. */
@@ -93,23 +89,24 @@ static void print_use(struct map *m, const struct stack *s, u64 ms)
 static void show(struct top *t, u64 sum, u64 ms)
 {
 	struct winsize size = { .ws_row = 24 };
+	bool on_terminal = isatty(STDOUT_FILENO);
 	size_t i, nr = 0, limit = t->limit ? t->limit : SIZE_MAX;
 	struct map *m = &t->map;
 
 	sort_stacks(m, SORT_REF);
 	while (nr < m->nr_stacks && m->stacks[nr].ref)
 		nr++;
-	if (t->on_terminal) {
+	if (on_terminal) {
 		ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
 		limit = t->limit ? t->limit : size.ws_row > 5 ? size.ws_row - 5U : 1;
-		printf(HOME CLEAR NO_WRAP);
+		printf(CLEAR);
 	}
 	printf("%.1f stacks in a second, %zu different ones now, %zu in the map\n\n",
 	       sum * 1000.0 / ms, nr, m->nr_stacks);
 	printf("%10s %10s  STACK\n", "A SECOND", "IN ALL");
 	for (i = 0; i < nr && i < limit; i++)
 		print_use(m, &m->stacks[i], ms);
-	puts(t->on_terminal ? WRAP : "");
+	puts(on_terminal ? WRAP : "");
 	fflush(stdout);
 }
 

@@ -10,7 +10,7 @@ bool quiet;
 _Noreturn void usage(const char *why, const char *arg)
 {
 	complain("%s%s%s (see --help)", why, arg ? ": " : "", arg ? arg : "");
-	exit(EXIT_USAGE);
+	exit(2);
 }
 
 void *check_mem(void *p)

@@ -25,8 +25,6 @@ do {										\
 		complain(__VA_ARGS__);						\
 } while (0)
 
-enum { EXIT_USAGE = 2 };
-
 /* An allocated string. */
 #define format(...)								\
 ({										\

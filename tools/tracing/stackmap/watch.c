@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <linux/perf_event.h>
-#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -33,7 +32,6 @@ static size_t nr_cpus;
 
 #define PAGE		((size_t)sysconf(_SC_PAGESIZE))
 #define RING_SIZE	((WATCH_PAGES + 1) * PAGE)
-#define MAX_ID		20	/* of a build id in an event */
 #define READ_LOST	0x10	/* PERF_FORMAT_LOST, which older headers lack */
 
 /*
@@ -142,28 +140,13 @@ struct watch_record {
 	uint64_t			addr;
 	uint64_t			len;
 	uint64_t			pgoff;
-	/* If there is a build id: its length, 3 bytes, and the id. */
-	uint64_t			maj_min;
-	uint64_t			ino;
-	uint64_t			generation;
+	unsigned char			id_len;	/* if there is a build id */
+	unsigned char			unused[3];
+	unsigned char			id[20];
 	u32				prot;
 	u32				flags;
 	char				path[];
 };
-
-/* That of the path, if the kernel does not tell it. Another file may be there now. */
-static void record_id(const struct watch_record *r, struct build_id *id)
-{
-	const unsigned char *p = (const unsigned char *)r + offsetof(struct watch_record, maj_min);
-	struct stat st;
-
-	if (r->head.misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
-		id->len = *p < MAX_ID ? *p : MAX_ID;
-		memcpy(id->bytes, p + 4, id->len);
-	} else if (*r->path == '/' && !stat(r->path, &st) && st.st_ino == r->ino) {
-		read_file_id(r->path, id);
-	}
-}
 
 /* A path that begins with two slashes is none: "//anon". One of two lines could forge one. */
 static void watch_mmap(const struct watch_record *r, u64 time)
@@ -174,7 +157,10 @@ static void watch_mmap(const struct watch_record *r, u64 time)
 
 	if (!(r->prot & PROT_EXEC))
 		return;
-	record_id(r, &id);
+	if (r->head.misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
+		id.len = r->id_len < sizeof(r->id) ? r->id_len : sizeof(r->id);
+		memcpy(id.bytes, r->id, id.len);
+	}
 	fprintf(out, "@%llu ", time);
 	write_mapping(out, r->pid, &map, &id, named ? r->path : "");
 }
