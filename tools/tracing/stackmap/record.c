@@ -14,7 +14,6 @@
 #include "record.h"
 #include "user.h"
 #include "util.h"
-#include "view.h"
 
 struct wanted {
 	const char	*event;
@@ -28,7 +27,7 @@ struct recording {
 	size_t		last;		/* the first one of the last --event */
 	u64		*pids;
 	size_t		nr_pids;
-	u64		pid_arg;
+	u64		pid_arg;	/* the last one */
 	u64		buffer_kb;	/* 0: as it is */
 	u64		realtime;	/* 0: no */
 	u64		duration;	/* in seconds; 0: no limit */
@@ -55,7 +54,7 @@ static const char record_help[] =
 "Record events with their stacks while COMMAND runs, of it and its children, into DIR/trace.dat;\n"
 "without a COMMAND, those of all processes, until Ctrl-C. trace-cmd does the recording.\n"
 "\n"
-"  -e, --event EVENT      an event (sched:sched_switch) or a group (sched); repeatable\n"
+"  -e, --event EVENT      an event or a group (sched:sched_switch is the default); repeatable\n"
 "  -f, --filter FILTER    only those of the last EVENT that FILTER selects (prev_prio < 100)\n"
 "  -p, --pid PID          record this process and its children to come; repeatable\n"
 "  -a, --all              record all processes while COMMAND runs\n"
