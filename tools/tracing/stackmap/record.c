@@ -375,9 +375,13 @@ static int finish_recorder(const struct recording *r, int ret)
 	}
 	/* If trace-cmd has failed, its recorders go on. */
 	kill(-r->recorder, SIGKILL);
-	remove_files(r->output, ret == -EIO ? "trace.dat" : "head.dat");
-	if (ret == -EIO)
+	/* Files of CPUs are not left if someone else has ended it. */
+	if (ret == -EIO && file_sizes(r->output, "trace.dat.*")) {
+		remove_files(r->output, "trace.dat");
 		complain("%s has no trace.dat. To make it, there: %s", r->output, RESTORE);
+	} else {
+		remove_files(r->output, "head.dat");
+	}
 	return ret;
 }
 
