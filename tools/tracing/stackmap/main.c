@@ -104,7 +104,6 @@ static const char help_text[] =
 
 static struct config cfg;
 static enum mode mode;
-static bool leaks;
 
 static void set_form(const struct choice *c, char *arg)
 {
@@ -156,8 +155,8 @@ static void set_off_cpu(const struct choice *c, char *arg)
 
 static void set_outstanding(const struct choice *c, char *arg)
 {
-	if (leaks)
-		usage("--leaks has its own --outstanding", NULL);
+	if (cfg.allocs)
+		usage("--outstanding or --leaks, once", NULL);
 	cfg.allocs = strsep(&arg, ":");
 	cfg.frees = strsep(&arg, ":");
 	cfg.pointer = strsep(&arg, ":");
@@ -168,11 +167,12 @@ static void set_outstanding(const struct choice *c, char *arg)
 static void set_leaks(const struct choice *c, char *arg)
 {
 	if (cfg.allocs)
-		usage("--leaks has its own --outstanding", NULL);
+		usage("--outstanding or --leaks, once", NULL);
 	cfg.allocs = "kmalloc,kmalloc_node,kmem_cache_alloc,kmem_cache_alloc_node";
 	cfg.frees = "kfree,kmem_cache_free";
 	cfg.pointer = "ptr";
-	leaks = true;
+	if (!cfg.weight)
+		cfg.weight = "bytes_alloc";
 }
 
 static struct choice choices[] = {
@@ -240,8 +240,6 @@ static void check_options(bool saves, bool recording)
 	}
 	if (cfg.off_cpu && cfg.allocs)
 		usage("--off-cpu is no weight of what is outstanding", NULL);
-	if (leaks && !cfg.weight)
-		cfg.weight = "bytes_alloc";
 	if (cfg.weight && cfg.off_cpu && mode != MODE_PPROF)
 		usage("two weights only go into --pprof", NULL);
 	if (mode == MODE_PPROF && isatty(STDOUT_FILENO))

@@ -31,11 +31,8 @@ static int save_buffer(const char *from, const char *dir)
 	size_t nr_stacks;
 	int ret;
 
-	ret = save_map(from, dir, &nr_stacks);
-	if (!ret && extracts)
-		ret = run_extract(from, dir);
-	else if (!ret)
-		ret = copy_file(from, "trace", dir);
+	ret = save_map(from, dir, &nr_stacks) ||
+	      (extracts ? run_extract(from, dir) : copy_file(from, "trace", dir));
 	if (ret) {
 		output_discard(dir);
 		return ret;
