@@ -15,8 +15,8 @@ says "$out: recorded "
 [ "$(stat -c %a "$out")" = 700 ] || fail "others may read the addresses"
 whole "$out"
 [ "$(grep -c 'execve\|sched_switch: .* sleep:' "$TMPDIR/report")" -ge 10 ] || fail "no events of children"
-stacks=$(awk '/^successes: |^drops: / { n += $2 } END { print n }' "$out/stack_map_stat")
-says "$out: recorded $stacks stacks, "
+events=$(grep -vcE '^cpus=|: (stack_id|stack_split|stack_def): ' "$TMPDIR/report")
+says "$out: recorded $events events with "
 # A switch has two processes. The next one may be recorded.
 if grep ' bystander-' "$TMPDIR/report" | grep -v ' sched_switch: \| stack_'; then
 	fail "another process was recorded"
@@ -121,8 +121,7 @@ for event in sched:nothing nothing nothing:sched_switch sched_switch,nothing; do
 	nothing_left
 done
 recorded 1 -o "$out" -e sched_switch -f 'nothing == 1' touch "$TMPDIR/ran"
-says "nothing == 1: not a filter of this event"
-says "Field not found"
+says "nothing == 1: not a filter of this event: Field not found"
 nothing_left
 recorded 2 -o "$out" -f 'common_pid < 0' touch "$TMPDIR/ran"
 recorded 2 -o "$out" --realtime 100 touch "$TMPDIR/ran"

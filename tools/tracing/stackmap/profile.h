@@ -98,6 +98,7 @@ struct profile {
 	bool			mono;		/* the times are those of user_maps */
 	bool			filtered;	/* not all switches are recorded */
 	bool			define_only;	/* the first of two passes */
+	bool			count_only;
 	struct stacks		stacks;
 	struct pool		entries;	/* sums of samples, see profile.c */
 	struct pool		tasks;		/* of {instance, pid} to a task_state */

@@ -146,19 +146,21 @@ static void parse_record_options(int argc, char **argv)
 
 static int set_user_option(const struct recording *r)
 {
-	const char *way = "options/userstacktrace_delay";
+	static const char * const ways[][2] = {
+		{ "delay", "options/userstacktrace_delay" }, { "now", "options/userstacktrace" },
+	};
 	int ret = -ENOENT;
+	size_t i;
 
-	if (strcmp(r->user, "now"))
-		ret = write_file(r->dir, way, "1");
-	if (ret && strcmp(r->user, "delay")) {
-		way = "options/userstacktrace";
-		ret = write_file(r->dir, way, "1");
+	for (i = 0; ret && i < ARRAY_SIZE(ways); i++) {
+		if (*r->user && strcmp(r->user, ways[i][0]))
+			continue;
+		ret = write_file(r->dir, ways[i][1], "1");
+		if (!ret)
+			note("stacks of user space: %s", ways[i][1]);
 	}
 	if (ret)
 		complain("this kernel cannot do --user=%s: %s", r->user, strerror(-ret));
-	else
-		note("stacks of user space: %s", way);
 	return ret;
 }
 
@@ -202,18 +204,28 @@ static int select_processes(const struct recording *r)
 static int set_up(const struct recording *r)
 {
 	char *kb __free(pointer) = format("%llu", r->buffer_kb);
-	const char *dir = r->dir;
-	size_t i;
-	int ret;
+	const char * const settings[][2] = {
+		{ "tracing_on", "0" },
+		{ "trace_clock", "mono" },
+		{ "options/stackmap", "1" },
+		{ "options/stacktrace", "1" },
+		{ "buffer_size_kb", kb },
+	};
+	size_t i, nr = ARRAY_SIZE(settings);
+	int ret = 0;
 
-	ret = set(dir, "tracing_on", "0") || set(dir, "trace_clock", "mono") ||
-	      set(dir, "options/stackmap", "1") || set(dir, "options/stacktrace", "1") ||
-	      (r->buffer_kb && set(dir, "buffer_size_kb", kb)) ||
-	      (r->user && set_user_option(r)) || (!r->all && select_processes(r));
+	/* Without -b, the last one stays as it is. */
+	nr -= !r->buffer_kb;
+	for (i = 0; !ret && i < nr; i++)
+		ret = set(r->dir, settings[i][0], settings[i][1]);
 	/* Not every kernel has it. The map has the stacks as well. */
-	write_file(dir, "options/stackmap-define", "1");
+	write_file(r->dir, "options/stackmap-define", "1");
+	if (!ret && r->user)
+		ret = set_user_option(r);
+	if (!ret && !r->all)
+		ret = select_processes(r);
 	for (i = 0; !ret && i < r->nr_events; i++)
-		ret = enable_event(dir, r->events[i].event, r->events[i].filter);
+		ret = enable_event(r->dir, r->events[i].event, r->events[i].filter);
 	return ret;
 }
 
@@ -320,12 +332,6 @@ static bool disk_is_full(const struct recording *r)
 			 2 * file_sizes(r->output, "head.dat"));
 }
 
-/* The number of stacks that were recorded. */
-static u64 count_stacks(const struct recording *r)
-{
-	return count_of(r->dir, MAP_STAT, "successes: ") + count_of(r->dir, MAP_STAT, "drops: ");
-}
-
 /* Once in a second. Progress is a line each second, later every ten seconds. */
 static int look(struct recording *r, u64 second)
 {
@@ -334,7 +340,9 @@ static int look(struct recording *r, u64 second)
 	r->last_look = second;
 	if (isatty(STDERR_FILENO) && (second < 10 || second % 10 == 0))
 		note("%llu s, %llu stacks, %llu different ones, %llu buffer entries lost", second,
-		     count_stacks(r), count_of(r->dir, MAP_STAT, "entries: "), count_lost(r->dir));
+		     count_of(r->dir, MAP_STAT, "successes: ") +
+		     count_of(r->dir, MAP_STAT, "drops: "),
+		     count_of(r->dir, MAP_STAT, "entries: "), count_lost(r->dir));
 	return disk_is_full(r) ? -ENOSPC : 0;
 }
 
@@ -387,14 +395,20 @@ static int finish_recorder(const struct recording *r, int ret)
 
 static void tell_result(const struct recording *r, size_t nr_stacks)
 {
+	char *path __free(pointer) = format("%s/trace.dat", r->output);
 	u64 lost = count_lost(r->dir) + count_of(r->dir, CPU_STATS, "entries: ");
+	u64 nr_read = count_of(r->dir, CPU_STATS, "read events: ");
+	u64 recycled = count_of(r->dir, MAP_STAT, "recycled: ");
+	u64 nr_events = count_events(path);
 
-	note("%s: recorded %llu stacks, %zu different ones; see stackmap_dump %s", r->output,
-	     count_stacks(r), nr_stacks, r->output);
+	note("%s: recorded %llu %s with %zu different stacks; see stackmap_dump %s", r->output,
+	     nr_events ? nr_events : nr_read, nr_events ? "events" : "buffer entries", nr_stacks,
+	     r->output);
 	if (lost)
-		complain("%llu of %llu buffer entries were lost%s", lost,
-			 lost + count_of(r->dir, CPU_STATS, "read events: "),
+		complain("%llu of %llu buffer entries were lost%s", lost, lost + nr_read,
 			 " (events, stacks, definitions): try --realtime 10 or a larger buffer (-b)");
+	if (recycled)
+		note("the map has recycled %llu more stacks", recycled);
 }
 
 /* The map is saved first, it is small and the disk may be full. */

@@ -57,10 +57,11 @@ void select_stacks(struct map *m, const struct config *cfg, size_t top);
 u32 tracer_frames(const struct map *m, const u64 *ips, u32 nr);
 void drop_tracers(struct map *m);
 
-/* profile.c */
+/* profile.c and dat.c */
 #ifdef HAVE_LIBTRACECMD
 int make_profile(struct map *m, const char *path, bool script, const struct config *cfg);
 void profile_free(struct map *m);
+u64 count_events(const char *path);
 #else
 static inline int make_profile(struct map *m, const char *path, bool script,
 			       const struct config *cfg)
@@ -71,6 +72,11 @@ static inline int make_profile(struct map *m, const char *path, bool script,
 
 static inline void profile_free(struct map *m)
 {
+}
+
+static inline u64 count_events(const char *path)
+{
+	return 0;
 }
 #endif
 
