@@ -183,13 +183,13 @@ static Dwfl_Module *report_id(struct object *o)
 /* A debug file without its program has lost where the text is in the file; the kernel knows it. */
 static Dwfl_Module *open_object(const char *symfs, struct object *o)
 {
-	char *path __free(pointer) = format("%s%s", symfs, o->path);
+	char *path __free(pointer) = format("%s%s", symfs, o->file);
 	char *hex __free(pointer) = build_id_text(&o->id);
 	char *debug __free(pointer) = NULL;
 	Dwfl_Module *mod = NULL;
 
 	o->state = OBJECT_MISSING;
-	if (*o->path == '/')
+	if (*o->file == '/')
 		mod = report_path(o, path);
 	if (mod || o->id.len < 2)
 		return mod;

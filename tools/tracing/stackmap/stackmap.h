@@ -118,7 +118,8 @@ enum object_state {
 
 /* A file that a process has mapped, or "[vdso]". */
 struct object {
-	char		*path;		/* without control characters */
+	char		*file;		/* its path */
+	char		*path;		/* that can be printed */
 	char		*name;		/* without directories or brackets */
 	struct build_id	id;
 	u64		bias;		/* p_vaddr - p_offset of its text */

@@ -16,30 +16,43 @@ static struct process *get_process(struct users *u, u32 tgid)
 	return pool_get(&u->processes, tgid, 0, sizeof(struct process));
 }
 
-/* Without directories or brackets. One program has the name "[". */
 static char *object_name(const char *path)
 {
-	const char *name = *basename(path) ? basename(path) : path;
+	const char *slash = strrchr(path, '/');
+	size_t len;
 
-	if (*name == '[' && name[1])
-		return format("%.*s", (int)strcspn(name + 1, "]"), name + 1);
-	return copy_string(name);
+	path = slash && slash[1] ? slash + 1 : path;
+	len = strlen(path);
+	if (*path != '[' || len < 3 || path[len - 1] != ']')
+		return copy_string(path);
+	return format("%.*s", (int)len - 2, path + 1);
 }
 
-/*
- * "\012" in the text is a newline. Anyone can make a file whose name tells the terminal what to do;
- * that file is not found.
- */
+/* Anyone can make a file whose name tells the terminal what to do. */
+static char *hide_controls(char *path)
+{
+	char *s;
+
+	for (s = path; *s; s++)
+		*s = iscntrl((unsigned char)*s) ? '?' : *s;
+	return path;
+}
+
+/* "\012" in the text is a newline. */
 static char *unescape(const char *path)
 {
 	char *new = copy_string(path), *to = new;
-	u32 c;
+	const char *s = path;
+	unsigned int c;
 
-	for (; *path; to++) {
-		c = (unsigned char)*path++;
-		if (c == '\\' && strspn(path, "01234567") >= 3 && sscanf(path, "%3o", &c) == 1)
-			path += 3;
-		*to = iscntrl(c & 0xff) ? '?' : c;
+	for (; *s; to++) {
+		if (*s == '\\' && strspn(s + 1, "01234567") >= 3 &&
+		    sscanf(s + 1, "%3o", &c) == 1) {
+			*to = c;
+			s += 4;
+		} else {
+			*to = *s++;
+		}
 	}
 	*to = '\0';
 	return new;
@@ -61,7 +74,8 @@ u32 get_object(struct users *u, const char *path, const struct build_id *id)
 
 	if (!u->objects.list[i].ptr) {
 		o = check_mem(calloc(1, sizeof(*o)));
-		o->path = unescape(path);
+		o->file = unescape(path);
+		o->path = hide_controls(copy_string(o->file));
 		o->name = object_name(o->path);
 		o->id = *id;
 		u->objects.list[i].ptr = o;
@@ -220,6 +234,7 @@ void users_free(struct users *u)
 	pool_free_all(&u->processes);
 	for (i = 1; (o = object_at(u, i)); i++) {
 		object_free_symbols(o);
+		free(o->file);
 		free(o->path);
 		free(o->name);
 	}
