@@ -399,6 +399,8 @@ int main(int argc, char **argv)
 		return record(argc, argv);
 	if (!strcmp(command, "top"))
 		return top(argc, argv);
+	if (!strcmp(command, "help"))
+		argv[1] = (char *)"--help";
 	if (!strcmp(command, "report")) {
 		mode = MODE_REPORT;
 		optind = 2;
