@@ -1666,7 +1666,8 @@ class Usage(Case):
     """The command line."""
 
     def test_help(self):
-        out = self.run_tool("--help")[0]
+        out = self.run_tool("help")[0]
+        self.assertEqual(out, self.run_tool("--help")[0])
         self.assertIn("Examples:", out)
         man = os.path.join(HERE, "../../../../Documentation/tools/stackmap_dump.rst")
         with open(man, encoding="utf-8") as f:
