@@ -124,7 +124,7 @@ int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unuse
 	if (!r.kind)
 		return 0;
 	p->counts[COUNT_EVENTS] += r.kind->is_event;
-	if (p->count_only || (p->define_only && !r.kind->defines))
+	if (p->count_only)
 		return 0;
 	if (get_number(&r, FIELD_PID, &r.pid) && get_number(&r, FIELD_FLAGS, &r.flags)) {
 		get_number(&r, FIELD_PREEMPT, &r.preempt);
@@ -254,9 +254,6 @@ void dat_close(struct profile *p)
 	}
 	if (p->top)
 		tracecmd_close(p->top);
-	p->nr_instances = 0;
-	p->top = NULL;
-	memset(p->counts, 0, sizeof(p->counts));
 }
 
 /* Without the stacks that belong to them, and their definitions. 0 if the file cannot be read. */

@@ -39,7 +39,7 @@ static void print_event(const struct profile *p, struct sample *s)
 	size_t len;
 
 	if (which != VAL_EVENTS) {
-		printf("%llu %s:\n", weight_of(s->val, which), s->kind->event->name);
+		printf("%llu %s:\n", s->val[which], s->kind->event->name);
 		return;
 	}
 	trim(text);
@@ -75,16 +75,15 @@ static void print_perf_frame(struct map *m, const struct stack *s, u32 i)
 		printf(mod ? " ([%s])\n" : " ([kernel.kallsyms])\n", mod);
 }
 
-bool print_perf_sample(struct profile *p, struct sample *sample, const struct stack *s)
+void print_perf_sample(struct profile *p, struct sample *sample, const struct stack *s)
 {
 	u32 i;
 
 	if (!stack_matches(p->map, s, p->cfg))
-		return false;
+		return;
 	print_context(p, sample);
 	print_event(p, sample);
 	for (i = 0; i < s->nr; i++)
 		print_perf_frame(p->map, s, i);
 	putchar('\n');
-	return true;
 }

@@ -45,27 +45,32 @@ bool is_wanted(const struct record *r, struct task_state *t)
 	       (!cfg->comm || !fnmatch(cfg->comm, task_comm(r->profile, t), 0));
 }
 
-/* Samples are added up by {kind and value, stacks, task}: few words, as this is done for each. */
-static u64 *find_sum(struct profile *p, const struct sample *s, u32 value)
+/* The one that @s is added to; NULL if it stands for itself. */
+static struct sample **find_sum(struct profile *p, const struct sample *s)
 {
-	bool by_task = p->cfg->by_task || p->cfg->off_cpu;
-	const u64 key[] = {
-		(u64)s->kind->event->id * NR_VALUES + value, (u64)s->kernel << 32 | s->user,
-		by_task ? s->task->nr : 0,
-	};
+	u64 task = p->cfg->by_task || p->cfg->off_cpu ? s->task->nr : 0;
 
-	return &pool_at(&p->entries, pool_add(&p->entries, key, ARRAY_SIZE(key)))->value;
+	if (p->script)
+		return NULL;
+	return (struct sample **)&pool_find(&p->sums, task << 32 | s->kind->event->id,
+					    (u64)s->kernel << 32 | s->user)->ptr;
 }
 
-void count_sample(struct profile *p, const struct sample *s)
+void count_sample(struct profile *p, struct sample *s)
 {
+	struct sample **sum = find_sum(p, s);
 	u32 i;
 
 	p->counts[COUNT_SAMPLES]++;
-	for (i = 0; i < NR_VALUES; i++) {
-		if (s->val[i])
-			*find_sum(p, s, i) += s->val[i];
+	if (sum && *sum) {
+		for (i = 0; i < NR_VALUES; i++)
+			(*sum)->val[i] += s->val[i];
+		free_sample(s);
+		return;
 	}
+	if (sum)
+		*sum = s;
+	*APPEND(p->samples, p->nr_samples) = s;
 }
 
 static void drop_frames(struct words *w, u32 n)
@@ -100,72 +105,58 @@ static u32 resolve(struct profile *p, u32 kernel, u32 user, struct words *w)
 	return w->nr - nr;
 }
 
-static struct stack *add_stack(struct map *m, const struct words *w, u32 nr_user)
+/* NULL if it does not count. */
+static struct stack *make_stack(struct profile *p, struct sample *sample)
 {
-	struct stack *s = map_add(m, w->w, w->nr);
+	u64 ref = sample->val[p->map->main_value];
+	struct stack *s;
+	u32 nr_user;
 
-	s->id = m->nr_stacks - 1;
+	if (is_skipped_task(p, sample->task))
+		return NULL;
+	if (!sample->kind->has_stacks) {
+		p->counts[COUNT_NEVER] += sample->val[VAL_EVENTS];
+		return NULL;
+	}
+	if (!ref && !p->cfg->all_values)
+		return NULL;
+	nr_user = resolve(p, sample->kernel, sample->user, &p->words);
+	s = map_add(p->map, p->words.w, p->words.nr);
+	s->id = p->map->nr_stacks - 1;
 	s->nr_user = nr_user;
-	s->hits = w->hits;
+	s->hits = p->words.hits;
+	s->ref = ref;
+	memcpy(s->val, sample->val, sizeof(s->val));
+	task_comm(p, sample->task);
+	s->task = p->cfg->by_task ? &sample->task->id : NULL;
 	return s;
 }
 
-/* Stacks of one task that consist of the same frames are one. @task: 0 for all. */
-static struct stack *find_stack(struct profile *p, struct pool *known, struct words *w, u32 nr_user,
-				u32 task)
+static int compare_samples(const void *a, const void *b)
 {
-	struct task_state *t = task ? p->tasks.list[task].ptr : NULL;
+	const struct sample *sa = *(struct sample * const *)a, *sb = *(struct sample * const *)b;
+
+	return compare_u64(sa->seq, sb->seq);
+}
+
+/* They take the place of those of the map. */
+static void make_stacks(struct profile *p)
+{
+	struct map *m = p->map;
 	struct stack *s;
-	u32 i;
+	size_t i;
 
-	add_word(w, nr_user);
-	add_word(w, task);
-	i = pool_add(known, w->w, w->nr);
-	w->nr -= 2;
-	if (i <= p->map->nr_stacks)
-		return &p->map->stacks[i - 1];
-	s = add_stack(p->map, w, nr_user);
-	if (t && *task_comm(p, t))
-		s->task = &t->id;
-	return s;
-}
-
-static void add_entry(struct profile *p, struct pool *known, u32 entry, struct words *w)
-{
-	const u64 *key = pool_words(&p->entries, entry);
-	u32 which = key[0] % NR_VALUES, task = key[2], nr_user;
-	u64 value = p->entries.list[entry].value;
-
-	if (p->cfg->off_cpu && is_skipped_task(p, p->tasks.list[task].ptr))
-		return;
-	if (!p->kinds[key[0] / NR_VALUES]->has_stacks) {
-		p->counts[COUNT_NEVER] += which == VAL_EVENTS ? value : 0;
-		return;
+	sort_array(p->samples, p->nr_samples, sizeof(*p->samples), compare_samples);
+	m->nr_stacks = 0;
+	m->nr_ips = 0;
+	for (i = 0; i < p->nr_samples; i++) {
+		s = make_stack(p, p->samples[i]);
+		if (!s || !p->script)
+			continue;
+		print_perf_sample(p, p->samples[i], s);
+		m->nr_stacks = 0;
+		m->nr_ips = 0;
 	}
-	nr_user = resolve(p, key[1] >> 32, key[1], w);
-	find_stack(p, known, w, nr_user, p->cfg->by_task ? task : 0)->val[which] += value;
-}
-
-/* Nanoseconds as microseconds. */
-u64 weight_of(const u64 *values, int which)
-{
-	return which == VAL_DELAY ? (values[which] + 500) / 1000 : values[which];
-}
-
-/* Drops what weighs nothing. */
-static void set_weights(struct map *m, const struct config *cfg)
-{
-	struct stack *s;
-	size_t i, n = 0;
-
-	for (i = 0; i < m->nr_stacks; i++) {
-		s = &m->stacks[i];
-		s->val[VAL_DELAY] = weight_of(s->val, VAL_DELAY);
-		s->ref = s->val[m->main_value];
-		if (s->ref || cfg->all_values)
-			m->stacks[n++] = *s;
-	}
-	m->nr_stacks = n;
 }
 
 static void set_value_types(struct map *m, const struct config *cfg)
@@ -180,37 +171,6 @@ static void set_value_types(struct map *m, const struct config *cfg)
 	if (cfg->off_cpu)
 		m->values[VAL_DELAY] = (struct value_type) { "delay", "microseconds" };
 	m->main_value = cfg->off_cpu ? VAL_DELAY : cfg->weight ? VAL_FIELD : VAL_EVENTS;
-}
-
-static void make_stacks(struct profile *p)
-{
-	struct pool known = {};
-	struct words w = {};
-	u32 i;
-
-	for (i = 1; i <= p->entries.nr; i++)
-		add_entry(p, &known, i, &w);
-	set_weights(p->map, p->cfg);
-	pool_free(&known);
-	free(w.w);
-}
-
-void print_sample(struct profile *p, struct sample *s)
-{
-	struct words w = {};
-	u32 nr_user;
-
-	if (s->unwanted || (p->cfg->off_cpu && is_skipped_task(p, s->task)))
-		return;
-	if (!s->kernel && !s->user && !s->kind->has_stacks) {
-		p->counts[COUNT_NEVER]++;
-		return;
-	}
-	nr_user = resolve(p, s->kernel, s->user, &w);
-	p->counts[COUNT_SAMPLES] += print_perf_sample(p, s, add_stack(p->map, &w, nr_user));
-	p->map->nr_stacks = 0;
-	p->map->nr_ips = 0;
-	free(w.w);
 }
 
 static void note_stats(const struct profile *p, const char *path)
@@ -267,29 +227,22 @@ static int complain_stats(const struct profile *p, const char *path)
 	return n[COUNT_DIFFER] || n[COUNT_CUT] || !n[COUNT_RECORDS] || none ? -EINVAL : 0;
 }
 
-/* The one that the map beside the file is of. */
-static struct instance *recorded_instance(struct profile *p)
+/* It is of the only instance that has records. */
+static void use_saved_map(struct profile *p)
 {
 	struct instance *found = NULL, *in;
 
+	if (!p->map->nr_stacks && !p->map->numbers.nr)
+		return;
 	for (in = p->instances; in < p->instances + p->nr_instances; in++) {
 		if (in->nr_records && found) {
 			note("the map is not used, as there are several instances (--instance)");
-			return NULL;
+			return;
 		}
 		found = in->nr_records ? in : found;
 	}
-	return found;
-}
-
-static void use_saved_map(struct profile *p, const struct map *saved)
-{
-	struct instance *in = NULL;
-
-	if (saved->nr_stacks || saved->numbers.nr)
-		in = recorded_instance(p);
-	if (in)
-		p->counts[COUNT_DIFFER] += use_map(&p->stacks, saved, in->nr);
+	if (found)
+		p->counts[COUNT_DIFFER] += use_map(&p->stacks, p->map, found->nr);
 }
 
 /* Symbols of another boot would give wrong names. */
@@ -323,56 +276,22 @@ static const struct symbol *find_recorded_symbol(struct profile *p, u64 addr)
 void profile_free(struct map *m)
 {
 	struct profile *p = m->profile;
-	struct sample *s;
+	size_t i;
 
 	if (!p)
 		return;
-	while ((s = p->unused)) {
-		p->unused = s->next;
-		free(s);
-	}
+	for (i = 0; i < p->nr_samples; i++)
+		free_sample(p->samples[i]);
+	free(p->samples);
+	free(p->words.w);
 	stacks_free(&p->stacks);
 	pool_free_all(&p->tasks);
 	pool_free_all(&p->symbols);
-	pool_free(&p->entries);
+	pool_free(&p->sums);
 	pool_free(&p->addresses);
 	dat_close(p);
 	free(p);
 	m->profile = NULL;
-}
-
-/* Samples are printed as they come, so all definitions are read before. */
-static int read_definitions(struct profile *p, const char *path, const struct map *saved)
-{
-	int ret;
-
-	p->define_only = true;
-	ret = dat_read(p, path);
-	p->define_only = false;
-	p->script = true;
-	if (!ret)
-		use_saved_map(p, saved);
-	dat_close(p);
-	return ret ? ret : dat_open(p, path);
-}
-
-static int read_profile(struct profile *p, const char *path, bool script, const struct map *saved)
-{
-	int ret = dat_open(p, path);
-
-	if (!ret)
-		ret = check_boot(p, path);
-	if (!ret && script)
-		ret = read_definitions(p, path, saved);
-	if (ret)
-		return ret;
-	ret = dat_read(p, path);
-	drop_waiting(p);
-	weigh_end(p);
-	use_saved_map(p, saved);
-	make_stacks(p);
-	note_stats(p, path);
-	return complain_stats(p, path) ? -EINVAL : ret;
 }
 
 /*
@@ -381,25 +300,28 @@ static int read_profile(struct profile *p, const char *path, bool script, const 
  */
 int make_profile(struct map *m, const char *path, bool script, const struct config *cfg)
 {
-	struct map saved = {
-		.stacks = m->stacks, .nr_stacks = m->nr_stacks, .ips = m->ips,
-		.numbers = m->numbers,
-	};
 	struct profile *p = check_mem(calloc(1, sizeof(*p)));
 	int ret;
 
 	p->map = m;
 	p->stacks.users = &m->users;
 	p->cfg = cfg;
+	p->script = script;
 	m->profile = p;
 	m->find_symbol = m->kallsyms.nr ? NULL : find_recorded_symbol;
-	m->stacks = NULL;
-	m->ips = NULL;
-	m->nr_stacks = 0;
-	m->nr_ips = 0;
 	set_value_types(m, cfg);
-	ret = read_profile(p, path, script, &saved);
-	free(saved.stacks);
-	free(saved.ips);
-	return ret;
+	ret = dat_open(p, path);
+	if (!ret)
+		ret = check_boot(p, path);
+	if (ret) {
+		m->nr_stacks = 0;
+		return ret;
+	}
+	ret = dat_read(p, path);
+	drop_waiting(p);
+	weigh_end(p);
+	use_saved_map(p);
+	make_stacks(p);
+	note_stats(p, path);
+	return complain_stats(p, path) ? -EINVAL : ret;
 }

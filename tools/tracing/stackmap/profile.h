@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Profiles of recordings (trace.dat), in one pass. What is kept does not grow with the number of
- * events, but with that of different stacks, of tasks, and of different addresses of memory.
+ * events (but for --perf-script, which prints them), but with that of different stacks, of tasks,
+ * and of different addresses of memory.
  *
  *   event.c	reads what is in a record
  *   dat.c	opens the file by libtracecmd, and tells for each record what kind of event it is
@@ -11,8 +12,8 @@
  *   profile.c	selects samples, adds them up, and turns them into the stacks of a map
  *
  * A sample lives as long as someone holds it: its CPU, as stacks may follow; its task, as the user
- * stack comes on the way back, or until it runs again; the address that it has allocated; the queue
- * of samples to print. Who drops it last makes it count.
+ * stack comes on the way back, or until it runs again; the address that it has allocated. Who drops
+ * it last makes it count.
  */
 #ifndef STACKMAP_PROFILE_H
 #define STACKMAP_PROFILE_H
@@ -58,11 +59,11 @@ struct instance {
 };
 
 struct sample {
-	struct sample	*next;		/* that waits for the same user stack, or is not used */
-	struct sample	*printed_next;
+	struct sample	*next;		/* that waits for the same user stack */
 	struct kind	*kind;
 	struct task_state *task;
 	u64		ts;
+	u64		seq;		/* they are printed in this order */
 	u64		val[NR_VALUES];
 	u32		kernel;		/* stacks; 0: none */
 	u32		user;
@@ -97,18 +98,17 @@ struct profile {
 	u32			nr_instances;
 	bool			mono;		/* the times are those of user_maps */
 	bool			filtered;	/* not all switches are recorded */
-	bool			define_only;	/* the first of two passes */
 	bool			count_only;
 	struct stacks		stacks;
-	struct pool		entries;	/* sums of samples, see profile.c */
+	struct pool		sums;		/* of {task and kind, stacks} to a sample */
 	struct pool		tasks;		/* of {instance, pid} to a task_state */
 	struct pool		symbols;	/* of {address}, if there is no kallsyms */
 	struct pool		addresses;	/* of {instance, address} to a sample */
-	struct sample		*unused;
-	bool			script;		/* samples are printed, in the order of time */
-	struct sample		*first;		/* of those to print */
-	struct sample		**last;
-	size_t			nr_queued;
+	bool			script;		/* samples are printed, so they are not added up */
+	struct sample		**samples;	/* that count */
+	size_t			nr_samples;
+	struct words		words;		/* of one stack */
+	u64			last_seq;
 	u64			last_ts;
 	u64			counts[NR_COUNTS];
 };
@@ -122,7 +122,7 @@ int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unuse
 /* sample.c */
 void set_type(struct kind *k);
 void drop_waiting(struct profile *p);
-void queue_sample(struct profile *p, struct sample *s);
+void free_sample(struct sample *s);
 void sample_put(struct profile *p, struct sample *s);
 struct task_state *get_task(struct profile *p, const struct instance *in, u32 pid);
 
@@ -134,13 +134,11 @@ void weigh_end(struct profile *p);
 bool is_skipped_task(const struct profile *p, const struct task_state *t);
 
 /* perf.c */
-bool print_perf_sample(struct profile *p, struct sample *sample, const struct stack *s);
+void print_perf_sample(struct profile *p, struct sample *sample, const struct stack *s);
 
 /* profile.c */
 bool is_wanted(const struct record *r, struct task_state *t);
 const char *task_comm(struct profile *p, struct task_state *t);
-void count_sample(struct profile *p, const struct sample *s);
-void print_sample(struct profile *p, struct sample *s);
-u64 weight_of(const u64 *values, int which);
+void count_sample(struct profile *p, struct sample *s);
 
 #endif

@@ -12,8 +12,6 @@
 #define FLAG_SOFTIRQ	0x10
 #define FLAG_NMI	0x40
 
-#define MAX_QUEUED	(1024 * 1024)
-
 struct task_state *get_task(struct profile *p, const struct instance *in, u32 pid)
 {
 	struct task_state *t = pool_get(&p->tasks, in->nr, pid, sizeof(*t));
@@ -25,59 +23,30 @@ struct task_state *get_task(struct profile *p, const struct instance *in, u32 pi
 	return t;
 }
 
-static void recycle(struct profile *p, struct sample *s)
+void free_sample(struct sample *s)
 {
 	free(s->text);
-	s->next = p->unused;
-	p->unused = s;
-}
-
-/* A sample that is printed waits for those before it, but not for too many. */
-static void print_queue(struct profile *p)
-{
-	struct sample *s;
-
-	while ((s = p->first) && (s->holders == 1 || p->nr_queued > MAX_QUEUED)) {
-		p->first = s->printed_next;
-		p->nr_queued--;
-		p->counts[COUNT_USER_LOST] += s->holders > 1;
-		print_sample(p, s);
-		if (!--s->holders)
-			recycle(p, s);
-	}
-}
-
-void queue_sample(struct profile *p, struct sample *s)
-{
-	s->printed_next = NULL;
-	s->holders++;
-	*(p->first ? p->last : &p->first) = s;
-	p->last = &s->printed_next;
-	p->nr_queued++;
+	free(s);
 }
 
 void sample_put(struct profile *p, struct sample *s)
 {
-	if (!--s->holders) {
-		if (!p->script && !s->unwanted)
-			count_sample(p, s);
-		recycle(p, s);
-	}
-	print_queue(p);
+	if (--s->holders)
+		return;
+	if (s->unwanted)
+		free_sample(s);
+	else
+		count_sample(p, s);
 }
 
 static struct sample *new_sample(const struct record *r)
 {
-	struct profile *p = r->profile;
-	struct sample *s = p->unused;
+	struct sample *s = check_mem(malloc(sizeof(*s)));
 
-	if (s)
-		p->unused = s->next;
-	else
-		s = check_mem(malloc(sizeof(*s)));
 	*s = (struct sample) {
-		.kind = r->kind, .task = get_task(p, r->in, r->pid), .ts = r->rec->ts,
-		.cpu = r->cpu, .flags = r->flags, .preempt = r->preempt, .holders = 1,
+		.kind = r->kind, .task = get_task(r->profile, r->in, r->pid), .ts = r->rec->ts,
+		.seq = ++r->profile->last_seq, .cpu = r->cpu, .flags = r->flags,
+		.preempt = r->preempt, .holders = 1,
 	};
 	s->unwanted = !is_wanted(r, s->task);
 	return s;
@@ -159,11 +128,8 @@ static void take_event(struct record *r)
 	if (s->unwanted)
 		return;
 	weigh_event(r, s);
-	if (!p->script || s->unwanted)
-		return;
-	s->text = text_of(r);
-	if (!p->cfg->off_cpu && !p->cfg->allocs)
-		queue_sample(p, s);
+	if (p->script && !s->unwanted)
+		s->text = text_of(r);
 }
 
 /*

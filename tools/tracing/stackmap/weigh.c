@@ -90,13 +90,10 @@ static void come_back(struct profile *p, struct task_state *t, u64 now, u32 cpu)
 	struct sample *s = t->away;
 
 	t->away = NULL;
-	s->val[VAL_DELAY] = now - s->ts;
-	/* Samples are printed in the order of time. */
-	if (p->script) {
-		s->ts = now;
-		s->cpu = cpu;
-		queue_sample(p, s);
-	}
+	s->val[VAL_DELAY] = (now - s->ts + 500) / 1000;
+	s->ts = now;
+	s->seq = ++p->last_seq;
+	s->cpu = cpu;
 	sample_put(p, s);
 }
 
@@ -139,32 +136,6 @@ void weigh_switch(struct record *r, u32 prev, u32 next)
 	from->left = true;
 }
 
-static int compare_samples(const void *a, const void *b)
-{
-	const struct sample *sa = *(struct sample * const *)a, *sb = *(struct sample * const *)b;
-
-	return sa->ts < sb->ts ? -1 : sa->ts > sb->ts;
-}
-
-/* What is not freed, in the order of time. */
-static void end_addresses(struct profile *p)
-{
-	struct sample **list = check_mem(calloc(p->addresses.nr + 1, sizeof(*list)));
-	size_t i, nr = 0;
-
-	for (i = 1; i <= p->addresses.nr; i++) {
-		list[nr] = p->addresses.list[i].ptr;
-		nr += !!list[nr];
-	}
-	sort_array(list, nr, sizeof(*list), compare_samples);
-	for (i = 0; i < nr; i++) {
-		if (p->script)
-			queue_sample(p, list[i]);
-		sample_put(p, list[i]);
-	}
-	free(list);
-}
-
 /* What sleeps at the end is counted up to there. */
 void weigh_end(struct profile *p)
 {
@@ -179,5 +150,9 @@ void weigh_end(struct profile *p)
 		p->counts[COUNT_ASLEEP] += !is_skipped_task(p, t);
 		come_back(p, t, p->last_ts, t->away->cpu);
 	}
-	end_addresses(p);
+	/* What is not freed. */
+	for (i = 1; i <= p->addresses.nr; i++) {
+		if (p->addresses.list[i].ptr)
+			sample_put(p, p->addresses.list[i].ptr);
+	}
 }
