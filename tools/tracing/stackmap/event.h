@@ -41,7 +41,7 @@ struct record {
 	bool			cut;		/* it is shorter than its format says */
 	struct profile		*profile;
 	struct instance		*in;
-	u32			cpu;
+	struct cpu_state	*cpu;
 	u64			pid;
 	u64			flags;
 	u64			preempt;

@@ -41,7 +41,7 @@ bool is_wanted(const struct record *r, struct task_state *t)
 	const struct config *cfg = r->profile->cfg;
 
 	return r->kind->wanted && r->rec->ts >= cfg->from && (!cfg->to || r->rec->ts <= cfg->to) &&
-	       number_in(cfg->pids, r->pid) && number_in(cfg->cpus, r->cpu) &&
+	       number_in(cfg->pids, r->pid) && number_in(cfg->cpus, r->rec->cpu) &&
 	       (!cfg->comm || !fnmatch(cfg->comm, task_comm(r->profile, t), 0));
 }
 

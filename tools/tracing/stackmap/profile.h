@@ -24,9 +24,7 @@
 #include "stackmap.h"
 #include "user.h"
 
-#define MAX_KINDS	(UINT16_MAX + 1)
 #define MAX_INSTANCES	64
-#define MAX_CPUS	4096
 #define MAX_WAITING	256	/* events of a CPU */
 
 struct sample;
@@ -55,7 +53,6 @@ struct instance {
 	const char		*clock;
 	u32			nr;
 	u64			nr_records;
-	struct cpu_state	*cpus[MAX_CPUS];
 };
 
 struct sample {
@@ -93,9 +90,10 @@ struct profile {
 	const struct config	*cfg;
 	struct tracecmd_input	*top;
 	struct tep_handle	*tep;
-	struct kind		*kinds[MAX_KINDS];
+	struct pool		kinds;		/* of {id} to a kind */
 	struct instance		instances[MAX_INSTANCES];
 	u32			nr_instances;
+	struct pool		cpus;		/* of {instance, CPU} to a cpu_state */
 	bool			mono;		/* the times are those of user_maps */
 	bool			filtered;	/* not all switches are recorded */
 	bool			count_only;

@@ -45,7 +45,7 @@ static struct sample *new_sample(const struct record *r)
 
 	*s = (struct sample) {
 		.kind = r->kind, .task = get_task(r->profile, r->in, r->pid), .ts = r->rec->ts,
-		.seq = ++r->profile->last_seq, .cpu = r->cpu, .flags = r->flags,
+		.seq = ++r->profile->last_seq, .cpu = r->rec->cpu, .flags = r->flags,
 		.preempt = r->preempt, .holders = 1,
 	};
 	s->unwanted = !is_wanted(r, s->task);
@@ -112,7 +112,7 @@ static char *text_of(struct record *r)
 
 static void take_event(struct record *r)
 {
-	struct cpu_state *c = r->in->cpus[r->cpu];
+	struct cpu_state *c = r->cpu;
 	struct profile *p = r->profile;
 	struct sample *s;
 
@@ -138,7 +138,7 @@ static void take_event(struct record *r)
  */
 static struct sample *find_event(struct record *r, bool kernel)
 {
-	struct cpu_state *c = r->in->cpus[r->cpu];
+	struct cpu_state *c = r->cpu;
 	struct sample *s;
 	u32 i = c->nr;
 
@@ -279,14 +279,12 @@ void set_type(struct kind *k)
 /* At the end. */
 void drop_waiting(struct profile *p)
 {
-	struct instance *in;
-	u32 cpu, i;
+	struct cpu_state *c;
+	u32 i;
 
-	for (in = p->instances; in < p->instances + p->nr_instances; in++) {
-		for (cpu = 0; cpu < MAX_CPUS; cpu++) {
-			if (in->cpus[cpu])
-				drop_oldest(p, in->cpus[cpu], in->cpus[cpu]->nr);
-		}
+	for (i = 1; i <= p->cpus.nr; i++) {
+		c = p->cpus.list[i].ptr;
+		drop_oldest(p, c, c->nr);
 	}
 	for (i = 1; i <= p->tasks.nr; i++)
 		new_cookie(p, p->tasks.list[i].ptr, 0);

@@ -104,7 +104,7 @@ static void come_back(struct profile *p, struct task_state *t, u64 now, u32 cpu)
  */
 static void check_chain(struct record *r, struct task_state *prev, struct task_state *next)
 {
-	struct cpu_state *c = r->in->cpus[r->cpu];
+	struct cpu_state *c = r->cpu;
 	struct profile *p = r->profile;
 
 	if (c->has_next && c->next_pid != prev->id.pid) {
@@ -130,7 +130,7 @@ void weigh_switch(struct record *r, u32 prev, u32 next)
 
 	check_chain(r, from, to);
 	if (to->away)
-		come_back(r->profile, to, r->rec->ts, r->cpu);
+		come_back(r->profile, to, r->rec->ts, r->rec->cpu);
 	else if (next && !to->left)
 		r->profile->counts[COUNT_FIRST_IN]++;
 	from->left = true;
