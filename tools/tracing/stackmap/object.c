@@ -242,8 +242,7 @@ const struct symbol *find_in_object(struct users *u, struct object *o, u64 offse
 void object_free_symbols(struct object *o)
 {
 	symtab_free(&o->symtab);
-	if (o->dwfl)
-		dwfl_end(o->dwfl);
+	dwfl_end(o->dwfl);
 }
 
 #else /* !HAVE_LIBDW */

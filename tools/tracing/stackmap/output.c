@@ -219,6 +219,7 @@ static int copy_map(const char *from, const char *dir)
 /* All that belongs to trace.dat. The copy of the map is read back, to report a bad one now. */
 int save_map(const char *from, const char *dir, const char *user_maps, size_t *nr_stacks)
 {
+	const struct config cfg = {};
 	struct map m = {};
 	int ret;
 
@@ -234,7 +235,7 @@ int save_map(const char *from, const char *dir, const char *user_maps, size_t *n
 	if (!ret && has_users(&m))
 		ret = save_users(dir, user_maps);
 	if (!ret)
-		load_own_kallsyms(&m);
+		load_kallsyms(&m, &cfg);
 	*nr_stacks = m.nr_stacks;
 	map_free(&m);
 	return ret;

@@ -5,8 +5,6 @@
  *
  * The source is a copy of /proc/kallsyms. object.c fills the same table from an ELF file.
  */
-#include <ctype.h>
-
 #include "symbols.h"
 #include "util.h"
 
@@ -153,49 +151,34 @@ void symtab_add(struct symtab *t, const struct symbol *s)
 		*APPEND(t->syms, t->nr) = *s;
 }
 
-static char *strip_brackets(char *s)
+/*
+ * "ffffffffc0000000 t nft_do_chain\t[nf_tables]". A copy may have come through a program that ends
+ * lines by "\r\n".
+ */
+int parse_symbol_line(void *table, char *line)
 {
-	size_t len = strlen(s);
-
-	if (len < 3 || s[0] != '[' || s[len - 1] != ']')
-		return NULL;
-	s[len - 1] = '\0';
-	return s + 1;
-}
-
-/* "t nft_do_chain\t[nf_tables]", the rest of a line after the address */
-static int parse_symbol(struct symtab *t, u64 addr, char *rest)
-{
-	struct symbol s = { .addr = addr, .type = rest[0], .seq = t->nr };
-	char *tab;
-
-	if (!rest[0] || rest[1] != ' ' || !rest[2])
-		return -EINVAL;
-	s.name = rest + 2;
-	tab = strchr(s.name, '\t');
-	if (tab) {
-		*tab = '\0';
-		s.mod = strip_brackets(tab + 1);
-		if (!s.mod)
-			return -EINVAL;
-	}
-	symtab_add(t, &s);
-	return 0;
-}
-
-/* A copy may have come through a program that ends lines by "\r\n". */
-int parse_symbol_line(void *t, char *line)
-{
-	u64 addr;
-	char *end;
+	struct symtab *t = table;
+	struct symbol s = { .seq = t->nr };
+	char *tab, *end;
+	int at = 0;
 
 	line[strcspn(line, "\r")] = '\0';
 	if (!*line || *line == '#')
 		return 0;
-	if (!isxdigit((unsigned char)*line))
+	if (sscanf(line, "%llx %c %n", &s.addr, &s.type, &at) != 2 || !line[at])
 		return -EINVAL;
-	addr = strtoull(line, &end, 16);
-	return *end == ' ' ? parse_symbol(t, addr, end + 1) : -EINVAL;
+	s.name = line + at;
+	tab = strchr(s.name, '\t');
+	if (tab) {
+		*tab = '\0';
+		s.mod = tab + 2;
+		end = strchr(tab + 1, ']');
+		if (tab[1] != '[' || !end || end == s.mod || end[1])
+			return -EINVAL;
+		*end = '\0';
+	}
+	symtab_add(t, &s);
+	return 0;
 }
 
 int symtab_load(struct symtab *t, const char *path)
@@ -210,5 +193,6 @@ int symtab_load(struct symtab *t, const char *path)
 			 path);
 		ret = -EPERM;
 	}
+	symtab_finish(t);
 	return ret;
 }

@@ -25,8 +25,7 @@ void vmlinux_free(struct vmlinux *v)
 {
 	if (!v)
 		return;
-	if (v->dwfl)
-		dwfl_end(v->dwfl);
+	dwfl_end(v->dwfl);
 	symtab_free(&v->units);
 	free(v);
 }

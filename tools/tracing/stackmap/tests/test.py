@@ -375,11 +375,11 @@ class Symbols(Case):
         self.file("kallsyms", golden_text("kallsyms64"))
         self.file("build_id", "ff" * 20 + "\n")
         path = self.file("map", golden_map("le64"))
-        for args in [[self.dir], ["-k", KALLSYMS, self.dir], ["--diff", self.dir, path]]:
+        for args in [[self.dir], ["--diff", self.dir, path]]:
             out, err = self.run_tool(*args, rc=1)
             self.assertEqual(out, "")
         out, err = self.run_tool(self.dir, rc=1)
-        self.assertIn("build_id: has another build id than the kernel of", err)
+        self.assertIn("kallsyms: has another build id than the kernel of", err)
         self.assertEqual(self.run_tool("-f", self.dir)[0], golden_text("text64.txt"))
         self.file("build_id", bytes(range(20)).hex() + "\n")
         self.assertEqual(self.run_tool(self.dir)[0], golden_text("text64.txt"))
@@ -395,7 +395,7 @@ class Symbols(Case):
         if not LIVE_ID or not text:
             self.skipTest("the running kernel does not tell its build id, or hides its addresses")
         hint = "give the kallsyms (-k) or the vmlinux (-v) of the map's kernel"
-        for build_id, base, live in [(LIVE_ID, text, True), (LIVE_ID, text + 4096, False),
+        for build_id, base, live in [(LIVE_ID, text, True), (LIVE_ID, text - 4096, True),
                                      (bytes(20), text, False), (LIVE_ID, None, False),
                                      (None, text, False)]:
             sections = [(mkmap.BUILD_ID, build_id)] if build_id else []
@@ -2061,11 +2061,6 @@ class Vmlinux(Case):
         self.assertIn("outer+0x4", self.dump(data, "-v", self.elf, "--force"))
         err = self.run_tool("-v", self.elf, "-", stdin=self.map([("outer", 4)], build_id=b""))[1]
         self.assertIn("no build id in the map", err)
-
-    def test_build_id_of_a_saved_directory(self):
-        self.file("stack_map_bin", self.map([("outer", 4)], build_id=b""))
-        self.file("build_id", "cd" * 20 + "\n")
-        self.run_tool("-v", self.elf, self.dir, rc=1)
 
     def test_lines_and_inlined_callers(self):
         out = self.dump(self.map([("mark_inner", 0), ("mark_inner", 1)]), "-v", self.elf,
