@@ -165,7 +165,8 @@ int parse_symbol_line(void *table, char *line)
 	line[strcspn(line, "\r")] = '\0';
 	if (!*line || *line == '#')
 		return 0;
-	if (sscanf(line, "%llx %c %n", &s.addr, &s.type, &at) != 2 || !line[at])
+	sscanf(line, "%llx%*1[ ]%c%*1[ ]%n", &s.addr, &s.type, &at);
+	if (!at || !line[at])
 		return -EINVAL;
 	s.name = line + at;
 	tab = strchr(s.name, '\t');
