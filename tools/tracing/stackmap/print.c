@@ -18,7 +18,7 @@ void print_frame(struct map *m, const struct stack *s, u32 i, const struct confi
 {
 	struct frame *f = frame_get(m, s, i);
 
-	puts(frame_text(f));
+	puts(f->text);
 	if (cfg->lines)
 		print_indented(frame_lines(m, f), "        ");
 }
@@ -121,7 +121,7 @@ static void print_json_stack(struct map *m, const struct stack *s, const struct 
 	fputs("],\n  \"symbols\": [", stdout);
 	for (i = 0; i < s->nr; i++) {
 		fputs_unlocked(i ? ", " : "", stdout);
-		text = frame_text(frame_get(m, s, i));
+		text = frame_get(m, s, i)->text;
 		print_json_string(text, strlen(text));
 	}
 	if (cfg->lines)

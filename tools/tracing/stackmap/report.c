@@ -114,7 +114,7 @@ static struct change *get_change(struct pool *changes, struct pool *texts, struc
 	for (i = 0; i < s->nr; i++) {
 		f = frame_get(m, s, i);
 		if (!f->uid)
-			f->uid = intern(texts, frame_text(f));
+			f->uid = intern(texts, f->text);
 		add_word(&w, f->uid);
 	}
 	e = pool_at(changes, pool_add(changes, w.w, w.nr));

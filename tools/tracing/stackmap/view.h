@@ -14,7 +14,7 @@ struct frame {
 	u64			addr;		/* the same, or the offset in the object */
 	const struct symbol	*sym;		/* NULL: no symbol */
 	struct object		*object;	/* the file of a frame of user space, or NULL */
-	char			*text;		/* schedule+0x48/0xc0 [mod], made on first use */
+	char			*text;		/* schedule+0x48/0xc0 [mod] */
 	char			*lines;		/* for --lines, made on first use */
 	u32			uid;		/* number in a pool of names */
 	bool			exact;		/* not a return address */
@@ -24,7 +24,6 @@ struct frame {
 
 /* frame.c */
 const struct symbol *find_symbol(const struct map *m, u64 ip, bool exact);
-const char *frame_text(struct frame *f);
 const char *frame_name(struct frame *f, const char **mod);
 const char *frame_lines(const struct map *m, struct frame *f);
 struct frame *frame_get(struct map *m, const struct stack *s, u32 i);

@@ -412,7 +412,7 @@ class Symbols(Case):
         self.assertIn("symbols: kallsyms " + KALLSYMS, err)
         self.assertIn("raw addresses", self.run_tool("-", stdin=golden_map("le64"))[1])
 
-    def test_more_addresses_than_are_kept(self):
+    def test_many_addresses(self):
         rnd = random.Random(5)
         stacks = [(i, 1, [rnd.randrange(1 << 64) for _ in range(1024)]) for i in range(200)]
         out = self.dump(mkmap.make(stacks), "--sort", "id")
