@@ -173,58 +173,43 @@ static void set_value_types(struct map *m, const struct config *cfg)
 	m->main_value = cfg->off_cpu ? VAL_DELAY : cfg->weight ? VAL_FIELD : VAL_EVENTS;
 }
 
-static void note_stats(const struct profile *p, const char *path)
+/* What is not as one might expect. From the first error on, the profile is wrong. */
+static int tell_counts(const struct profile *p, const char *path)
 {
-	static const struct {
-		enum count	count;
-		const char	*before;
-		const char	*behind;
-	} notes[] = {
-		{ COUNT_NO_EVENT, "", "stacks have no event, it was lost" },
-		{ COUNT_UNDEFINED, "",
-		  "different stacks have ids that neither the recording nor a map defines" },
-		{ COUNT_USER_LOST, "", "user stacks were lost or not yet taken" },
-		{ COUNT_NEVER, "left out ", "events of kinds that have no stacks" },
-		{ COUNT_ASLEEP, "", "tasks were away at the end, and count up to there" },
-		{ COUNT_FIRST_IN, "", "times a task came whose leaving was not recorded" },
-		{ COUNT_SKIPPED, "left out ", "tasks: not all of their switches are recorded" },
-		{ COUNT_FREE_UNKNOWN, "", "frees of what was not seen allocated" },
-		{ COUNT_REUSED, "",
-		  "allocations at addresses in use: the older ones do not count" },
+	static const char * const texts[NR_COUNTS] = {
+		[COUNT_GAPS] = "gaps", [COUNT_LOST] = "buffer entries lost, or more",
+		[COUNT_NO_EVENT] = "stacks have no event, it was lost",
+		[COUNT_UNDEFINED] = "different stacks have ids that neither the recording nor a map defines",
+		[COUNT_USER_LOST] = "user stacks were lost or not yet taken",
+		[COUNT_NEVER] = "events left out, of kinds that have no stacks",
+		[COUNT_ASLEEP] = "tasks were away at the end, and count up to there",
+		[COUNT_FIRST_IN] = "times a task came whose leaving was not recorded",
+		[COUNT_SKIPPED] = "tasks left out: not all of their switches are recorded",
+		[COUNT_FREE_UNKNOWN] = "frees of what was not seen allocated",
+		[COUNT_REUSED] = "allocations at addresses in use: the older ones do not count",
+		[COUNT_PREEMPTED] = "switches were preemptions (--off-cpu=preempted counts only these)",
+		[COUNT_DIFFER] = "ids are other stacks in the map beside it, of another recording",
+		[COUNT_CUT] = "records are shorter than their formats say",
 	};
 	const u64 *n = p->counts;
-	size_t i;
+	int i, ret = 0;
 
 	note("%s: %llu records, %llu samples", path, n[COUNT_RECORDS], n[COUNT_SAMPLES]);
-	if (n[COUNT_GAPS])
-		note("%llu gaps, with %llu or more buffer entries lost", n[COUNT_GAPS],
-		     n[COUNT_LOST]);
-	for (i = 0; i < ARRAY_SIZE(notes); i++) {
-		if (n[notes[i].count])
-			note("%s%llu %s", notes[i].before, n[notes[i].count], notes[i].behind);
+	for (i = 0; i < NR_COUNTS; i++) {
+		if (!texts[i] || !n[i])
+			continue;
+		if (i < FIRST_ERROR) {
+			note("%llu %s", n[i], texts[i]);
+			continue;
+		}
+		complain("%s: %llu %s", path, n[i], texts[i]);
+		ret = -EINVAL;
 	}
-	if (p->cfg->off_cpu)
-		note("%llu switches were %s (--off-cpu%s counts these)", n[COUNT_PREEMPTED],
-		     p->cfg->preempted ? "no preemptions" : "preemptions",
-		     p->cfg->preempted ? "" : "=preempted");
-}
-
-/* What makes a profile wrong, and not only smaller. */
-static int complain_stats(const struct profile *p, const char *path)
-{
-	bool none = !p->map->nr_stacks && !p->script;
-	const u64 *n = p->counts;
-
-	if (n[COUNT_DIFFER])
-		complain("%s: %llu ids are other stacks in the map beside it, of another recording",
-			 path, n[COUNT_DIFFER]);
-	if (n[COUNT_CUT])
-		complain("%s: %llu records are shorter than their formats say", path, n[COUNT_CUT]);
-	if (!n[COUNT_RECORDS])
-		complain("%s: has no records", path);
-	else if (none)
-		complain("%s: has no stacks%s", path, n[COUNT_SAMPLES] ? "" : " of such events");
-	return n[COUNT_DIFFER] || n[COUNT_CUT] || !n[COUNT_RECORDS] || none ? -EINVAL : 0;
+	if (n[COUNT_RECORDS] && (p->map->nr_stacks || p->script))
+		return ret;
+	complain("%s: has no %s", path, !n[COUNT_RECORDS] ? "records" :
+		 n[COUNT_SAMPLES] ? "stacks" : "stacks of such events");
+	return -EINVAL;
 }
 
 /* It is of the only instance that has records. */
@@ -322,6 +307,5 @@ int make_profile(struct map *m, const char *path, bool script, const struct conf
 	weigh_end(p);
 	use_saved_map(p);
 	make_stacks(p);
-	note_stats(p, path);
-	return complain_stats(p, path) ? -EINVAL : ret;
+	return tell_counts(p, path) ? -EINVAL : ret;
 }

@@ -74,15 +74,13 @@ struct sample {
 	char		*text;		/* the fields, if they are printed */
 };
 
-/* What is not as one might expect, told in the end: see profile.c. */
+/* What they mean is in profile.c, which tells them in the end. */
 enum count {
 	COUNT_RECORDS, COUNT_EVENTS, COUNT_SAMPLES, COUNT_GAPS,
 	COUNT_LOST,		/* in the gaps, as far as it is known */
-	COUNT_PREEMPTED,		/* samples that are no sleep, or the reverse */
-	COUNT_DIFFER,		/* ids with another stack in the map than in the file */
-	COUNT_CUT,		/* records that are too short */
 	COUNT_NO_EVENT, COUNT_UNDEFINED, COUNT_USER_LOST, COUNT_NEVER, COUNT_ASLEEP, COUNT_FIRST_IN,
-	COUNT_SKIPPED, COUNT_FREE_UNKNOWN, COUNT_REUSED, NR_COUNTS,
+	COUNT_SKIPPED, COUNT_FREE_UNKNOWN, COUNT_REUSED, COUNT_PREEMPTED,
+	FIRST_ERROR, COUNT_DIFFER = FIRST_ERROR, COUNT_CUT, NR_COUNTS,
 };
 
 struct profile {

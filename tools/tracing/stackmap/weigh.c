@@ -36,7 +36,7 @@ static void take_leave(struct record *r, struct sample *s)
 	sleeps = state & STATE_MASK;
 	s->unwanted = !t->id.pid || state & STATE_DEAD || sleeps == p->cfg->preempted;
 	if (s->unwanted) {
-		p->counts[COUNT_PREEMPTED] += t->id.pid && !(state & STATE_DEAD);
+		p->counts[COUNT_PREEMPTED] += t->id.pid && !sleeps;
 		return;
 	}
 	if (t->away)

@@ -1207,7 +1207,7 @@ class Recording(RecordingCase):
         self.switch(dat, 8, 5, after=100, stack="CB")
         self.switch(dat, 5, 7, after=100, stack="AB")
         out, err = self.tool(dat, "-F", "--off-cpu")
-        self.assertIn("left out 2 tasks", err)
+        self.assertIn("2 tasks left out", err)
         self.assertEqual(out, "do_exit;schedule 200\n")
 
     def test_clocks(self):
@@ -1336,7 +1336,7 @@ class Recording(RecordingCase):
         self.event(dat, "kmalloc", 1, 8)
         for form in ["-F", "--perf-script"]:
             out, err = self.tool(dat, form)
-            self.assertIn("left out 1 events of kinds that have no stacks", err)
+            self.assertIn("1 events left out, of kinds that have no stacks", err)
         self.assertEqual(self.folded(dat), {"do_exit;schedule": 1, "[no_stack]": 1})
 
     def test_damage(self):
