@@ -6,7 +6,7 @@
 #include "view.h"
 #include "util.h"
 
-/* @list: of names of events, of systems, or of both as system:event, with commas between them. */
+/* @list: names of events, of systems, or both as system:event, with commas between them */
 static bool in_list(const char *list, const struct tep_event *ev)
 {
 	char *full __free(pointer) = format("%s:%s", ev->system, ev->name);

@@ -152,8 +152,8 @@ static void print_head(const struct map *m, u64 sum)
 {
 	const struct value_type *v = &m->values[m->main_value];
 
-	printf("# %llu %s", sum, v->type ? v->type : "references");
-	if (v->type && strcmp(v->unit, "count") && strcmp(v->unit, v->type))
+	printf("# %llu %s", sum, v->type);
+	if (strcmp(v->unit, "count"))
 		printf(" (%s)", v->unit);
 	printf("\n#%15s %6s %16s %6s  function\n", "self", "", "total", "");
 }

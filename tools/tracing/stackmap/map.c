@@ -134,6 +134,7 @@ static void read_stack(struct reader *r)
 	s = map_add(r->map, ips, nr);
 	s->id = id;
 	s->ref = ref;
+	s->val[VAL_EVENTS] = ref;
 	s->nr_user = flags ? nr : 0;
 	s->user = flags;
 }
@@ -229,6 +230,7 @@ int read_map(struct map *m, const char *buf, size_t len)
 	u32 nr_stacks, nr_sections;
 	size_t first = m->nr_stacks;
 
+	m->values[VAL_EVENTS] = (struct value_type) { "events", "count" };
 	read_header(&r, &nr_stacks, &nr_sections);
 	for (; !r.bad && nr_stacks; nr_stacks--)
 		read_stack(&r);

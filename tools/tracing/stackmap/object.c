@@ -12,35 +12,31 @@
 #include "user.h"
 #include "util.h"
 
-static void note_list(const struct users *u, enum object_state state, const char *why)
-{
-	const struct object *o;
-	size_t i, len, n = 0;
-	char *list;
-	FILE *f;
+#ifdef HAVE_LIBDW
+#define WHY_MISSING	"not here, so without names of functions (--symfs DIR)"
+#else
+#define WHY_MISSING	"built without elfutils (libdw), so without names of functions"
+#endif
 
-	f = check_mem(open_memstream(&list, &len));
-	for (i = 1; (o = object_at(u, i)); i++) {
-		if (o->state == state && n++ < 8)
-			fprintf(f, "%s%s", n > 1 ? ", " : "", o->path);
-	}
-	if (n > 8)
-		fprintf(f, " and %zu more", n - 8);
-	fclose(f);
-	if (n)
-		note("%s: %s", why, list);
-	free(list);
-}
+#define MAX_NOTES	8
 
 void note_objects(const struct users *u)
 {
-#ifdef HAVE_LIBDW
-	note_list(u, OBJECT_MISSING, "not here, so without names of functions (--symfs DIR)");
-	note_list(u, OBJECT_OTHER, "not used, as it is another file than the one that was mapped");
-	note_list(u, OBJECT_UNCHECKED, "used, but nothing tells if it is the file that was mapped");
-#else
-	note_list(u, OBJECT_MISSING, "built without elfutils (libdw), no names of functions of");
-#endif
+	static const char * const why[] = {
+		[OBJECT_MISSING] = WHY_MISSING,
+		[OBJECT_OTHER] = "not used, as it is another file than the one that was mapped",
+		[OBJECT_UNCHECKED] = "used, but nothing tells if it is the file that was mapped",
+		[OBJECT_FOUND] = NULL,
+	};
+	const struct object *o;
+	size_t i, n = 0;
+
+	for (i = 1; (o = object_at(u, i)); i++) {
+		if (why[o->state] && n++ < MAX_NOTES)
+			note("%s: %s", o->path, why[o->state]);
+	}
+	if (n > MAX_NOTES)
+		note("the same for %zu more files", n - MAX_NOTES);
 }
 
 #ifdef HAVE_LIBDW

@@ -25,7 +25,7 @@ struct session {
 	struct kind		kind;		/* of the last event */
 	struct map		map;		/* a copy of stack_map_bin; has all files */
 	struct stacks		stacks;
-	struct pool		ambiguous;	/* {id, user}: how often it was another stack before */
+	struct pool		ambiguous;	/* {id, user}: how often it got another stack */
 	struct words		words;		/* of the last stack */
 	bool			has_read_map;
 	size_t			nr_missing;
@@ -45,22 +45,23 @@ static struct tep_plugin_option options[] = {
 };
 
 /*
- * With KASLR, hardly any symbol begins where _text of another boot was. kallsyms may lack _text; then,
- * the lowest address of the kernel must be in a function.
+ * With KASLR, hardly any symbol begins where _text of another boot was. kallsyms may lack _text;
+ * then, the lowest address of the kernel must be in a function.
  */
 static bool is_of_this_boot(const struct session *ses)
 {
 	const struct map *m = &ses->map;
 	u64 symbol = tep_find_function_address(ses->tep, m->text), lowest = UINT64_MAX;
 	const struct stack *st;
-	size_t i;
+	size_t i, ip;
 
 	if (!m->text || symbol)
 		return !m->text || symbol == m->text;
-	for (st = m->stacks; st < m->stacks + m->nr_stacks; st++) {
-		for (i = st->first; !st->user && i < st->first + st->nr; i++) {
-			if (m->ips[i] >= m->text && m->ips[i] < lowest)
-				lowest = m->ips[i];
+	for (i = 0; i < m->nr_stacks; i++) {
+		st = &m->stacks[i];
+		for (ip = st->first; !st->user && ip < st->first + st->nr; ip++) {
+			if (m->ips[ip] >= m->text && m->ips[ip] < lowest)
+				lowest = m->ips[ip];
 		}
 	}
 	return tep_find_function(ses->tep, lowest);

@@ -159,26 +159,19 @@ static void write_gzip(const char *data, size_t len)
 }
 
 /* @names: of the functions of merged stacks */
-void print_pprof(struct map *m, struct pool *names)
+void print_pprof(const struct map *m, struct pool *names)
 {
 	struct pprof p = { .names = names };
-	bool is_map = !m->values->type;
-	struct stack *s;
 	size_t i;
 
-	if (is_map)
-		*m->values = (struct value_type) { "events", "count" };
 	for (i = 1; i <= names->nr; i++)
 		put_function(&p, i);
 	put_types(&p, m->values);
 	/* Parca shows a profile by its time. */
 	put_number(&p.out, PROFILE_TIME, (m->saved ? m->saved : (u64)time(NULL)) * 1000000000);
 	put_number(&p.out, PROFILE_PERIOD, 1);
-	for (i = 0; i < m->nr_stacks; i++) {
-		s = &m->stacks[i];
-		s->val[VAL_EVENTS] = is_map ? s->ref : s->val[VAL_EVENTS];
-		put_sample(&p, m, s);
-	}
+	for (i = 0; i < m->nr_stacks; i++)
+		put_sample(&p, m, &m->stacks[i]);
 	/* The first string is empty. */
 	put_string(&p.out, PROFILE_STRING, "", &p.part);
 	for (i = 1; i <= names->nr; i++)

@@ -179,7 +179,7 @@ static int tell_counts(const struct profile *p, const char *path)
 	static const char * const texts[NR_COUNTS] = {
 		[COUNT_GAPS] = "gaps", [COUNT_LOST] = "buffer entries lost, or more",
 		[COUNT_NO_EVENT] = "stacks have no event, it was lost",
-		[COUNT_UNDEFINED] = "different stacks have ids that neither the recording nor a map defines",
+		[COUNT_UNDEFINED] = "different stacks have ids that nothing defines",
 		[COUNT_USER_LOST] = "user stacks were lost or not yet taken",
 		[COUNT_NEVER] = "events left out, of kinds that have no stacks",
 		[COUNT_ASLEEP] = "tasks were away at the end, and count up to there",
@@ -187,7 +187,7 @@ static int tell_counts(const struct profile *p, const char *path)
 		[COUNT_SKIPPED] = "tasks left out: not all of their switches are recorded",
 		[COUNT_FREE_UNKNOWN] = "frees of what was not seen allocated",
 		[COUNT_REUSED] = "allocations at addresses in use: the older ones do not count",
-		[COUNT_PREEMPTED] = "switches were preemptions (--off-cpu=preempted counts only these)",
+		[COUNT_PREEMPTED] = "switches were preemptions (see --off-cpu=preempted)",
 		[COUNT_DIFFER] = "ids are other stacks in the map beside it, of another recording",
 		[COUNT_CUT] = "records are shorter than their formats say",
 	};

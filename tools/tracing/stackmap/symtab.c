@@ -165,8 +165,7 @@ int parse_symbol_line(void *table, char *line)
 	line[strcspn(line, "\r")] = '\0';
 	if (!*line || *line == '#')
 		return 0;
-	sscanf(line, "%llx%*1[ ]%c%*1[ ]%n", &s.addr, &s.type, &at);
-	if (!at || !line[at])
+	if (sscanf(line, "%llx%*1[ ]%c%*1[ ]%n", &s.addr, &s.type, &at) != 2 || !at || !line[at])
 		return -EINVAL;
 	s.name = line + at;
 	tab = strchr(s.name, '\t');

@@ -36,7 +36,7 @@ void print_functions(const struct map *m, const struct pool *names, const struct
 /* annotate.c */
 int annotate(struct map *m, const struct config *cfg);
 /* pprof.c */
-void print_pprof(struct map *m, struct pool *names);
+void print_pprof(const struct map *m, struct pool *names);
 /* print.c */
 void print_frame(struct map *m, const struct stack *s, u32 i, const struct config *cfg);
 void print_stack(struct map *m, const struct stack *s, const struct config *cfg);
