@@ -31,11 +31,17 @@ static bool kind_is_wanted(const struct kind *k, const struct config *cfg)
 	return true;
 }
 
-static void init_kind(struct kind *k, struct tep_event *ev, const struct config *cfg)
+/* NULL if the file does not describe it. */
+static struct kind *find_kind(struct profile *p, int id)
 {
-	k->event = ev;
-	set_type(k);
-	find_fields(k);
+	struct kind *k = pool_get(&p->kinds, id, 0, sizeof(*k));
+	struct tep_event *ev = k->event ? k->event : tep_find_event(p->tep, id);
+	const struct config *cfg = p->cfg;
+
+	if (k->event || !ev)
+		return ev ? k : NULL;
+	init_kind(k, ev);
+	set_take(k);
 	if (cfg->weight)
 		k->field[FIELD_WEIGHT] = tep_find_field(ev, cfg->weight);
 	if (cfg->pointer)
@@ -44,20 +50,7 @@ static void init_kind(struct kind *k, struct tep_event *ev, const struct config 
 	k->is_alloc = k->field[FIELD_PTR] && in_list(cfg->allocs, ev);
 	k->is_free = k->field[FIELD_PTR] && in_list(cfg->frees, ev);
 	k->wanted = kind_is_wanted(k, cfg);
-}
-
-/* NULL if the file does not describe it. */
-static struct kind *find_kind(struct profile *p, int id)
-{
-	struct kind *k = pool_get(&p->kinds, id, 0, sizeof(*k));
-	struct tep_event *ev;
-
-	if (k->event)
-		return k;
-	ev = tep_find_event(p->tep, id);
-	if (ev)
-		init_kind(k, ev, p->cfg);
-	return ev ? k : NULL;
+	return k;
 }
 
 /* Behind a gap, the stacks of the events before it do not come. */
@@ -109,8 +102,29 @@ static const char *clock_of(struct tracecmd_input *handle)
 	return clock && *clock ? clock : "local";
 }
 
+/* Times of two clocks cannot be compared. */
+static int check_clock(struct profile *p, const char *path, const char *clock)
+{
+	static const char * const others[] = { "counter", "x86-tsc", "uptime", "ppc-tb" };
+	size_t i;
+
+	if (p->clock && strcmp(clock, p->clock)) {
+		complain("%s: instances have the clocks %s and %s (choose one: --instance)", path,
+			 p->clock, clock);
+		return -EINVAL;
+	}
+	p->clock = clock;
+	for (i = 0; p->cfg->off_cpu && i < ARRAY_SIZE(others); i++) {
+		if (strncmp(clock, others[i], strlen(others[i])))
+			continue;
+		complain("%s: the clock %s does not count time, needed by --off-cpu", path, clock);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 /* The top level, or the instance with that number. */
-static void add_instance(struct profile *p, int i)
+static int add_instance(struct profile *p, const char *path, int i)
 {
 	const char *name = i < 0 ? "" : tracecmd_buffer_instance_name(p->top, i);
 	struct instance *in = &p->instances[p->nr_instances];
@@ -118,42 +132,13 @@ static void add_instance(struct profile *p, int i)
 
 	if (p->nr_instances == MAX_INSTANCES || !name || (i >= 0 && !*name) ||
 	    (p->cfg->instance && strcmp(p->cfg->instance, name)))
-		return;
+		return 0;
 	handle = i < 0 ? p->top : tracecmd_buffer_instance_handle(p->top, i);
 	if (!handle)
-		return;
-	*in = (struct instance) {
-		.handle = handle, .nr = p->nr_instances++, .clock = clock_of(handle),
-	};
+		return 0;
+	*in = (struct instance) { .handle = handle, .nr = p->nr_instances++ };
 	tracecmd_set_private(handle, in);
-}
-
-static bool counts_time(const char *clock)
-{
-	return strcmp(clock, "counter") && strcmp(clock, "x86-tsc") && strcmp(clock, "uptime") &&
-	       strncmp(clock, "ppc-tb", 6);
-}
-
-/* Times of two clocks cannot be compared. */
-static int check_clocks(struct profile *p, const char *path)
-{
-	const char *clock = p->instances[0].clock, *other;
-	u32 i;
-
-	for (i = 1; i < p->nr_instances; i++) {
-		other = p->instances[i].clock;
-		if (!strcmp(clock, other))
-			continue;
-		complain("%s: instances have the clocks %s and %s (choose one: --instance)", path,
-			 clock, other);
-		return -EINVAL;
-	}
-	if (p->cfg->off_cpu && !counts_time(clock)) {
-		complain("%s: the clock %s does not count time, needed by --off-cpu", path, clock);
-		return -EINVAL;
-	}
-	p->mono = !strcmp(clock, "mono");
-	return 0;
+	return check_clock(p, path, clock_of(handle));
 }
 
 /* tracecmd_open() crashes if data is missing, and so does tracecmd_close(). So it stays open. */
@@ -170,20 +155,20 @@ static struct tracecmd_input *open_file(const char *path)
 
 int dat_open(struct profile *p, const char *path)
 {
-	int i;
+	int i, ret = 0;
 
 	tracecmd_set_loglevel(TEP_LOG_NONE);
 	p->top = open_file(path);
 	if (!p->top)
 		return -EINVAL;
 	p->tep = tracecmd_get_tep(p->top);
-	for (i = -1; i < tracecmd_buffer_instances(p->top); i++)
-		add_instance(p, i);
+	for (i = -1; !ret && i < tracecmd_buffer_instances(p->top); i++)
+		ret = add_instance(p, path, i);
 	if (!p->nr_instances) {
 		complain("%s: has no instance %s", path, p->cfg->instance);
 		return -ENOENT;
 	}
-	return check_clocks(p, path);
+	return ret;
 }
 
 int dat_read(struct profile *p, const char *path)

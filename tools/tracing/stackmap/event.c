@@ -3,7 +3,7 @@
 #include "user.h"
 #include "util.h"
 
-void find_fields(struct kind *k)
+void init_kind(struct kind *k, struct tep_event *ev)
 {
 	static const char * const names[NR_FIELDS] = {
 		[FIELD_PID] = "common_pid", [FIELD_FLAGS] = "common_flags",
@@ -18,8 +18,11 @@ void find_fields(struct kind *k)
 	};
 	int i;
 
+	k->event = ev;
+	k->is_user = !strncmp(ev->name, "user_", 5);
+	k->defines = strstr(ev->name, "_def");
 	for (i = 0; i < NR_FIELDS; i++)
-		k->field[i] = names[i] ? tep_find_any_field(k->event, names[i]) : NULL;
+		k->field[i] = names[i] ? tep_find_any_field(ev, names[i]) : NULL;
 }
 
 /* False if the event has no such field, or the record ends before that. */

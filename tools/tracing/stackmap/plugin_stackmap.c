@@ -181,12 +181,8 @@ static struct record make_record(struct session *ses, struct tep_event *ev, stru
 {
 	struct kind *k = &ses->kind;
 
-	if (k->event != ev) {
-		k->event = ev;
-		k->is_user = !strncmp(ev->name, "user_", 5);
-		k->defines = strstr(ev->name, "_def");
-		find_fields(k);
-	}
+	if (k->event != ev)
+		init_kind(k, ev);
 	return (struct record) { .kind = k, .rec = rec };
 }
 

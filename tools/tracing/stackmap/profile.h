@@ -50,7 +50,6 @@ struct cpu_state {
 
 struct instance {
 	struct tracecmd_input	*handle;
-	const char		*clock;
 	u32			nr;
 	u64			nr_records;
 };
@@ -92,7 +91,7 @@ struct profile {
 	struct instance		instances[MAX_INSTANCES];
 	u32			nr_instances;
 	struct pool		cpus;		/* of {instance, CPU} to a cpu_state */
-	bool			mono;		/* the times are those of user_maps */
+	const char		*clock;
 	bool			filtered;	/* not all switches are recorded */
 	bool			count_only;
 	struct stacks		stacks;
@@ -116,7 +115,7 @@ void dat_close(struct profile *p);
 int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unused, void *data);
 
 /* sample.c */
-void set_type(struct kind *k);
+void set_take(struct kind *k);
 void drop_waiting(struct profile *p);
 void free_sample(struct sample *s);
 void sample_put(struct profile *p, struct sample *s);

@@ -195,10 +195,11 @@ static void take_cookie(struct record *r)
 static u32 stack_of(struct record *r)
 {
 	struct profile *p = r->profile;
+	bool mono = !strcmp(p->clock, "mono");	/* as the times of user_maps */
 	u64 tgid, epoch = 0;
 
 	if (r->kind->is_user && get_number(r, FIELD_TGID, &tgid))
-		epoch = users_epoch(&p->map->users, tgid, p->mono ? r->rec->ts : UINT64_MAX);
+		epoch = users_epoch(&p->map->users, tgid, mono ? r->rec->ts : UINT64_MAX);
 	return read_stack(r, &p->stacks, r->in->nr, epoch);
 }
 
@@ -241,37 +242,26 @@ static void take_object(struct record *r)
 	read_object(r, &r->profile->stacks, r->in->nr, &number);
 }
 
-enum { USER = 1, DEFINES = 2 };
-
-void set_type(struct kind *k)
+void set_take(struct kind *k)
 {
 	static const struct {
 		const char	*name;
 		void		(*take)(struct record *r);
-		u32		flags;
 	} types[] = {
-		{ "stack_id", take_stack, 0 },
-		{ "stack_split", take_stack, 0 },
-		{ "kernel_stack", take_stack, 0 },
-		{ "user_stack_id", take_stack, USER },
-		{ "user_stack", take_stack, USER },
-		{ "user_unwind_cookie", take_cookie, 0 },
-		{ "user_unwind_stack_id", take_unwound, USER },
-		{ "user_unwind_stack_split", take_unwound, USER },
-		{ "user_unwind_stack", take_unwound, USER },
-		{ "stack_def", take_definition, DEFINES },
-		{ "user_stack_def", take_definition, DEFINES | USER },
-		{ "user_object_def", take_object, DEFINES },
+		{ "stack_id", take_stack }, { "stack_split", take_stack },
+		{ "kernel_stack", take_stack }, { "user_stack_id", take_stack },
+		{ "user_stack", take_stack }, { "user_unwind_cookie", take_cookie },
+		{ "user_unwind_stack_id", take_unwound },
+		{ "user_unwind_stack_split", take_unwound },
+		{ "user_unwind_stack", take_unwound }, { "stack_def", take_definition },
+		{ "user_stack_def", take_definition }, { "user_object_def", take_object },
 	};
 	size_t i;
 
 	k->take = take_event;
 	for (i = 0; !strcmp(k->event->system, "ftrace") && i < ARRAY_SIZE(types); i++) {
-		if (strcmp(k->event->name, types[i].name))
-			continue;
-		k->take = types[i].take;
-		k->is_user = types[i].flags & USER;
-		k->defines = types[i].flags & DEFINES;
+		if (!strcmp(k->event->name, types[i].name))
+			k->take = types[i].take;
 	}
 	k->is_event = k->take == take_event;
 }

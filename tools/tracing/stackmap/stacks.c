@@ -40,21 +40,26 @@ static struct ref *get_ref(struct stacks *k, u32 in, bool user, u32 id)
 	return *nr ? &k->refs[*nr - 1] : new_ref(k, in, nr);
 }
 
-/*
- * Returns false if the id was another stack before: a generation is used again after some thousand
- * others.
- */
-bool define_stack(struct stacks *k, u32 in, bool user, u32 id, const u64 *ips, u32 nr)
+/* A definition goes before the map. Returns false if the id was another stack before. */
+static bool set_content(struct stacks *k, u32 in, bool user, u32 id, u32 content, bool from_map)
 {
 	struct ref *ref = get_ref(k, in, user, id);
-	u32 content = pool_add(&k->contents, ips, nr);
-	bool same = !ref->content || ref->from_map || ref->content == content;
+	bool defined = ref->content && !ref->from_map;
+	bool same = !defined || ref->content == content;
 
+	if (from_map && defined)
+		return same;
+	/* A generation is used again after some thousand others. */
 	if (!same)
 		ref = new_ref(k, in, ref_of_id(k, in, user, id));
 	ref->content = content;
-	ref->from_map = false;
+	ref->from_map = from_map;
 	return same;
+}
+
+bool define_stack(struct stacks *k, u32 in, bool user, u32 id, const u64 *ips, u32 nr)
+{
+	return set_content(k, in, user, id, pool_add(&k->contents, ips, nr), false);
 }
 
 /* What no event defines. Returns how many ids are other stacks in the map than in the events. */
@@ -62,7 +67,6 @@ size_t use_map(struct stacks *k, const struct map *m, u32 in)
 {
 	size_t differ = 0, i;
 	const struct stack *s;
-	struct ref *ref;
 	u32 content;
 
 	for (i = 1; i <= m->numbers.nr; i++) {
@@ -72,14 +76,8 @@ size_t use_map(struct stacks *k, const struct map *m, u32 in)
 	}
 	for (i = 0; i < m->nr_stacks; i++) {
 		s = &m->stacks[i];
-		ref = get_ref(k, in, s->user, s->id);
 		content = pool_add(&k->contents, m->ips + s->first, s->nr);
-		if (!ref->content || ref->from_map) {
-			ref->content = content;
-			ref->from_map = true;
-		} else {
-			differ += !s->user && ref->content != content;
-		}
+		differ += !set_content(k, in, s->user, s->id, content, true) && !s->user;
 	}
 	return differ;
 }
