@@ -7,17 +7,6 @@
 #include "util.h"
 #include "view.h"
 
-const char *task_comm(struct profile *p, struct task_state *t)
-{
-	const char *comm;
-
-	if (!*t->id.comm) {
-		comm = t->id.pid ? tep_data_comm_from_pid(p->tep, t->id.pid) : "<idle>";
-		snprintf(t->id.comm, sizeof(t->id.comm), "%s", comm && *comm ? comm : "<...>");
-	}
-	return t->id.comm;
-}
-
 /* "1,5-7": without a list, every number is in it. */
 static bool number_in(const char *list, u32 n)
 {
@@ -42,35 +31,28 @@ bool is_wanted(const struct record *r, struct task_state *t)
 
 	return r->kind->wanted && r->rec->ts >= cfg->from && (!cfg->to || r->rec->ts <= cfg->to) &&
 	       number_in(cfg->pids, r->pid) && number_in(cfg->cpus, r->rec->cpu) &&
-	       (!cfg->comm || !fnmatch(cfg->comm, task_comm(r->profile, t), 0));
+	       (!cfg->comm || !fnmatch(cfg->comm, t->id.comm, 0));
 }
 
-/* The one that @s is added to; NULL if it stands for itself. */
-static struct sample **find_sum(struct profile *p, const struct sample *s)
-{
-	u64 task = p->cfg->by_task || p->cfg->off_cpu ? s->task->nr : 0;
-
-	if (p->script)
-		return NULL;
-	return (struct sample **)&pool_find(&p->sums, task << 32 | s->kind->event->id,
-					    (u64)s->kernel << 32 | s->user)->ptr;
-}
-
+/* Those with the same stacks, and maybe of the same task, are one. */
 void count_sample(struct profile *p, struct sample *s)
 {
-	struct sample **sum = find_sum(p, s);
+	u64 task = p->cfg->by_task || p->cfg->off_cpu ? s->task->nr : 0;
+	struct pooled *e = p->script ? NULL : pool_find(&p->sums, task << 32 | s->kind->event->id,
+							(u64)s->kernel << 32 | s->user);
+	struct sample *sum = e ? e->ptr : NULL;
 	u32 i;
 
 	p->counts[COUNT_SAMPLES]++;
-	if (sum && *sum) {
-		for (i = 0; i < NR_VALUES; i++)
-			(*sum)->val[i] += s->val[i];
-		free_sample(s);
+	if (!sum)
+		*APPEND(p->samples, p->nr_samples) = s;
+	if (!sum && e)
+		e->ptr = s;
+	if (!sum)
 		return;
-	}
-	if (sum)
-		*sum = s;
-	*APPEND(p->samples, p->nr_samples) = s;
+	for (i = 0; i < NR_VALUES; i++)
+		sum->val[i] += s->val[i];
+	free_sample(s);
 }
 
 static void drop_frames(struct words *w, u32 n)
@@ -127,7 +109,6 @@ static struct stack *make_stack(struct profile *p, struct sample *sample)
 	s->hits = p->words.hits;
 	s->ref = ref;
 	memcpy(s->val, sample->val, sizeof(s->val));
-	task_comm(p, sample->task);
 	s->task = p->cfg->by_task ? &sample->task->id : NULL;
 	return s;
 }

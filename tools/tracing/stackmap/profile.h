@@ -133,7 +133,6 @@ void print_perf_sample(struct profile *p, struct sample *sample, const struct st
 
 /* profile.c */
 bool is_wanted(const struct record *r, struct task_state *t);
-const char *task_comm(struct profile *p, struct task_state *t);
 void count_sample(struct profile *p, struct sample *s);
 
 #endif

@@ -17,8 +17,9 @@ struct task_state *get_task(struct profile *p, const struct instance *in, u32 pi
 	struct task_state *t = pool_get(&p->tasks, in->nr, pid, sizeof(*t));
 
 	if (!t->nr) {
-		t->id.pid = pid;
 		t->nr = p->tasks.nr;
+		t->id.pid = pid;
+		snprintf(t->id.comm, sizeof(t->id.comm), "%s", tep_data_comm_from_pid(p->tep, pid));
 	}
 	return t;
 }
