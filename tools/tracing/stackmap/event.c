@@ -28,10 +28,11 @@ void init_kind(struct kind *k, struct tep_event *ev)
 /* False if the event has no such field, or the record ends before that. */
 static bool read_at(struct record *r, const struct tep_format_field *f, int size, u32 i, u64 *n)
 {
-	int offset = f ? f->offset + i * size : 0;
+	int offset;
 
 	if (!f)
 		return false;
+	offset = f->offset + i * size;
 	if (offset < 0 || size < 0 || offset > r->rec->size - size) {
 		r->cut = true;
 		return false;

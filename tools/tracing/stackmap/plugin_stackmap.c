@@ -206,39 +206,28 @@ static bool read_head(struct session *ses, struct record *r, u64 *cookie, struct
 	return ret >= 0;
 }
 
-static void print_object(struct trace_seq *s, struct session *ses, struct record *r)
-{
-	u32 number, object = read_object(r, &ses->stacks, 0, &number);
-	const char *name = r->kind->event->name;
-
-	if (object)
-		trace_seq_printf(s, "<%s %u %s>", name, number,
-				 object_at(&ses->map.users, object)->path);
-	else
-		trace_seq_printf(s, "<%s, damaged>", name);
-}
-
 static int print_event(struct trace_seq *s, struct tep_record *rec, struct tep_event *ev,
 		       void *context)
 {
 	struct session *ses = context;
 	struct record r = make_record(ses, ev, rec);
+	bool is_object = r.kind->field[FIELD_OBJECT];
+	u32 number, object = is_object ? read_object(&r, &ses->stacks, 0, &number) : 0;
 	struct stack_ids ids = {};
 	u64 cookie;
 
-	if (r.kind->field[FIELD_OBJECT]) {
-		print_object(s, ses, &r);
-		return 0;
-	}
-	if (!read_head(ses, &r, &cookie, &ids)) {
+	if (object) {
+		trace_seq_printf(s, "<%s %u %s>", ev->name, number,
+				 object_at(&ses->map.users, object)->path);
+	} else if (is_object || !read_head(ses, &r, &cookie, &ids)) {
 		if (!ses->nr_damaged++)
 			complain("damaged %s event", ev->name);
 		trace_seq_printf(s, "<%s, damaged>", ev->name);
-		return 0;
+	} else {
+		print_head(s, r.kind, cookie, &ids);
+		if (find_frames(ses, &r, &ids))
+			print_frames(s, ses, r.kind->is_user);
 	}
-	print_head(s, r.kind, cookie, &ids);
-	if (find_frames(ses, &r, &ids))
-		print_frames(s, ses, r.kind->is_user);
 	return 0;
 }
 

@@ -5,11 +5,6 @@
 
 static enum sort_key sort_key;
 
-int compare_u64(u64 a, u64 b)
-{
-	return a < b ? -1 : a > b;
-}
-
 static int compare_stacks(const void *a, const void *b)
 {
 	const struct stack *sa = a, *sb = b;

@@ -13,12 +13,11 @@
 static int compare_symbols(const void *a, const void *b)
 {
 	const struct symbol *sa = a, *sb = b;
+	int ret = compare_u64(sa->addr, sb->addr);
 
-	if (sa->addr != sb->addr)
-		return sa->addr < sb->addr ? -1 : 1;
-	if (sa->seq != sb->seq)
-		return sa->seq < sb->seq ? -1 : 1;
-	return strcmp(sa->name, sb->name);
+	if (!ret)
+		ret = compare_u64(sa->seq, sb->seq);
+	return ret ? ret : strcmp(sa->name, sb->name);
 }
 
 static bool is_text(const struct symbol *s)
@@ -83,9 +82,7 @@ static int compare_addr(const void *key, const void *elem)
 	const struct symbol *s = elem;
 	u64 addr = *(const u64 *)key;
 
-	if (addr < s->addr)
-		return -1;
-	return addr >= s->end;
+	return addr < s->addr ? -1 : addr >= s->end;
 }
 
 const struct symbol *symtab_find(const struct symtab *t, u64 addr)
@@ -134,11 +131,8 @@ void symtab_free(struct symtab *t)
  */
 static bool is_skipped(const struct symbol *s)
 {
-	if (s->name[0] == '$' || !strncmp(s->name, ".L", 2))
-		return true;
-	if (s->type == 'a' || s->type == 'A')
-		return true;
-	return s->mod && !strncmp(s->mod, "__builtin__", strlen("__builtin__"));
+	return s->name[0] == '$' || !strncmp(s->name, ".L", 2) || s->type == 'a' || s->type == 'A' ||
+	       (s->mod && !strncmp(s->mod, "__builtin__", strlen("__builtin__")));
 }
 
 void symtab_add(struct symtab *t, const struct symbol *s)

@@ -125,6 +125,11 @@ int parse_lines(const char *name, const char *what, char *buf, size_t len, line_
 int load_lines(const char *path, const char *what, char **buf, line_fn *parse, void *to);
 u64 now_ms(void);
 
+static inline int compare_u64(u64 a, u64 b)
+{
+	return a < b ? -1 : a > b;
+}
+
 /* Valid until more is added. */
 static inline struct pooled *pool_at(struct pool *p, u32 nr)
 {

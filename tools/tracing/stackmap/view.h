@@ -49,7 +49,6 @@ void print_speedscope(struct map *m, const struct pool *names);
 int print_summary(struct map *m);
 void print_diff(struct map *m, struct map *old, const struct config *cfg);
 /* select.c */
-int compare_u64(u64 a, u64 b);
 void sort_stacks(struct map *m, enum sort_key key);
 bool stack_matches(struct map *m, const struct stack *s, const struct config *cfg);
 void select_stacks(struct map *m, const struct config *cfg, size_t top);

@@ -13,7 +13,6 @@
 
 #include "user.h"
 #include "util.h"
-#include "view.h"
 
 #define WATCH_PAGES	128		/* for the events of each CPU, a power of 2 */
 
