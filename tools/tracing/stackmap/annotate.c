@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "util.h"
 #include "view.h"
 
 /*

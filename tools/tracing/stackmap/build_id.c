@@ -4,7 +4,6 @@
 #include <elf.h>
 
 #include "symbols.h"
-#include "util.h"
 
 bool same_id(const struct build_id *a, const struct build_id *b)
 {

@@ -4,7 +4,6 @@
 
 #include "profile.h"
 #include "view.h"
-#include "util.h"
 
 /* @list: names of events, of systems, or both as system:event, with commas between them */
 static bool in_list(const char *list, const struct tep_event *ev)

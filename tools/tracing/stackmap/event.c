@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "event.h"
 #include "user.h"
-#include "util.h"
 
 void init_kind(struct kind *k, struct tep_event *ev)
 {

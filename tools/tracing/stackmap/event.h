@@ -5,7 +5,7 @@
 
 #include <event-parse.h>
 
-#include "stackmap.h"
+#include "util.h"
 
 #define SPLIT_MORE	0x80000000	/* in an id of stack_split: one more part follows */
 

@@ -6,7 +6,6 @@
 #include "view.h"
 #include "symbols.h"
 #include "user.h"
-#include "util.h"
 
 /*
  * If a call is the last instruction of its function, the return address is in the next function.

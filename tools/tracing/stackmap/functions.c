@@ -3,7 +3,6 @@
  * Stacks as the names of their functions. For flame graphs, those that differ only in offsets are
  * merged. "report" has the functions, by what they weigh themselves and with what they call.
  */
-#include "util.h"
 #include "view.h"
 
 static u32 name_frame(struct map *m, const struct stack *s, u32 i, struct pool *names)
@@ -64,12 +63,10 @@ void merge_stacks(struct map *m, struct pool *names, struct config *cfg)
 	free(w.w);
 }
 
-static const u64 *sorted_names;
-
-static int compare_paths(const void *a, const void *b)
+static int compare_paths(const void *a, const void *b, void *names)
 {
 	const struct stack *sa = a, *sb = b;
-	const u64 *na = sorted_names + sa->first, *nb = sorted_names + sb->first;
+	const u64 *na = (u64 *)names + sa->first, *nb = (u64 *)names + sb->first;
 	u32 ia = sa->nr, ib = sb->nr;
 
 	while (ia && ib) {
@@ -82,8 +79,8 @@ static int compare_paths(const void *a, const void *b)
 /* Callers side by side, the most frequent first. */
 void sort_by_path(struct map *m)
 {
-	sorted_names = m->ips;
-	sort_array(m->stacks, m->nr_stacks, sizeof(*m->stacks), compare_paths);
+	if (m->nr_stacks)
+		qsort_r(m->stacks, m->nr_stacks, sizeof(*m->stacks), compare_paths, m->ips);
 }
 
 /* What a function weighs in the stacks of a task, or the task itself. */

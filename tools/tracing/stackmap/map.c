@@ -11,11 +11,9 @@
 #include <sys/vfs.h>
 
 #include "user.h"
-#include "util.h"
 
 #define MAP_MAGIC	0x464D5342
 #define MAP_VERSION	2
-#define MAX_SECTIONS	1024
 #define SECTION_OBJECTS	5
 #define RECORD_USER	1U
 #define RECORD_BY_FILE	2U
@@ -89,8 +87,6 @@ static void read_header(struct reader *r, u32 *nr_stacks, u32 *nr_sections)
 		damaged(r, 0, "bad magic %#x, this is no stack_map_bin", magic);
 	else if (version != MAP_VERSION)
 		damaged(r, 4, "version %u, only %u is known", version, MAP_VERSION);
-	else if (*nr_sections > MAX_SECTIONS)
-		damaged(r, 12, "%u sections, a map has at most %u", *nr_sections, MAX_SECTIONS);
 }
 
 /* The caller fills in the rest. */

@@ -10,7 +10,6 @@
 
 #include "symbols.h"
 #include "user.h"
-#include "util.h"
 
 #ifdef HAVE_LIBDW
 #define WHY_MISSING	"not here, so without names of functions (--symfs DIR)"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* --perf-script: the samples of a recording as "perf script" prints them. */
 #include "profile.h"
-#include "util.h"
 #include "view.h"
 
 #define SPACES " \t\n\v\f\r"

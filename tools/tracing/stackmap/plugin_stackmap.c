@@ -14,7 +14,6 @@
 
 #include "event.h"
 #include "user.h"
-#include "util.h"
 
 const char * const program = "plugin_stackmap";
 

@@ -5,7 +5,6 @@
  */
 #include <time.h>
 
-#include "util.h"
 #include "view.h"
 
 struct bytes {

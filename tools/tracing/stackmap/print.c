@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Output of a whole map: text, folded, JSON, speedscope. */
-#include "util.h"
 #include "view.h"
 
 static void print_indented(const char *lines, const char *indent)

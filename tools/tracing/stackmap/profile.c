@@ -4,7 +4,6 @@
 
 #include "profile.h"
 #include "symbols.h"
-#include "util.h"
 #include "view.h"
 
 /* "1,5-7": without a list, every number is in it. */

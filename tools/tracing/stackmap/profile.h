@@ -21,7 +21,6 @@
 #include <trace-cmd.h>
 
 #include "event.h"
-#include "stackmap.h"
 #include "user.h"
 
 #define MAX_INSTANCES	64

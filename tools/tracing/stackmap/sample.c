@@ -6,7 +6,6 @@
  * yet.
  */
 #include "profile.h"
-#include "util.h"
 
 #define FLAG_HARDIRQ	0x08
 #define FLAG_SOFTIRQ	0x10

@@ -5,7 +5,6 @@
 #include "view.h"
 #include "symbols.h"
 #include "user.h"
-#include "util.h"
 
 static const char proc[] = "/proc/kallsyms";
 

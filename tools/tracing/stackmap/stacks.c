@@ -5,7 +5,6 @@
  * behind the first use, and some are in the map only.
  */
 #include "user.h"
-#include "util.h"
 
 /* {flags, epoch, address, id, address, id...} or {flags, epoch, 0, content} */
 enum { STACK_USER = 1, STACK_FRAMES = 2 };

@@ -3,7 +3,7 @@
 #ifndef STACKMAP_SYMBOLS_H
 #define STACKMAP_SYMBOLS_H
 
-#include "stackmap.h"
+#include "util.h"
 
 /* build_id.c */
 bool same_id(const struct build_id *a, const struct build_id *b);

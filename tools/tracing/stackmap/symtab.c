@@ -6,7 +6,6 @@
  * The source is a copy of /proc/kallsyms. object.c fills the same table from an ELF file.
  */
 #include "symbols.h"
-#include "util.h"
 
 #define SYM_PAGE	4096ULL
 

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "symbols.h"
-#include "util.h"
 
 #ifdef HAVE_LIBDW
 
@@ -49,13 +48,6 @@ static void index_units(struct vmlinux *v)
 		}
 	}
 	symtab_finish(&v->units);
-}
-
-static bool find_unit(const struct vmlinux *v, Dwarf_Addr addr, Dwarf_Die *cu)
-{
-	const struct symbol *unit = symtab_find(&v->units, addr);
-
-	return unit && dwarf_offdie(v->dwarf, unit->seq, cu);
 }
 
 /* Paths relative to the top of the kernel tree. */
@@ -135,6 +127,7 @@ static void print_lines(FILE *f, Dwarf_Die *cu, Dwarf_Addr addr)
 /* Returns the lines "function at file:line" of a run-time address, "" if unknown. */
 char *vmlinux_lines(const struct vmlinux *v, u64 addr)
 {
+	const struct symbol *unit;
 	char *buf = NULL;
 	Dwarf_Die cu;
 	size_t len;
@@ -142,7 +135,8 @@ char *vmlinux_lines(const struct vmlinux *v, u64 addr)
 
 	addr -= v->delta + v->bias;
 	f = check_mem(open_memstream(&buf, &len));
-	if (find_unit(v, addr, &cu))
+	unit = symtab_find(&v->units, addr);
+	if (unit && dwarf_offdie(v->dwarf, unit->seq, &cu))
 		print_lines(f, &cu, addr);
 	fclose(f);
 	return check_mem(buf);

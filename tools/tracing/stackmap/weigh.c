@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The values of samples: a field of the event, time off the CPU, memory that is not freed. */
 #include "profile.h"
-#include "util.h"
 
 #define STATE_MASK	0xff	/* more bits only tell that the task was preempted */
 #define STATE_DEAD	0x30	/* EXIT_DEAD, EXIT_ZOMBIE */

@@ -182,7 +182,7 @@ class Damage(Case):
         self.refuse(mkmap.make([], version=1), 4, "version 1")
 
     def test_counts(self):
-        self.refuse(struct.pack("<4I", mkmap.MAGIC, 2, 0, 0xFFFFFFFF), 12, "sections")
+        self.refuse(struct.pack("<4I", mkmap.MAGIC, 2, 0, 0xFFFFFFFF), 16, "truncated")
         for nr in [1, 0x80001, 0xFFFFFFFF]:
             self.refuse(struct.pack("<4I", mkmap.MAGIC, 2, nr, 0), 16, "truncated")
 
