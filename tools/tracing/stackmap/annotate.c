@@ -194,10 +194,8 @@ static int end_filter(struct filter *t)
 		note("%s: %zu lines have ids that cannot be read, or not all of them", name,
 		     t->nr_odd);
 	if (ferror(t->f))
-		complain("%s: %s", name, strerror(errno));
-	else if (!t->nr_ids)
-		complain("%s: has no ids of stacks", name);
-	return ferror(t->f) || !t->nr_ids ? -EINVAL : 0;
+		return fail("%s: %s", name, strerror(errno));
+	return t->nr_ids ? 0 : fail("%s: has no ids of stacks", name);
 }
 
 int annotate(struct map *m, const struct config *cfg)
@@ -206,10 +204,8 @@ int annotate(struct map *m, const struct config *cfg)
 	struct stat st;
 	int ret;
 
-	if (!t.f) {
-		complain("%s: %s", cfg->trace, strerror(errno));
-		return -errno;
-	}
+	if (!t.f)
+		return fail("%s: %s", cfg->trace, strerror(errno));
 	regcomp(&t.head, HEAD, REG_EXTENDED);
 	regcomp(&t.ids_form, IDS, REG_EXTENDED);
 	t.streams = fstat(fileno(t.f), &st) || !S_ISREG(st.st_mode);

@@ -59,7 +59,6 @@ int check_build_id(const struct map *m, const struct build_id *id, const char *p
 {
 	if (cfg->force || !id->len || !m->build_id.len || same_id(id, &m->build_id))
 		return 0;
-	complain("%s: has another build id than the kernel of %s (--force to ignore)",
-		 path, m->name);
-	return -EINVAL;
+	return fail("%s: has another build id than the kernel of %s (--force to ignore)", path,
+		    m->name);
 }

@@ -107,17 +107,14 @@ static int check_clock(struct profile *p, const char *path, const char *clock)
 	static const char * const others[] = { "counter", "x86-tsc", "uptime", "ppc-tb" };
 	size_t i;
 
-	if (p->clock && strcmp(clock, p->clock)) {
-		complain("%s: instances have the clocks %s and %s (choose one: --instance)", path,
-			 p->clock, clock);
-		return -EINVAL;
-	}
+	if (p->clock && strcmp(clock, p->clock))
+		return fail("%s: instances have the clocks %s and %s (choose one: --instance)",
+			    path, p->clock, clock);
 	p->clock = clock;
 	for (i = 0; p->cfg->off_cpu && i < ARRAY_SIZE(others); i++) {
-		if (strncmp(clock, others[i], strlen(others[i])))
-			continue;
-		complain("%s: the clock %s does not count time, needed by --off-cpu", path, clock);
-		return -EINVAL;
+		if (!strncmp(clock, others[i], strlen(others[i])))
+			return fail("%s: the clock %s does not count time, needed by --off-cpu",
+				    path, clock);
 	}
 	return 0;
 }
@@ -163,10 +160,8 @@ int dat_open(struct profile *p, const char *path)
 	p->tep = tracecmd_get_tep(p->top);
 	for (i = -1; !ret && i < tracecmd_buffer_instances(p->top); i++)
 		ret = add_instance(p, path, i);
-	if (!p->nr_instances) {
-		complain("%s: has no instance %s", path, p->cfg->instance);
-		return -ENOENT;
-	}
+	if (!p->nr_instances)
+		return fail("%s: has no instance %s", path, p->cfg->instance);
 	return ret;
 }
 
@@ -179,9 +174,7 @@ int dat_read(struct profile *p, const char *path)
 	for (i = 0; i < p->nr_instances; i++)
 		handles[i] = p->instances[i].handle;
 	ret = tracecmd_iterate_events_multi(handles, p->nr_instances, read_record, p);
-	if (ret)
-		complain("%s: cannot be read to its end", path);
-	return ret ? -EIO : 0;
+	return ret ? fail("%s: cannot be read to its end", path) : 0;
 }
 
 /* The names of events and symbols are gone then. */

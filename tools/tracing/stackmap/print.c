@@ -159,18 +159,6 @@ static void print_speedscope_samples(const struct map *m)
 	}
 }
 
-static u64 print_speedscope_weights(const struct map *m)
-{
-	u64 sum = 0;
-	size_t i;
-
-	for (i = 0; i < m->nr_stacks; i++) {
-		printf("%s%llu", i ? "," : "", m->stacks[i].ref);
-		sum += m->stacks[i].ref;
-	}
-	return sum;
-}
-
 /*
  * speedscope begins with a view that has the samples in their order. The format cannot choose
  * another view, so sort them such that this one shows the same as that of merged callers.
@@ -178,7 +166,7 @@ static u64 print_speedscope_weights(const struct map *m)
 void print_speedscope(struct map *m, const struct pool *names)
 {
 	const char *name;
-	u64 sum;
+	u64 sum = 0;
 	size_t i;
 
 	sort_by_path(m);
@@ -188,7 +176,10 @@ void print_speedscope(struct map *m, const struct pool *names)
 	printf(", \"unit\": \"none\",\n \"samples\": [");
 	print_speedscope_samples(m);
 	printf("],\n \"weights\": [");
-	sum = print_speedscope_weights(m);
+	for (i = 0; i < m->nr_stacks; i++) {
+		printf("%s%llu", i ? "," : "", m->stacks[i].ref);
+		sum += m->stacks[i].ref;
+	}
 	printf("],\n \"startValue\": 0, \"endValue\": %llu}],\n \"shared\": {\"frames\": [",
 	       sum);
 	for (i = 1; i <= names->nr; i++) {

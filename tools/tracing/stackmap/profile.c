@@ -1,58 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Selects and adds up samples, and makes stacks of a map of them. */
-#include <fnmatch.h>
-
+/* Makes stacks of a map of the samples of a recording. */
 #include "profile.h"
 #include "symbols.h"
 #include "view.h"
-
-/* "1,5-7": without a list, every number is in it. */
-static bool number_in(const char *list, u32 n)
-{
-	unsigned long first, last;
-	char *end;
-
-	if (!list)
-		return true;
-	for (; *list; list = *end ? end + 1 : end) {
-		first = strtoul(list, &end, 10);
-		last = *end == '-' ? strtoul(end + 1, &end, 10) : first;
-		if (n >= first && n <= last)
-			return true;
-		end += strcspn(end, ",");
-	}
-	return false;
-}
-
-bool is_wanted(const struct record *r, struct task_state *t)
-{
-	const struct config *cfg = r->profile->cfg;
-
-	return r->kind->wanted && r->rec->ts >= cfg->from && (!cfg->to || r->rec->ts <= cfg->to) &&
-	       number_in(cfg->pids, r->pid) && number_in(cfg->cpus, r->rec->cpu) &&
-	       (!cfg->comm || !fnmatch(cfg->comm, t->id.comm, 0));
-}
-
-/* Those with the same stacks, and maybe of the same task, are one. */
-void count_sample(struct profile *p, struct sample *s)
-{
-	u64 task = p->cfg->by_task || p->cfg->off_cpu ? s->task->nr : 0;
-	struct pooled *e = p->script ? NULL : pool_find(&p->sums, task << 32 | s->kind->event->id,
-							(u64)s->kernel << 32 | s->user);
-	struct sample *sum = e ? e->ptr : NULL;
-	u32 i;
-
-	p->counts[COUNT_SAMPLES]++;
-	if (!sum)
-		*APPEND(p->samples, p->nr_samples) = s;
-	if (!sum && e)
-		e->ptr = s;
-	if (!sum)
-		return;
-	for (i = 0; i < NR_VALUES; i++)
-		sum->val[i] += s->val[i];
-	free_sample(s);
-}
 
 static void drop_frames(struct words *w, u32 n)
 {
@@ -187,9 +137,8 @@ static int tell_counts(const struct profile *p, const char *path)
 	}
 	if (n[COUNT_RECORDS] && (p->map->nr_stacks || p->script))
 		return ret;
-	complain("%s: has no %s", path, !n[COUNT_RECORDS] ? "records" :
-		 n[COUNT_SAMPLES] ? "stacks" : "stacks of such events");
-	return -EINVAL;
+	return fail("%s: has no %s", path, !n[COUNT_RECORDS] ? "records" :
+		    n[COUNT_SAMPLES] ? "stacks" : "stacks of such events");
 }
 
 /* It is of the only instance that has records. */

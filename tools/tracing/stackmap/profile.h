@@ -6,10 +6,11 @@
  *
  *   event.c	reads what is in a record
  *   dat.c	opens the file by libtracecmd, and tells for each record what kind of event it is
- *   sample.c	an event is a sample; finds its stacks among the records that follow
+ *   sample.c	an event is a sample; selects it, finds its stacks among the records that follow, and
+ *		adds it to those that are equal
  *   stacks.c	definitions, the map beside the recording, and what an id stands for
  *   weigh.c	values that are known later: time off the CPU, memory that is not freed
- *   profile.c	selects samples, adds them up, and turns them into the stacks of a map
+ *   profile.c	turns samples into the stacks of a map
  *
  * A sample lives as long as someone holds it: its CPU, as stacks may follow; its task, as the user
  * stack comes on the way back, or until it runs again; the address that it has allocated. Who drops
@@ -130,8 +131,5 @@ bool is_skipped_task(const struct profile *p, const struct task_state *t);
 /* perf.c */
 void print_perf_sample(struct profile *p, struct sample *sample, const struct stack *s);
 
-/* profile.c */
-bool is_wanted(const struct record *r, struct task_state *t);
-void count_sample(struct profile *p, struct sample *s);
 
 #endif

@@ -5,6 +5,8 @@
  * what takes the stack may be traced itself. So the latest event counts that has these and no stack
  * yet.
  */
+#include <fnmatch.h>
+
 #include "profile.h"
 
 #define FLAG_HARDIRQ	0x08
@@ -29,6 +31,27 @@ void free_sample(struct sample *s)
 	free(s);
 }
 
+/* Those with the same stacks, and maybe of the same task, are one. */
+static void count_sample(struct profile *p, struct sample *s)
+{
+	u64 task = p->cfg->by_task || p->cfg->off_cpu ? s->task->nr : 0;
+	struct pooled *e = p->script ? NULL : pool_find(&p->sums, task << 32 | s->kind->event->id,
+							(u64)s->kernel << 32 | s->user);
+	struct sample *sum = e ? e->ptr : NULL;
+	u32 i;
+
+	p->counts[COUNT_SAMPLES]++;
+	if (!sum)
+		*APPEND(p->samples, p->nr_samples) = s;
+	if (!sum && e)
+		e->ptr = s;
+	if (!sum)
+		return;
+	for (i = 0; i < NR_VALUES; i++)
+		sum->val[i] += s->val[i];
+	free_sample(s);
+}
+
 void sample_put(struct profile *p, struct sample *s)
 {
 	if (--s->holders)
@@ -37,6 +60,33 @@ void sample_put(struct profile *p, struct sample *s)
 		free_sample(s);
 	else
 		count_sample(p, s);
+}
+
+/* "1,5-7": without a list, every number is in it. */
+static bool number_in(const char *list, u32 n)
+{
+	unsigned long first, last;
+	char *end;
+
+	if (!list)
+		return true;
+	for (; *list; list = *end ? end + 1 : end) {
+		first = strtoul(list, &end, 10);
+		last = *end == '-' ? strtoul(end + 1, &end, 10) : first;
+		if (n >= first && n <= last)
+			return true;
+		end += strcspn(end, ",");
+	}
+	return false;
+}
+
+static bool is_wanted(const struct record *r, struct task_state *t)
+{
+	const struct config *cfg = r->profile->cfg;
+
+	return r->kind->wanted && r->rec->ts >= cfg->from && (!cfg->to || r->rec->ts <= cfg->to) &&
+	       number_in(cfg->pids, r->pid) && number_in(cfg->cpus, r->rec->cpu) &&
+	       (!cfg->comm || !fnmatch(cfg->comm, t->id.comm, 0));
 }
 
 static struct sample *new_sample(const struct record *r)

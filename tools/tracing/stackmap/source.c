@@ -77,11 +77,9 @@ static int fit_kallsyms(struct map *m, const struct map *sibling, const struct c
 
 	if (!m->text || !t->text || m->text == t->text)
 		return 0;
-	if (!cfg->force && !same) {
-		complain("%s: kallsyms of another boot: _text is at %#llx, not %#llx (--force)",
-			 m->name, t->text, m->text);
-		return -EINVAL;
-	}
+	if (!cfg->force && !same)
+		return fail("%s: kallsyms of another boot: _text is at %#llx, not %#llx (--force)",
+			    m->name, t->text, m->text);
 	symtab_shift(t, m->text - t->text);
 	return 0;
 }

@@ -19,6 +19,13 @@ do {										\
 	fprintf(stderr, "%s: " fmt "\n", program, ##__VA_ARGS__);			\
 } while (0)
 
+/* For the return of a function that has failed. */
+#define fail(...)								\
+({										\
+	complain(__VA_ARGS__);							\
+	-EINVAL;								\
+})
+
 /* On stderr, so that pipes get only the output. */
 #define note(...)								\
 do {										\

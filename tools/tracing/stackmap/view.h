@@ -64,8 +64,7 @@ u64 count_events(const char *path);
 static inline int make_profile(struct map *m, const char *path, bool script,
 			       const struct config *cfg)
 {
-	complain("%s: built without libtracecmd, which reads recordings", path);
-	return -EOPNOTSUPP;
+	return fail("%s: built without libtracecmd, which reads recordings", path);
 }
 
 static inline void profile_free(struct map *m)

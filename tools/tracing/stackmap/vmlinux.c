@@ -185,9 +185,8 @@ int vmlinux_load(struct map *m, const struct config *cfg)
 		index_units(v);
 	if (m->elfsyms.nr && (v->dwarf || !cfg->lines))
 		return 0;
-	complain("%s: %s", path, m->elfsyms.nr ? "no debug information (CONFIG_DEBUG_INFO)" :
-		 "no symbols, is it stripped?");
-	return -ENOENT;
+	return fail("%s: %s", path, m->elfsyms.nr ? "no debug information (CONFIG_DEBUG_INFO)" :
+		    "no symbols, is it stripped?");
 }
 
 #else /* !HAVE_LIBDW */
@@ -203,8 +202,7 @@ char *vmlinux_lines(const struct vmlinux *v, u64 addr)
 
 int vmlinux_load(struct map *m, const struct config *cfg)
 {
-	complain("%s: built without elfutils (libdw), cannot use --vmlinux", cfg->vmlinux);
-	return -EOPNOTSUPP;
+	return fail("%s: built without elfutils (libdw), cannot use --vmlinux", cfg->vmlinux);
 }
 
 #endif /* HAVE_LIBDW */
