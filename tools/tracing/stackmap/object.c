@@ -55,10 +55,14 @@ Dwfl *elf_begin_files(const char *symfs)
 	return check_mem(dwfl_begin(&callbacks));
 }
 
-Dwfl_Module *elf_report_file(Dwfl *dwfl, const char *name, const char *path)
+/* @id: that of the file, if it has one */
+Dwfl_Module *elf_report_file(Dwfl *dwfl, const char *name, const char *path, struct build_id *id)
 {
+	const unsigned char *bytes;
 	Dwfl_Module *mod;
+	GElf_Addr addr;
 	struct stat st;
+	int len;
 
 	/* Others might block, or do something when they are read. */
 	if (stat(path, &st) || !S_ISREG(st.st_mode) || access(path, R_OK))
@@ -66,21 +70,14 @@ Dwfl_Module *elf_report_file(Dwfl *dwfl, const char *name, const char *path)
 	dwfl_report_begin(dwfl);
 	mod = dwfl_report_offline(dwfl, name, path, -1);
 	dwfl_report_end(dwfl, NULL, NULL);
-	return mod;
-}
-
-void elf_build_id(Dwfl_Module *mod, struct build_id *id)
-{
-	const unsigned char *bytes;
-	GElf_Addr addr;
-	int len;
-
+	if (!mod)
+		return NULL;
 	dwfl_module_getelf(mod, &addr);
 	len = dwfl_module_build_id(mod, &bytes, &addr);
-	if (len <= 0 || len > MAX_BUILD_ID)
-		return;
-	id->len = len;
-	memcpy(id->bytes, bytes, len);
+	id->len = len > 0 && len <= MAX_BUILD_ID ? len : 0;
+	if (id->len)
+		memcpy(id->bytes, bytes, id->len);
+	return mod;
 }
 
 #ifdef HAVE_DEMANGLE
@@ -147,12 +144,12 @@ void elf_symbols(struct symtab *t, Dwfl_Module *mod, bool sizes)
 /* The file that was mapped, or its debug file, which has the same build id. */
 static Dwfl_Module *report_path(struct object *o, const char *path)
 {
-	Dwfl_Module *mod = elf_report_file(o->dwfl, o->name, path);
-	struct build_id found = {};
+	struct build_id found;
+	Dwfl_Module *mod;
 
+	mod = elf_report_file(o->dwfl, o->name, path, &found);
 	if (!mod)
 		return NULL;
-	elf_build_id(mod, &found);
 	o->state = !o->id.len ? OBJECT_UNCHECKED :
 		   same_id(&found, &o->id) ? OBJECT_FOUND : OBJECT_OTHER;
 	return o->state != OBJECT_OTHER ? mod : NULL;
@@ -199,11 +196,9 @@ static Dwfl_Module *open_object(const char *symfs, struct object *o)
 static u64 text_bias(Elf *elf)
 {
 	GElf_Phdr phdr;
-	size_t i, nr;
+	int i;
 
-	if (elf_getphdrnum(elf, &nr))
-		return 0;
-	for (i = 0; i < nr && gelf_getphdr(elf, i, &phdr); i++) {
+	for (i = 0; gelf_getphdr(elf, i, &phdr); i++) {
 		if (phdr.p_type == PT_LOAD && phdr.p_flags & PF_X)
 			return phdr.p_vaddr - phdr.p_offset;
 	}

@@ -31,8 +31,7 @@ int symtab_load(struct symtab *t, const char *path);
 #include <gelf.h>
 
 struct Dwfl *elf_begin_files(const char *symfs);
-Dwfl_Module *elf_report_file(Dwfl *dwfl, const char *name, const char *path);
-void elf_build_id(Dwfl_Module *mod, struct build_id *id);
+Dwfl_Module *elf_report_file(Dwfl *dwfl, const char *name, const char *path, struct build_id *id);
 void elf_symbols(struct symtab *t, Dwfl_Module *mod, bool sizes);
 #endif
 /* vmlinux.c */

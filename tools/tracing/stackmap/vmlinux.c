@@ -145,16 +145,15 @@ char *vmlinux_lines(const struct vmlinux *v, u64 addr)
 static Dwfl_Module *open_vmlinux(struct vmlinux *v, const struct map *m, const struct config *cfg)
 {
 	const char *path = cfg->vmlinux;
-	struct build_id id = {};
+	struct build_id id;
 	Dwfl_Module *mod;
 
 	v->dwfl = elf_begin_files("");
-	mod = elf_report_file(v->dwfl, "kernel", path);
+	mod = elf_report_file(v->dwfl, "kernel", path, &id);
 	if (!mod) {
 		complain("%s: %s", path, access(path, R_OK) ? strerror(errno) : "not an ELF file");
 		return NULL;
 	}
-	elf_build_id(mod, &id);
 	if (!id.len || !m->build_id.len)
 		note("%s: no build id in the %s, cannot check that it fits", path,
 		     id.len ? "map" : "file");
