@@ -14,7 +14,8 @@ static bool in_list(const char *list, const struct tep_event *ev)
 	bool found = false;
 
 	while ((word = strsep(&rest, ",")))
-		found |= !strcmp(word, ev->name) || !strcmp(word, ev->system) || !strcmp(word, full);
+		found |= !strcmp(word, ev->name) || !strcmp(word, ev->system) ||
+			 !strcmp(word, full);
 	return found;
 }
 

@@ -120,9 +120,7 @@ static void read_stack(struct reader *r)
 			nr, MAX_DEPTH);
 	if (flags & ~(RECORD_USER | RECORD_BY_FILE))
 		damaged(r, start + 12, "stack_id %u: %#x where 0 belongs", id, flags);
-	if (r->bad)
-		return;
-	get_longs(r, ips, nr, "the frames of a record");
+	get_longs(r, ips, r->bad ? 0 : nr, "the frames of a record");
 	if (r->bad)
 		return;
 	for (i = 0; flags == RECORD_USER && i < nr; i++)
@@ -174,10 +172,9 @@ static void read_objects(struct reader *r, u64 start, u32 len)
 /* From the kernel's numbers to ours. What has no object stays an address. */
 static void translate_stack(struct map *m, const struct stack *s)
 {
-	u64 *word = m->ips + s->first;
-	u32 i;
+	u64 *word;
 
-	for (i = 0; s->user && i < s->nr; i++, word++) {
+	for (word = m->ips + s->first; word < m->ips + s->first + s->nr; word++) {
 		if (word_object(*word))
 			*word = make_word(pool_find(&m->numbers, word_object(*word), 0)->value,
 					  *word & OFFSET_MASK);
@@ -224,7 +221,7 @@ int read_map(struct map *m, const char *buf, size_t len)
 {
 	struct reader r = { .map = m, .buf = buf, .len = len };
 	u32 nr_stacks, nr_sections;
-	size_t first = m->nr_stacks;
+	size_t i;
 
 	m->values[VAL_EVENTS] = (struct value_type) { "events", "count" };
 	read_header(&r, &nr_stacks, &nr_sections);
@@ -234,8 +231,10 @@ int read_map(struct map *m, const char *buf, size_t len)
 		read_section(&r);
 	if (r.off < r.len)
 		damaged(&r, r.off, "more bytes after the last section");
-	for (; first < m->nr_stacks; first++)
-		translate_stack(m, &m->stacks[first]);
+	for (i = 0; i < m->nr_stacks; i++) {
+		if (m->stacks[i].user)
+			translate_stack(m, &m->stacks[i]);
+	}
 	return r.bad ? -EINVAL : 0;
 }
 

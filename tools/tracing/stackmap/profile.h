@@ -6,8 +6,8 @@
  *
  *   event.c	reads what is in a record
  *   dat.c	opens the file by libtracecmd, and tells for each record what kind of event it is
- *   sample.c	an event is a sample; selects it, finds its stacks among the records that follow, and
- *		adds it to those that are equal
+ *   sample.c	an event is a sample; selects it, finds its stacks among the records that follow,
+ *		and adds it to an equal one
  *   stacks.c	definitions, the map beside the recording, and what an id stands for
  *   weigh.c	values that are known later: time off the CPU, memory that is not freed
  *   profile.c	turns samples into the stacks of a map
@@ -130,6 +130,5 @@ bool is_skipped_task(const struct profile *p, const struct task_state *t);
 
 /* perf.c */
 void print_perf_sample(struct profile *p, struct sample *sample, const struct stack *s);
-
 
 #endif

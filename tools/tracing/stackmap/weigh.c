@@ -12,9 +12,9 @@ static void take_weight(struct record *r, struct sample *s)
 
 	if (!get_number(r, FIELD_WEIGHT, &n))
 		return;
-	if (f->flags & TEP_FIELD_IS_SIGNED && f->size < 8)
-		n = (u64)((long long)(n << (64 - 8 * f->size)) >> (64 - 8 * f->size));
-	s->val[VAL_FIELD] = (long long)n < 0 && f->flags & TEP_FIELD_IS_SIGNED ? 0 : n;
+	if (f->flags & TEP_FIELD_IS_SIGNED && n && (long long)(n << (64 - 8 * f->size)) < 0)
+		n = 0;
+	s->val[VAL_FIELD] = n;
 }
 
 static void drop_sample(struct profile *p, struct sample *s)
