@@ -40,7 +40,6 @@ struct filter {
 	FILE			*f;
 	regex_t			head;
 	regex_t			ids_form;
-	bool			streams;	/* its lines come one by one */
 	char			*line;
 	size_t			room;
 	ssize_t			len;
@@ -178,8 +177,6 @@ static void filter_line(struct filter *t)
 		fwrite(t->line, 1, t->len, stdout);
 	if (whole && !frame && context == t->has_context && has_ids(t, text))
 		print_frames(t);
-	if (t->streams)
-		fflush(stdout);
 }
 
 static int end_filter(struct filter *t)
@@ -208,7 +205,9 @@ int annotate(struct map *m, const struct config *cfg)
 		return fail("%s: %s", cfg->trace, strerror(errno));
 	regcomp(&t.head, HEAD, REG_EXTENDED);
 	regcomp(&t.ids_form, IDS, REG_EXTENDED);
-	t.streams = fstat(fileno(t.f), &st) || !S_ISREG(st.st_mode);
+	/* Lines may come one by one. */
+	if (fstat(fileno(t.f), &st) || !S_ISREG(st.st_mode))
+		setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
 	t.stacks.users = &m->users;
 	use_map(&t.stacks, m, 0);
 	t.loaded = time(NULL);

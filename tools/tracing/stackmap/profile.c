@@ -128,12 +128,10 @@ static int tell_counts(const struct profile *p, const char *path)
 	for (i = 0; i < NR_COUNTS; i++) {
 		if (!texts[i] || !n[i])
 			continue;
-		if (i < FIRST_ERROR) {
+		if (i < FIRST_ERROR)
 			note("%llu %s", n[i], texts[i]);
-			continue;
-		}
-		complain("%s: %llu %s", path, n[i], texts[i]);
-		ret = -EINVAL;
+		else
+			ret = fail("%s: %llu %s", path, n[i], texts[i]);
 	}
 	if (n[COUNT_RECORDS] && (p->map->nr_stacks || p->script))
 		return ret;

@@ -88,7 +88,6 @@ struct change {
 	struct map	*map;
 	struct stack	stack;		/* of all generations: the newest id */
 	u64		refs[2];	/* in the new and in the old map, of all generations */
-	bool		in[2];
 	long long	by;
 };
 
@@ -128,7 +127,6 @@ static void add_stacks(struct pool *changes, struct pool *texts, struct map *m, 
 			c->stack = *s;
 		c->map = c->map ? c->map : m;
 		c->refs[old] += s->ref;
-		c->in[old] = true;
 		c->by = c->refs[0] - c->refs[1];
 	}
 }
@@ -142,14 +140,6 @@ static int compare_by(const void *a, const void *b)
 	return ret ? ret : compare_u64(ca->stack.id, cb->stack.id);
 }
 
-/* A stack that is new or gone is a change even without references. */
-static bool is_change(const struct change *c, const struct config *cfg)
-{
-	if (!c->by && c->in[0] && c->in[1])
-		return false;
-	return (u64)llabs(c->by) >= cfg->min_ref && stack_matches(c->map, &c->stack, cfg);
-}
-
 void print_diff(struct map *m, struct map *old, const struct config *cfg)
 {
 	struct pool changes = {}, texts = {};
@@ -161,11 +151,12 @@ void print_diff(struct map *m, struct map *old, const struct config *cfg)
 	pool_sort(&changes, compare_by);
 	for (i = 1; i <= changes.nr && (!cfg->top || n < cfg->top); i++) {
 		c = changes.list[i].ptr;
-		if (!is_change(c, cfg))
+		if (!c->by || (u64)llabs(c->by) < cfg->min_ref ||
+		    !stack_matches(c->map, &c->stack, cfg))
 			continue;
 		n++;
-		c->stack.ref = c->refs[!c->in[0]];
-		printf("%+lld %s ", c->by, !c->in[1] ? "new" : c->in[0] ? "moved" : "gone");
+		c->stack.ref = c->refs[0] ? c->refs[0] : c->refs[1];
+		printf("%+lld %s ", c->by, !c->refs[1] ? "new" : c->refs[0] ? "moved" : "gone");
 		print_stack(c->map, &c->stack, cfg);
 	}
 	pool_free_all(&changes);
