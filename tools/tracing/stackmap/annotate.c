@@ -124,8 +124,7 @@ static bool find_frames(struct filter *t)
 {
 	u32 stack = stack_of_ids(&t->stacks, 0, t->user, 0, &t->ids);
 
-	t->words.nr = 0;
-	t->words.hits = 0;
+	t->words = (struct words) { t->words.w };
 	return resolve_stack(&t->stacks, stack, &t->words) ||
 	       (read_map_again(t) && resolve_stack(&t->stacks, stack, &t->words));
 }

@@ -63,26 +63,6 @@ void merge_stacks(struct map *m, struct pool *names, struct config *cfg)
 	free(w.w);
 }
 
-static int compare_paths(const void *a, const void *b, void *names)
-{
-	const struct stack *sa = a, *sb = b;
-	const u64 *na = (u64 *)names + sa->first, *nb = (u64 *)names + sb->first;
-	u32 ia = sa->nr, ib = sb->nr;
-
-	while (ia && ib) {
-		if (na[--ia] != nb[--ib])
-			return compare_u64(na[ia], nb[ib]);
-	}
-	return compare_u64(ia, ib);
-}
-
-/* Callers side by side, the most frequent first. */
-void sort_by_path(struct map *m)
-{
-	if (m->nr_stacks)
-		qsort_r(m->stacks, m->nr_stacks, sizeof(*m->stacks), compare_paths, m->ips);
-}
-
 /* What a function weighs in the stacks of a task, or the task itself. */
 struct function {
 	const struct function	*task;

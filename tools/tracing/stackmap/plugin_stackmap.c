@@ -100,8 +100,7 @@ static bool find_frames(struct session *ses, struct record *r, const struct stac
 {
 	u32 stack = read_stack(r, &ses->stacks, 0, 0);
 
-	ses->words.nr = 0;
-	ses->words.hits = 0;
+	ses->words = (struct words) { ses->words.w };
 	if (!stack || (!r->kind->defines && is_ambiguous(ses, ids, r->kind->is_user)))
 		return false;
 	if (resolve_stack(&ses->stacks, stack, &ses->words) ||

@@ -16,8 +16,7 @@ static u32 resolve(struct profile *p, u32 kernel, u32 user, struct words *w)
 {
 	size_t nr;
 
-	w->nr = 0;
-	w->hits = 0;
+	*w = (struct words) { w->w };
 	if (kernel && !resolve_stack(&p->stacks, kernel, w)) {
 		add_word(w, WORD_UNDEFINED);
 		p->counts[COUNT_UNDEFINED]++;
@@ -91,9 +90,9 @@ static void make_stacks(struct profile *p)
 
 static void set_value_types(struct map *m, const struct config *cfg)
 {
-	m->values[VAL_EVENTS] = (struct value_type) { cfg->allocs ? "objects" : "events", "count" };
-	if (cfg->off_cpu)
-		m->values[VAL_EVENTS].type = "switches";
+	m->values[VAL_EVENTS] = (struct value_type) {
+		cfg->off_cpu ? "switches" : cfg->allocs ? "objects" : "events", "count",
+	};
 	if (cfg->weight)
 		m->values[VAL_FIELD] = (struct value_type) {
 			cfg->weight, strstr(cfg->weight, "bytes") ? "bytes" : "count",

@@ -30,7 +30,6 @@ struct frame *frame_get(struct map *m, const struct stack *s, u32 i);
 void frames_free(struct map *m);
 /* functions.c */
 void merge_stacks(struct map *m, struct pool *names, struct config *cfg);
-void sort_by_path(struct map *m);
 double share(u64 part, u64 all);
 void print_functions(const struct map *m, const struct pool *names, const struct config *cfg);
 /* annotate.c */
