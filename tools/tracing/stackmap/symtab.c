@@ -130,7 +130,8 @@ void symtab_free(struct symtab *t)
  */
 static bool is_skipped(const struct symbol *s)
 {
-	return s->name[0] == '$' || !strncmp(s->name, ".L", 2) || s->type == 'a' || s->type == 'A' ||
+	return s->name[0] == '$' || !strncmp(s->name, ".L", 2) ||
+	       s->type == 'a' || s->type == 'A' ||
 	       (s->mod && !strncmp(s->mod, "__builtin__", strlen("__builtin__")));
 }
 
