@@ -125,16 +125,6 @@ double share(u64 part, u64 all)
 	return all ? 100.0 * part / all : 0;
 }
 
-static void print_head(const struct map *m, u64 sum)
-{
-	const struct value_type *v = &m->values[m->main_value];
-
-	printf("# %llu %s", sum, v->type);
-	if (strcmp(v->unit, "count"))
-		printf(" (%s)", v->unit);
-	printf("\n#%15s %6s %16s %6s  function\n", "self", "", "total", "");
-}
-
 static void print_list(const struct pool *fs, const struct pool *names, u64 all, size_t top)
 {
 	const struct function *f;
@@ -154,6 +144,7 @@ static void print_list(const struct pool *fs, const struct pool *names, u64 all,
 
 void print_functions(const struct map *m, const struct pool *names, const struct config *cfg)
 {
+	const struct value_type *v = &m->values[m->main_value];
 	struct pool fs = {};
 	u64 sum = 0;
 	size_t i;
@@ -163,7 +154,10 @@ void print_functions(const struct map *m, const struct pool *names, const struct
 		sum += m->stacks[i].ref;
 	}
 	pool_sort(&fs, compare_functions);
-	print_head(m, sum);
+	printf("# %llu %s", sum, v->type);
+	if (strcmp(v->unit, "count"))
+		printf(" (%s)", v->unit);
+	printf("\n#%15s %6s %16s %6s  function\n", "self", "", "total", "");
 	print_list(&fs, names, sum, cfg->top);
 	pool_free_all(&fs);
 }

@@ -27,8 +27,6 @@
 #define MAX_INSTANCES	64
 #define MAX_WAITING	256	/* events of a CPU */
 
-struct sample;
-
 struct task_state {
 	struct task	id;
 	u32		nr;		/* in profile->tasks */

@@ -147,7 +147,6 @@ struct stacks {
 	struct pool	stacks;
 };
 
-struct vmlinux;
 struct profile;
 
 struct map {
