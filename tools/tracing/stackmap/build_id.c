@@ -4,7 +4,6 @@
 #include <elf.h>
 
 #include "symbols.h"
-#include "util.h"
 
 bool same_id(const struct build_id *a, const struct build_id *b)
 {
@@ -32,17 +31,6 @@ char *parse_build_id(char *s, struct build_id *id)
 	return s;
 }
 
-/* The file that "save" wrote. */
-void load_build_id(const char *path, struct build_id *id)
-{
-	char *buf __free(pointer) = NULL;
-	size_t len;
-
-	buf = slurp(path, &len);
-	if (buf)
-		parse_build_id(buf, id);
-}
-
 #define ALIGN_NOTE(n)	(((n) + 3ULL) & ~3ULL)
 
 void build_id_of_notes(const char *p, size_t len, struct build_id *id)
@@ -65,27 +53,12 @@ void build_id_of_notes(const char *p, size_t len, struct build_id *id)
 	}
 }
 
-void running_build_id(struct build_id *id)
-{
-	char *buf __free(pointer) = NULL;
-	size_t len;
-
-	buf = slurp("/sys/kernel/notes", &len);
-	if (buf)
-		build_id_of_notes(buf, len, id);
-}
-
 /* A missing build id is no error: some kernels and files have none. */
 int check_build_id(const struct map *m, const struct build_id *id, const char *path,
 		   const struct config *cfg)
 {
-	if (!id->len || !m->build_id.len || same_id(id, &m->build_id))
+	if (cfg->force || !id->len || !m->build_id.len || same_id(id, &m->build_id))
 		return 0;
-	if (cfg->force) {
-		note("%s: has another build id than the kernel of %s", path, m->name);
-		return 0;
-	}
-	complain("%s: has another build id than the kernel of %s (--force to ignore)",
-		 path, m->name);
-	return -EINVAL;
+	return fail("%s: has another build id than the kernel of %s (--force to ignore)", path,
+		    m->name);
 }

@@ -5,7 +5,7 @@
 
 #include <event-parse.h>
 
-#include "stackmap.h"
+#include "util.h"
 
 #define SPLIT_MORE	0x80000000	/* in an id of stack_split: one more part follows */
 
@@ -22,7 +22,7 @@ struct record;
 /* An event of the file; fields that it lacks are NULL. */
 struct kind {
 	struct tep_event		*event;
-	void				(*take)(struct record *r);
+	void				(*take)(struct record *r);	/* in a profile */
 	bool				is_event;
 	bool				is_user;	/* a stack of user space */
 	bool				defines;	/* what an id is */
@@ -41,13 +41,13 @@ struct record {
 	bool			cut;		/* it is shorter than its format says */
 	struct profile		*profile;
 	struct instance		*in;
-	u32			cpu;
+	struct cpu_state	*cpu;
 	u64			pid;
 	u64			flags;
 	u64			preempt;
 };
 
-void find_fields(struct kind *k);
+void init_kind(struct kind *k, struct tep_event *ev);
 bool get_number(struct record *r, enum field which, u64 *n);
 bool get_bytes(struct record *r, enum field which, const char **bytes, u32 *len);
 bool read_ids(struct record *r, struct stack_ids *ids);

@@ -3,7 +3,6 @@
  * Stacks as the names of their functions. For flame graphs, those that differ only in offsets are
  * merged. "report" has the functions, by what they weigh themselves and with what they call.
  */
-#include "util.h"
 #include "view.h"
 
 static u32 name_frame(struct map *m, const struct stack *s, u32 i, struct pool *names)
@@ -62,28 +61,6 @@ void merge_stacks(struct map *m, struct pool *names, struct config *cfg)
 	cfg->has_grep = false;
 	pool_free(&known);
 	free(w.w);
-}
-
-static const u64 *sorted_names;
-
-static int compare_paths(const void *a, const void *b)
-{
-	const struct stack *sa = a, *sb = b;
-	const u64 *na = sorted_names + sa->first, *nb = sorted_names + sb->first;
-	u32 ia = sa->nr, ib = sb->nr;
-
-	while (ia && ib) {
-		if (na[--ia] != nb[--ib])
-			return compare_u64(na[ia], nb[ib]);
-	}
-	return compare_u64(ia, ib);
-}
-
-/* Callers side by side, the most frequent first. */
-void sort_by_path(struct map *m)
-{
-	sorted_names = m->ips;
-	sort_array(m->stacks, m->nr_stacks, sizeof(*m->stacks), compare_paths);
 }
 
 /* What a function weighs in the stacks of a task, or the task itself. */
@@ -148,16 +125,6 @@ double share(u64 part, u64 all)
 	return all ? 100.0 * part / all : 0;
 }
 
-static void print_head(const struct map *m, u64 sum)
-{
-	const struct value_type *v = &m->values[m->main_value];
-
-	printf("# %llu %s", sum, v->type ? v->type : "references");
-	if (v->type && strcmp(v->unit, "count") && strcmp(v->unit, v->type))
-		printf(" (%s)", v->unit);
-	printf("\n#%15s %6s %16s %6s  function\n", "self", "", "total", "");
-}
-
 static void print_list(const struct pool *fs, const struct pool *names, u64 all, size_t top)
 {
 	const struct function *f;
@@ -177,6 +144,7 @@ static void print_list(const struct pool *fs, const struct pool *names, u64 all,
 
 void print_functions(const struct map *m, const struct pool *names, const struct config *cfg)
 {
+	const struct value_type *v = &m->values[m->main_value];
 	struct pool fs = {};
 	u64 sum = 0;
 	size_t i;
@@ -186,7 +154,10 @@ void print_functions(const struct map *m, const struct pool *names, const struct
 		sum += m->stacks[i].ref;
 	}
 	pool_sort(&fs, compare_functions);
-	print_head(m, sum);
+	printf("# %llu %s", sum, v->type);
+	if (strcmp(v->unit, "count"))
+		printf(" (%s)", v->unit);
+	printf("\n#%15s %6s %16s %6s  function\n", "self", "", "total", "");
 	print_list(&fs, names, sum, cfg->top);
 	pool_free_all(&fs);
 }

@@ -10,37 +10,32 @@
 
 #include "symbols.h"
 #include "user.h"
-#include "util.h"
 
-static void note_list(const struct users *u, enum object_state state, const char *why)
-{
-	const struct object *o;
-	size_t i, len, n = 0;
-	char *list;
-	FILE *f;
+#ifdef HAVE_LIBDW
+#define WHY_MISSING	"not here, so without names of functions (--symfs DIR)"
+#else
+#define WHY_MISSING	"built without elfutils (libdw), so without names of functions"
+#endif
 
-	f = check_mem(open_memstream(&list, &len));
-	for (i = 1; (o = object_at(u, i)); i++) {
-		if (o->state == state && n++ < 8)
-			fprintf(f, "%s%s", n > 1 ? ", " : "", o->path);
-	}
-	if (n > 8)
-		fprintf(f, " and %zu more", n - 8);
-	fclose(f);
-	if (n)
-		note("%s: %s", why, list);
-	free(list);
-}
+#define MAX_NOTES	8
 
 void note_objects(const struct users *u)
 {
-#ifdef HAVE_LIBDW
-	note_list(u, OBJECT_MISSING, "not here, so without names of functions (--symfs DIR)");
-	note_list(u, OBJECT_OTHER, "not used, as it is another file than the one that was mapped");
-	note_list(u, OBJECT_UNCHECKED, "used, but nothing tells if it is the file that was mapped");
-#else
-	note_list(u, OBJECT_MISSING, "built without elfutils (libdw), no names of functions of");
-#endif
+	static const char * const why[] = {
+		[OBJECT_MISSING] = WHY_MISSING,
+		[OBJECT_OTHER] = "not used, as it is another file than the one that was mapped",
+		[OBJECT_UNCHECKED] = "used, but nothing tells if it is the file that was mapped",
+		[OBJECT_FOUND] = NULL,
+	};
+	const struct object *o;
+	size_t i, n = 0;
+
+	for (i = 1; (o = object_at(u, i)); i++) {
+		if (why[o->state] && n++ < MAX_NOTES)
+			note("%s: %s", o->path, why[o->state]);
+	}
+	if (n > MAX_NOTES)
+		note("the same for %zu more files", n - MAX_NOTES);
 }
 
 #ifdef HAVE_LIBDW
@@ -60,10 +55,14 @@ Dwfl *elf_begin_files(const char *symfs)
 	return check_mem(dwfl_begin(&callbacks));
 }
 
-Dwfl_Module *elf_report_file(Dwfl *dwfl, const char *name, const char *path)
+/* @id: that of the file, if it has one */
+Dwfl_Module *elf_report_file(Dwfl *dwfl, const char *name, const char *path, struct build_id *id)
 {
+	const unsigned char *bytes;
 	Dwfl_Module *mod;
+	GElf_Addr addr;
 	struct stat st;
+	int len;
 
 	/* Others might block, or do something when they are read. */
 	if (stat(path, &st) || !S_ISREG(st.st_mode) || access(path, R_OK))
@@ -71,21 +70,14 @@ Dwfl_Module *elf_report_file(Dwfl *dwfl, const char *name, const char *path)
 	dwfl_report_begin(dwfl);
 	mod = dwfl_report_offline(dwfl, name, path, -1);
 	dwfl_report_end(dwfl, NULL, NULL);
-	return mod;
-}
-
-void elf_build_id(Dwfl_Module *mod, struct build_id *id)
-{
-	const unsigned char *bytes;
-	GElf_Addr addr;
-	int len;
-
+	if (!mod)
+		return NULL;
 	dwfl_module_getelf(mod, &addr);
 	len = dwfl_module_build_id(mod, &bytes, &addr);
-	if (len <= 0 || len > MAX_BUILD_ID)
-		return;
-	id->len = len;
-	memcpy(id->bytes, bytes, len);
+	id->len = len > 0 && len <= MAX_BUILD_ID ? len : 0;
+	if (id->len)
+		memcpy(id->bytes, bytes, id->len);
+	return mod;
 }
 
 #ifdef HAVE_DEMANGLE
@@ -152,12 +144,12 @@ void elf_symbols(struct symtab *t, Dwfl_Module *mod, bool sizes)
 /* The file that was mapped, or its debug file, which has the same build id. */
 static Dwfl_Module *report_path(struct object *o, const char *path)
 {
-	Dwfl_Module *mod = elf_report_file(o->dwfl, o->name, path);
-	struct build_id found = {};
+	struct build_id found;
+	Dwfl_Module *mod;
 
+	mod = elf_report_file(o->dwfl, o->name, path, &found);
 	if (!mod)
 		return NULL;
-	elf_build_id(mod, &found);
 	o->state = !o->id.len ? OBJECT_UNCHECKED :
 		   same_id(&found, &o->id) ? OBJECT_FOUND : OBJECT_OTHER;
 	return o->state != OBJECT_OTHER ? mod : NULL;
@@ -204,11 +196,9 @@ static Dwfl_Module *open_object(const char *symfs, struct object *o)
 static u64 text_bias(Elf *elf)
 {
 	GElf_Phdr phdr;
-	size_t i, nr;
+	int i;
 
-	if (elf_getphdrnum(elf, &nr))
-		return 0;
-	for (i = 0; i < nr && gelf_getphdr(elf, i, &phdr); i++) {
+	for (i = 0; gelf_getphdr(elf, i, &phdr); i++) {
 		if (phdr.p_type == PT_LOAD && phdr.p_flags & PF_X)
 			return phdr.p_vaddr - phdr.p_offset;
 	}
@@ -242,8 +232,7 @@ const struct symbol *find_in_object(struct users *u, struct object *o, u64 offse
 void object_free_symbols(struct object *o)
 {
 	symtab_free(&o->symtab);
-	if (o->dwfl)
-		dwfl_end(o->dwfl);
+	dwfl_end(o->dwfl);
 }
 
 #else /* !HAVE_LIBDW */

@@ -200,6 +200,7 @@ static bool has_users(const struct map *m)
  */
 int save_map(const char *from, const char *dir, size_t *nr_stacks)
 {
+	const struct config cfg = {};
 	struct map m = {};
 	int ret;
 
@@ -208,7 +209,7 @@ int save_map(const char *from, const char *dir, size_t *nr_stacks)
 	      (m.build_id.len && save_build_id(&m, dir)) ||
 	      (has_users(&m) && !is_beside(dir, "user_maps") && save_users(dir));
 	if (!ret)
-		load_own_kallsyms(&m);
+		load_kallsyms(&m, &cfg);
 	*nr_stacks = m.nr_stacks;
 	map_free(&m);
 	return ret;

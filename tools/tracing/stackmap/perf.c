@@ -1,58 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0
 /* --perf-script: the samples of a recording as "perf script" prints them. */
 #include "profile.h"
-#include "util.h"
 #include "view.h"
 
 #define SPACES " \t\n\v\f\r"
 
-static void trim(char *s)
-{
-	size_t len = strlen(s);
-
-	while (len && strchr(SPACES, s[len - 1]))
-		s[--len] = '\0';
-}
-
-/* Some readers take " 12:" for the time. */
-static void hide_times(char *p)
-{
-	size_t n;
-
-	for (p += strspn(p, SPACES); *p; p += strspn(p, SPACES)) {
-		n = strspn(p, "0123456789.");
-		if (n && p[n] == ':')
-			p[n] = ';';
-		p += strcspn(p, SPACES);
-	}
-}
-
 /*
  * If a line ends with the name of its event and a colon, some readers show only samples of the
  * first event. So all lines have fields, but for those that have a weight: there, the weight stands
- * before the name, and the name must be the last.
+ * before the name, and the name must be the last. Some take " 12:" for the time.
  */
 static void print_event(const struct profile *p, struct sample *s)
 {
-	char none[] = "", *text = s->text ? s->text : none;
 	int which = p->map->main_value;
-	size_t len;
+	char *word, *rest = s->text;
+	bool ends = false;
+	size_t n;
 
 	if (which != VAL_EVENTS) {
-		printf("%llu %s:\n", weight_of(s->val, which), s->kind->event->name);
+		printf("%llu %s:\n", s->val[which], s->kind->event->name);
 		return;
 	}
-	trim(text);
-	hide_times(text);
-	len = strlen(text);
-	printf("%s: %s%s\n", s->kind->event->name, text,
-	       !len ? "-" : text[len - 1] == ':' ? " -" : "");
+	printf("%s:", s->kind->event->name);
+	while ((word = strtok_r(rest, SPACES, &rest))) {
+		n = strspn(word, "0123456789.");
+		if (n && word[n] == ':')
+			word[n] = ';';
+		ends = word[strlen(word) - 1] != ':';
+		printf(" %s", word);
+	}
+	puts(ends ? "" : " -");
 }
 
 /* With more than one space behind the name: it may have one letter only. */
-static void print_context(struct profile *p, const struct sample *s)
+static void print_context(const struct sample *s)
 {
-	char *comm __free(pointer) = folded_name(copy_string(task_comm(p, s->task)));
+	char *comm __free(pointer) = folded_name(copy_string(s->task->id.comm));
 
 	printf("%s", strcmp(comm, "<idle>") ? comm : "swapper");
 	printf(" %8u [%03u] %5llu.%06llu: ", s->task->id.pid, s->cpu, s->ts / 1000000000,
@@ -75,16 +58,15 @@ static void print_perf_frame(struct map *m, const struct stack *s, u32 i)
 		printf(mod ? " ([%s])\n" : " ([kernel.kallsyms])\n", mod);
 }
 
-bool print_perf_sample(struct profile *p, struct sample *sample, const struct stack *s)
+void print_perf_sample(struct profile *p, struct sample *sample, const struct stack *s)
 {
 	u32 i;
 
 	if (!stack_matches(p->map, s, p->cfg))
-		return false;
-	print_context(p, sample);
+		return;
+	print_context(sample);
 	print_event(p, sample);
 	for (i = 0; i < s->nr; i++)
 		print_perf_frame(p->map, s, i);
 	putchar('\n');
-	return true;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Output of a whole map: text, folded, JSON, speedscope. */
-#include "util.h"
 #include "view.h"
 
 static void print_indented(const char *lines, const char *indent)
@@ -18,7 +17,7 @@ void print_frame(struct map *m, const struct stack *s, u32 i, const struct confi
 {
 	struct frame *f = frame_get(m, s, i);
 
-	puts(frame_text(f));
+	puts(f->text);
 	if (cfg->lines)
 		print_indented(frame_lines(m, f), "        ");
 }
@@ -121,7 +120,7 @@ static void print_json_stack(struct map *m, const struct stack *s, const struct 
 	fputs("],\n  \"symbols\": [", stdout);
 	for (i = 0; i < s->nr; i++) {
 		fputs_unlocked(i ? ", " : "", stdout);
-		text = frame_text(frame_get(m, s, i));
+		text = frame_get(m, s, i)->text;
 		print_json_string(text, strlen(text));
 	}
 	if (cfg->lines)
@@ -145,6 +144,20 @@ void print_json(struct map *m, const struct config *cfg)
 	puts("\n]");
 }
 
+/* Callers side by side, the most frequent first. */
+static int compare_paths(const void *a, const void *b, void *names)
+{
+	const struct stack *sa = a, *sb = b;
+	const u64 *na = (u64 *)names + sa->first, *nb = (u64 *)names + sb->first;
+	u32 ia = sa->nr, ib = sb->nr;
+
+	while (ia && ib) {
+		if (na[--ia] != nb[--ib])
+			return compare_u64(na[ia], nb[ib]);
+	}
+	return compare_u64(ia, ib);
+}
+
 /* Root first; the numbers are indices of the table of frames after the profile. */
 static void print_speedscope_samples(const struct map *m)
 {
@@ -160,18 +173,6 @@ static void print_speedscope_samples(const struct map *m)
 	}
 }
 
-static u64 print_speedscope_weights(const struct map *m)
-{
-	u64 sum = 0;
-	size_t i;
-
-	for (i = 0; i < m->nr_stacks; i++) {
-		printf("%s%llu", i ? "," : "", m->stacks[i].ref);
-		sum += m->stacks[i].ref;
-	}
-	return sum;
-}
-
 /*
  * speedscope begins with a view that has the samples in their order. The format cannot choose
  * another view, so sort them such that this one shows the same as that of merged callers.
@@ -179,17 +180,21 @@ static u64 print_speedscope_weights(const struct map *m)
 void print_speedscope(struct map *m, const struct pool *names)
 {
 	const char *name;
-	u64 sum;
+	u64 sum = 0;
 	size_t i;
 
-	sort_by_path(m);
+	if (m->nr_stacks)
+		qsort_r(m->stacks, m->nr_stacks, sizeof(*m->stacks), compare_paths, m->ips);
 	printf("{\"$schema\": \"https://www.speedscope.app/file-format-schema.json\",\n"
 	       " \"exporter\": \"stackmap_dump\",\n \"profiles\": [{\"type\": \"sampled\", \"name\": ");
 	print_json_string(m->name, strlen(m->name));
 	printf(", \"unit\": \"none\",\n \"samples\": [");
 	print_speedscope_samples(m);
 	printf("],\n \"weights\": [");
-	sum = print_speedscope_weights(m);
+	for (i = 0; i < m->nr_stacks; i++) {
+		printf("%s%llu", i ? "," : "", m->stacks[i].ref);
+		sum += m->stacks[i].ref;
+	}
 	printf("],\n \"startValue\": 0, \"endValue\": %llu}],\n \"shared\": {\"frames\": [",
 	       sum);
 	for (i = 1; i <= names->nr; i++) {

@@ -5,79 +5,98 @@
  * what takes the stack may be traced itself. So the latest event counts that has these and no stack
  * yet.
  */
+#include <fnmatch.h>
+
 #include "profile.h"
-#include "util.h"
 
 #define FLAG_HARDIRQ	0x08
 #define FLAG_SOFTIRQ	0x10
 #define FLAG_NMI	0x40
-
-#define MAX_QUEUED	(1024 * 1024)
 
 struct task_state *get_task(struct profile *p, const struct instance *in, u32 pid)
 {
 	struct task_state *t = pool_get(&p->tasks, in->nr, pid, sizeof(*t));
 
 	if (!t->nr) {
-		t->id.pid = pid;
 		t->nr = p->tasks.nr;
+		t->id.pid = pid;
+		snprintf(t->id.comm, sizeof(t->id.comm), "%s", tep_data_comm_from_pid(p->tep, pid));
 	}
 	return t;
 }
 
-static void recycle(struct profile *p, struct sample *s)
+void free_sample(struct sample *s)
 {
 	free(s->text);
-	s->next = p->unused;
-	p->unused = s;
+	free(s);
 }
 
-/* A sample that is printed waits for those before it, but not for too many. */
-static void print_queue(struct profile *p)
+/* Those with the same stacks, and maybe of the same task, are one. */
+static void count_sample(struct profile *p, struct sample *s)
 {
-	struct sample *s;
+	u64 task = p->cfg->by_task || p->cfg->off_cpu ? s->task->nr : 0;
+	struct pooled *e = p->script ? NULL : pool_find(&p->sums, task << 32 | s->kind->event->id,
+							(u64)s->kernel << 32 | s->user);
+	struct sample *sum = e ? e->ptr : NULL;
+	u32 i;
 
-	while ((s = p->first) && (s->holders == 1 || p->nr_queued > MAX_QUEUED)) {
-		p->first = s->printed_next;
-		p->nr_queued--;
-		p->counts[COUNT_USER_LOST] += s->holders > 1;
-		print_sample(p, s);
-		if (!--s->holders)
-			recycle(p, s);
-	}
-}
-
-void queue_sample(struct profile *p, struct sample *s)
-{
-	s->printed_next = NULL;
-	s->holders++;
-	*(p->first ? p->last : &p->first) = s;
-	p->last = &s->printed_next;
-	p->nr_queued++;
+	p->counts[COUNT_SAMPLES]++;
+	if (!sum)
+		*APPEND(p->samples, p->nr_samples) = s;
+	if (!sum && e)
+		e->ptr = s;
+	if (!sum)
+		return;
+	for (i = 0; i < NR_VALUES; i++)
+		sum->val[i] += s->val[i];
+	free_sample(s);
 }
 
 void sample_put(struct profile *p, struct sample *s)
 {
-	if (!--s->holders) {
-		if (!p->script && !s->unwanted)
-			count_sample(p, s);
-		recycle(p, s);
+	if (--s->holders)
+		return;
+	if (s->unwanted)
+		free_sample(s);
+	else
+		count_sample(p, s);
+}
+
+/* "1,5-7": without a list, every number is in it. */
+static bool number_in(const char *list, u32 n)
+{
+	unsigned long first, last;
+	char *end;
+
+	if (!list)
+		return true;
+	for (; *list; list = *end ? end + 1 : end) {
+		first = strtoul(list, &end, 10);
+		last = *end == '-' ? strtoul(end + 1, &end, 10) : first;
+		if (n >= first && n <= last)
+			return true;
+		end += strcspn(end, ",");
 	}
-	print_queue(p);
+	return false;
+}
+
+static bool is_wanted(const struct record *r, struct task_state *t)
+{
+	const struct config *cfg = r->profile->cfg;
+
+	return r->kind->wanted && r->rec->ts >= cfg->from && (!cfg->to || r->rec->ts <= cfg->to) &&
+	       number_in(cfg->pids, r->pid) && number_in(cfg->cpus, r->rec->cpu) &&
+	       (!cfg->comm || !fnmatch(cfg->comm, t->id.comm, 0));
 }
 
 static struct sample *new_sample(const struct record *r)
 {
-	struct profile *p = r->profile;
-	struct sample *s = p->unused;
+	struct sample *s = check_mem(malloc(sizeof(*s)));
 
-	if (s)
-		p->unused = s->next;
-	else
-		s = check_mem(malloc(sizeof(*s)));
 	*s = (struct sample) {
-		.kind = r->kind, .task = get_task(p, r->in, r->pid), .ts = r->rec->ts,
-		.cpu = r->cpu, .flags = r->flags, .preempt = r->preempt, .holders = 1,
+		.kind = r->kind, .task = get_task(r->profile, r->in, r->pid), .ts = r->rec->ts,
+		.seq = ++r->profile->last_seq, .cpu = r->rec->cpu, .flags = r->flags,
+		.preempt = r->preempt, .holders = 1,
 	};
 	s->unwanted = !is_wanted(r, s->task);
 	return s;
@@ -143,7 +162,7 @@ static char *text_of(struct record *r)
 
 static void take_event(struct record *r)
 {
-	struct cpu_state *c = r->in->cpus[r->cpu];
+	struct cpu_state *c = r->cpu;
 	struct profile *p = r->profile;
 	struct sample *s;
 
@@ -159,11 +178,8 @@ static void take_event(struct record *r)
 	if (s->unwanted)
 		return;
 	weigh_event(r, s);
-	if (!p->script || s->unwanted)
-		return;
-	s->text = text_of(r);
-	if (!p->cfg->off_cpu && !p->cfg->allocs)
-		queue_sample(p, s);
+	if (p->script && !s->unwanted)
+		s->text = text_of(r);
 }
 
 /*
@@ -172,7 +188,7 @@ static void take_event(struct record *r)
  */
 static struct sample *find_event(struct record *r, bool kernel)
 {
-	struct cpu_state *c = r->in->cpus[r->cpu];
+	struct cpu_state *c = r->cpu;
 	struct sample *s;
 	u32 i = c->nr;
 
@@ -229,10 +245,11 @@ static void take_cookie(struct record *r)
 static u32 stack_of(struct record *r)
 {
 	struct profile *p = r->profile;
+	bool mono = !strcmp(p->clock, "mono");	/* as the times of user_maps */
 	u64 tgid, epoch = 0;
 
 	if (r->kind->is_user && get_number(r, FIELD_TGID, &tgid))
-		epoch = users_epoch(&p->map->users, tgid, p->mono ? r->rec->ts : UINT64_MAX);
+		epoch = users_epoch(&p->map->users, tgid, mono ? r->rec->ts : UINT64_MAX);
 	return read_stack(r, &p->stacks, r->in->nr, epoch);
 }
 
@@ -275,37 +292,26 @@ static void take_object(struct record *r)
 	read_object(r, &r->profile->stacks, r->in->nr, &number);
 }
 
-enum { USER = 1, DEFINES = 2 };
-
-void set_type(struct kind *k)
+void set_take(struct kind *k)
 {
 	static const struct {
 		const char	*name;
 		void		(*take)(struct record *r);
-		u32		flags;
 	} types[] = {
-		{ "stack_id", take_stack, 0 },
-		{ "stack_split", take_stack, 0 },
-		{ "kernel_stack", take_stack, 0 },
-		{ "user_stack_id", take_stack, USER },
-		{ "user_stack", take_stack, USER },
-		{ "user_unwind_cookie", take_cookie, 0 },
-		{ "user_unwind_stack_id", take_unwound, USER },
-		{ "user_unwind_stack_split", take_unwound, USER },
-		{ "user_unwind_stack", take_unwound, USER },
-		{ "stack_def", take_definition, DEFINES },
-		{ "user_stack_def", take_definition, DEFINES | USER },
-		{ "user_object_def", take_object, DEFINES },
+		{ "stack_id", take_stack }, { "stack_split", take_stack },
+		{ "kernel_stack", take_stack }, { "user_stack_id", take_stack },
+		{ "user_stack", take_stack }, { "user_unwind_cookie", take_cookie },
+		{ "user_unwind_stack_id", take_unwound },
+		{ "user_unwind_stack_split", take_unwound },
+		{ "user_unwind_stack", take_unwound }, { "stack_def", take_definition },
+		{ "user_stack_def", take_definition }, { "user_object_def", take_object },
 	};
 	size_t i;
 
 	k->take = take_event;
 	for (i = 0; !strcmp(k->event->system, "ftrace") && i < ARRAY_SIZE(types); i++) {
-		if (strcmp(k->event->name, types[i].name))
-			continue;
-		k->take = types[i].take;
-		k->is_user = types[i].flags & USER;
-		k->defines = types[i].flags & DEFINES;
+		if (!strcmp(k->event->name, types[i].name))
+			k->take = types[i].take;
 	}
 	k->is_event = k->take == take_event;
 }
@@ -313,14 +319,12 @@ void set_type(struct kind *k)
 /* At the end. */
 void drop_waiting(struct profile *p)
 {
-	struct instance *in;
-	u32 cpu, i;
+	struct cpu_state *c;
+	u32 i;
 
-	for (in = p->instances; in < p->instances + p->nr_instances; in++) {
-		for (cpu = 0; cpu < MAX_CPUS; cpu++) {
-			if (in->cpus[cpu])
-				drop_oldest(p, in->cpus[cpu], in->cpus[cpu]->nr);
-		}
+	for (i = 1; i <= p->cpus.nr; i++) {
+		c = p->cpus.list[i].ptr;
+		drop_oldest(p, c, c->nr);
 	}
 	for (i = 1; i <= p->tasks.nr; i++)
 		new_cookie(p, p->tasks.list[i].ptr, 0);

@@ -5,11 +5,6 @@
 
 static enum sort_key sort_key;
 
-int compare_u64(u64 a, u64 b)
-{
-	return a < b ? -1 : a > b;
-}
-
 static int compare_stacks(const void *a, const void *b)
 {
 	const struct stack *sa = a, *sb = b;
@@ -36,7 +31,7 @@ bool stack_matches(struct map *m, const struct stack *s, const struct config *cf
 	for (i = 0; cfg->has_grep && i < s->nr; i++) {
 		f = frame_get(m, s, i);
 		if (f->matches < 0)
-			f->matches = !regexec(&cfg->grep, frame_text(f), 0, NULL, 0);
+			f->matches = !regexec(&cfg->grep, f->text, 0, NULL, 0);
 		if (f->matches)
 			return true;
 	}

@@ -3,8 +3,8 @@
  * Types and limits of stackmap_dump.
  *
  * A map is read whole, into an array of stacks and an array of addresses. An address is looked up
- * in up to two tables of symbols, first kallsyms, then vmlinux. The texts of a limited
- * number of addresses are kept (frame.c), so memory is proportional to the size of the input.
+ * in up to two tables of symbols, first kallsyms, then vmlinux. The text of each address is kept
+ * (frame.c). So memory is proportional to the size of the input.
  */
 #ifndef STACKMAP_H
 #define STACKMAP_H
@@ -147,7 +147,6 @@ struct stacks {
 	struct pool	stacks;
 };
 
-struct vmlinux;
 struct profile;
 
 struct map {

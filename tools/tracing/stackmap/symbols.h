@@ -3,19 +3,17 @@
 #ifndef STACKMAP_SYMBOLS_H
 #define STACKMAP_SYMBOLS_H
 
-#include "stackmap.h"
+#include "util.h"
 
 /* build_id.c */
 bool same_id(const struct build_id *a, const struct build_id *b);
 char *build_id_text(const struct build_id *id);
 char *parse_build_id(char *s, struct build_id *id);
-void load_build_id(const char *path, struct build_id *id);
 void build_id_of_notes(const char *p, size_t len, struct build_id *id);
-void running_build_id(struct build_id *id);
 int check_build_id(const struct map *m, const struct build_id *id, const char *path,
 		   const struct config *cfg);
 /* source.c */
-void load_own_kallsyms(struct map *m);
+int load_kallsyms(struct map *m, const struct config *cfg);
 int load_symbols(struct map *m, const struct map *sibling, const struct config *cfg);
 void map_free(struct map *m);
 /* symtab.c */
@@ -33,8 +31,7 @@ int symtab_load(struct symtab *t, const char *path);
 #include <gelf.h>
 
 struct Dwfl *elf_begin_files(const char *symfs);
-Dwfl_Module *elf_report_file(Dwfl *dwfl, const char *name, const char *path);
-void elf_build_id(Dwfl_Module *mod, struct build_id *id);
+Dwfl_Module *elf_report_file(Dwfl *dwfl, const char *name, const char *path, struct build_id *id);
 void elf_symbols(struct symtab *t, Dwfl_Module *mod, bool sizes);
 #endif
 /* vmlinux.c */

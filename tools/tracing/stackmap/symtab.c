@@ -5,22 +5,18 @@
  *
  * The source is a copy of /proc/kallsyms. object.c fills the same table from an ELF file.
  */
-#include <ctype.h>
-
 #include "symbols.h"
-#include "util.h"
 
 #define SYM_PAGE	4096ULL
 
 static int compare_symbols(const void *a, const void *b)
 {
 	const struct symbol *sa = a, *sb = b;
+	int ret = compare_u64(sa->addr, sb->addr);
 
-	if (sa->addr != sb->addr)
-		return sa->addr < sb->addr ? -1 : 1;
-	if (sa->seq != sb->seq)
-		return sa->seq < sb->seq ? -1 : 1;
-	return strcmp(sa->name, sb->name);
+	if (!ret)
+		ret = compare_u64(sa->seq, sb->seq);
+	return ret ? ret : strcmp(sa->name, sb->name);
 }
 
 static bool is_text(const struct symbol *s)
@@ -85,9 +81,7 @@ static int compare_addr(const void *key, const void *elem)
 	const struct symbol *s = elem;
 	u64 addr = *(const u64 *)key;
 
-	if (addr < s->addr)
-		return -1;
-	return addr >= s->end;
+	return addr < s->addr ? -1 : addr >= s->end;
 }
 
 const struct symbol *symtab_find(const struct symtab *t, u64 addr)
@@ -136,11 +130,9 @@ void symtab_free(struct symtab *t)
  */
 static bool is_skipped(const struct symbol *s)
 {
-	if (s->name[0] == '$' || !strncmp(s->name, ".L", 2))
-		return true;
-	if (s->type == 'a' || s->type == 'A')
-		return true;
-	return s->mod && !strncmp(s->mod, "__builtin__", strlen("__builtin__"));
+	return s->name[0] == '$' || !strncmp(s->name, ".L", 2) ||
+	       s->type == 'a' || s->type == 'A' ||
+	       (s->mod && !strncmp(s->mod, "__builtin__", strlen("__builtin__")));
 }
 
 void symtab_add(struct symtab *t, const struct symbol *s)
@@ -153,49 +145,34 @@ void symtab_add(struct symtab *t, const struct symbol *s)
 		*APPEND(t->syms, t->nr) = *s;
 }
 
-static char *strip_brackets(char *s)
+/*
+ * "ffffffffc0000000 t nft_do_chain\t[nf_tables]". A copy may have come through a program that ends
+ * lines by "\r\n".
+ */
+int parse_symbol_line(void *table, char *line)
 {
-	size_t len = strlen(s);
-
-	if (len < 3 || s[0] != '[' || s[len - 1] != ']')
-		return NULL;
-	s[len - 1] = '\0';
-	return s + 1;
-}
-
-/* "t nft_do_chain\t[nf_tables]", the rest of a line after the address */
-static int parse_symbol(struct symtab *t, u64 addr, char *rest)
-{
-	struct symbol s = { .addr = addr, .type = rest[0], .seq = t->nr };
-	char *tab;
-
-	if (!rest[0] || rest[1] != ' ' || !rest[2])
-		return -EINVAL;
-	s.name = rest + 2;
-	tab = strchr(s.name, '\t');
-	if (tab) {
-		*tab = '\0';
-		s.mod = strip_brackets(tab + 1);
-		if (!s.mod)
-			return -EINVAL;
-	}
-	symtab_add(t, &s);
-	return 0;
-}
-
-/* A copy may have come through a program that ends lines by "\r\n". */
-int parse_symbol_line(void *t, char *line)
-{
-	u64 addr;
-	char *end;
+	struct symtab *t = table;
+	struct symbol s = { .seq = t->nr };
+	char *tab, *end;
+	int at = 0;
 
 	line[strcspn(line, "\r")] = '\0';
 	if (!*line || *line == '#')
 		return 0;
-	if (!isxdigit((unsigned char)*line))
+	if (sscanf(line, "%llx%*1[ ]%c%*1[ ]%n", &s.addr, &s.type, &at) != 2 || !at || !line[at])
 		return -EINVAL;
-	addr = strtoull(line, &end, 16);
-	return *end == ' ' ? parse_symbol(t, addr, end + 1) : -EINVAL;
+	s.name = line + at;
+	tab = strchr(s.name, '\t');
+	if (tab) {
+		*tab = '\0';
+		s.mod = tab + 2;
+		end = strchr(tab + 1, ']');
+		if (tab[1] != '[' || !end || end == s.mod || end[1])
+			return -EINVAL;
+		*end = '\0';
+	}
+	symtab_add(t, &s);
+	return 0;
 }
 
 int symtab_load(struct symtab *t, const char *path)
@@ -205,10 +182,9 @@ int symtab_load(struct symtab *t, const char *path)
 
 	symtab_keep(t, buf);
 	/* Then all are 0, and else only the first ones. */
-	if (!ret && t->nr && !t->syms[t->nr - 1].addr) {
-		complain("%s: kptr_restrict hides all addresses (root sees them, unless it is 2)",
-			 path);
-		ret = -EPERM;
-	}
+	if (!ret && t->nr && !t->syms[t->nr - 1].addr)
+		ret = fail("%s: kptr_restrict hides all addresses (root sees them, unless it is 2)",
+			   path);
+	symtab_finish(t);
 	return ret;
 }

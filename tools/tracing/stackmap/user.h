@@ -17,7 +17,7 @@
 #ifndef STACKMAP_USER_H
 #define STACKMAP_USER_H
 
-#include "stackmap.h"
+#include "util.h"
 
 #define OFFSET_BITS	44
 #define OFFSET_MASK	((1ULL << OFFSET_BITS) - 1)

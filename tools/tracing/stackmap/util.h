@@ -18,6 +18,13 @@ do {										\
 	fprintf(stderr, "%s: " fmt "\n", program, ##__VA_ARGS__);			\
 } while (0)
 
+/* For the return of a function that has failed. */
+#define fail(...)								\
+({										\
+	complain(__VA_ARGS__);							\
+	-EINVAL;								\
+})
+
 /* On stderr, so that pipes get only the output. */
 #define note(...)								\
 do {										\
@@ -112,6 +119,11 @@ int load_lines(const char *path, const char *what, char **buf, line_fn *parse, v
 FILE *open_in(const char *dir, const char *name, const char *mode);
 bool is_beside(const char *dir, const char *name);
 u64 now_ms(void);
+
+static inline int compare_u64(u64 a, u64 b)
+{
+	return a < b ? -1 : a > b;
+}
 
 /* Valid until more is added. */
 static inline struct pooled *pool_at(struct pool *p, u32 nr)

@@ -14,7 +14,7 @@ struct frame {
 	u64			addr;		/* the same, or the offset in the object */
 	const struct symbol	*sym;		/* NULL: no symbol */
 	struct object		*object;	/* the file of a frame of user space, or NULL */
-	char			*text;		/* schedule+0x48/0xc0 [mod], made on first use */
+	char			*text;		/* schedule+0x48/0xc0 [mod] */
 	char			*lines;		/* for --lines, made on first use */
 	u32			uid;		/* number in a pool of names */
 	bool			exact;		/* not a return address */
@@ -24,20 +24,18 @@ struct frame {
 
 /* frame.c */
 const struct symbol *find_symbol(const struct map *m, u64 ip, bool exact);
-const char *frame_text(struct frame *f);
 const char *frame_name(struct frame *f, const char **mod);
 const char *frame_lines(const struct map *m, struct frame *f);
 struct frame *frame_get(struct map *m, const struct stack *s, u32 i);
 void frames_free(struct map *m);
 /* functions.c */
 void merge_stacks(struct map *m, struct pool *names, struct config *cfg);
-void sort_by_path(struct map *m);
 double share(u64 part, u64 all);
 void print_functions(const struct map *m, const struct pool *names, const struct config *cfg);
 /* annotate.c */
 int annotate(struct map *m, const struct config *cfg);
 /* pprof.c */
-void print_pprof(struct map *m, struct pool *names);
+void print_pprof(const struct map *m, struct pool *names);
 /* print.c */
 void print_frame(struct map *m, const struct stack *s, u32 i, const struct config *cfg);
 void print_stack(struct map *m, const struct stack *s, const struct config *cfg);
@@ -50,7 +48,6 @@ void print_speedscope(struct map *m, const struct pool *names);
 int print_summary(struct map *m);
 void print_diff(struct map *m, struct map *old, const struct config *cfg);
 /* select.c */
-int compare_u64(u64 a, u64 b);
 void sort_stacks(struct map *m, enum sort_key key);
 bool stack_matches(struct map *m, const struct stack *s, const struct config *cfg);
 void select_stacks(struct map *m, const struct config *cfg, size_t top);
@@ -66,8 +63,7 @@ u64 count_events(const char *path);
 static inline int make_profile(struct map *m, const char *path, bool script,
 			       const struct config *cfg)
 {
-	complain("%s: built without libtracecmd, which reads recordings", path);
-	return -EOPNOTSUPP;
+	return fail("%s: built without libtracecmd, which reads recordings", path);
 }
 
 static inline void profile_free(struct map *m)

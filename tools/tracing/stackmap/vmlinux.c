@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "symbols.h"
-#include "util.h"
 
 #ifdef HAVE_LIBDW
 
@@ -25,22 +24,9 @@ void vmlinux_free(struct vmlinux *v)
 {
 	if (!v)
 		return;
-	if (v->dwfl)
-		dwfl_end(v->dwfl);
+	dwfl_end(v->dwfl);
 	symtab_free(&v->units);
 	free(v);
-}
-
-static int check_vmlinux(Dwfl_Module *mod, const struct map *m, const struct config *cfg)
-{
-	const char *path = cfg->vmlinux;
-	struct build_id id = {};
-
-	elf_build_id(mod, &id);
-	if (!id.len || !m->build_id.len)
-		note("%s: no build id in the %s, cannot check that it fits", path,
-		     id.len ? "map" : "file");
-	return check_build_id(m, &id, path, cfg);
 }
 
 /* The addresses of compile units. Not every compiler writes .debug_aranges. */
@@ -64,13 +50,6 @@ static void index_units(struct vmlinux *v)
 	symtab_finish(&v->units);
 }
 
-static bool find_unit(const struct vmlinux *v, Dwarf_Addr addr, Dwarf_Die *cu)
-{
-	const struct symbol *unit = symtab_find(&v->units, addr);
-
-	return unit && dwarf_offdie(v->dwarf, unit->seq, cu);
-}
-
 /* Paths relative to the top of the kernel tree. */
 static const char *source_path(Dwarf_Die *cu, const char *path)
 {
@@ -83,40 +62,20 @@ static const char *source_path(Dwarf_Die *cu, const char *path)
 	return strncmp(path, "./", 2) ? path : path + 2;
 }
 
-struct source_line {
-	const char	*file;
-	int		line;
-};
-
-static struct source_line line_of(Dwarf_Die *cu, Dwarf_Addr addr)
+/* Of the inlined function @die. */
+static const char *call_site(Dwarf_Die *cu, Dwarf_Die *die, int *line)
 {
-	Dwarf_Line *line = dwarf_getsrc_die(cu, addr);
-	struct source_line l = { "?", 0 };
-	const char *file;
-
-	file = line ? dwarf_linesrc(line, NULL, NULL) : NULL;
-	if (file) {
-		l.file = source_path(cu, file);
-		dwarf_lineno(line, &l.line);
-	}
-	return l;
-}
-
-/* The call site of the inlined function @die. */
-static struct source_line line_of_call(Dwarf_Die *cu, Dwarf_Die *die)
-{
+	Dwarf_Word file = 0, number = 0;
 	Dwarf_Attribute attr;
-	Dwarf_Word file = 0, line = 0;
 	Dwarf_Files *files;
-	const char *path;
 	size_t nr;
 
 	dwarf_formudata(dwarf_attr(die, DW_AT_call_file, &attr), &file);
-	dwarf_formudata(dwarf_attr(die, DW_AT_call_line, &attr), &line);
+	dwarf_formudata(dwarf_attr(die, DW_AT_call_line, &attr), &number);
+	*line = number;
 	if (dwarf_getsrcfiles(cu, &files, &nr) || file >= nr)
-		return (struct source_line) { "?", 0 };
-	path = dwarf_filesrc(files, file, NULL, NULL);
-	return (struct source_line) { path ? source_path(cu, path) : "?", line };
+		return NULL;
+	return dwarf_filesrc(files, file, NULL, NULL);
 }
 
 static bool is_function(Dwarf_Die *die)
@@ -127,22 +86,24 @@ static bool is_function(Dwarf_Die *die)
 }
 
 /* Innermost first, up to the function that has a symbol. */
-static void print_scopes(FILE *f, Dwarf_Die *cu, Dwarf_Die *scopes, int nr, struct source_line l)
+static void print_scopes(FILE *f, Dwarf_Die *cu, Dwarf_Die *scopes, int nr, Dwarf_Addr addr)
 {
-	const char *name;
+	Dwarf_Line *at = dwarf_getsrc_die(cu, addr);
+	const char *file = at ? dwarf_linesrc(at, NULL, NULL) : NULL, *name;
+	int i, line = 0;
 	bool inlined;
-	int i;
 
+	dwarf_lineno(at, &line);
 	for (i = 0; i < nr; i++) {
 		if (!is_function(&scopes[i]))
 			continue;
 		inlined = dwarf_tag(&scopes[i]) == DW_TAG_inlined_subroutine;
 		name = dwarf_diename(&scopes[i]);
 		fprintf(f, "%s%s at %s:%d\n", name ? name : "?", inlined ? " (inlined)" : "",
-			l.file, l.line);
+			file ? source_path(cu, file) : "?", line);
 		if (!inlined)
 			return;
-		l = line_of_call(cu, &scopes[i]);
+		file = call_site(cu, &scopes[i], &line);
 	}
 }
 
@@ -157,7 +118,7 @@ static void print_lines(FILE *f, Dwarf_Die *cu, Dwarf_Addr addr)
 		i++;
 	if (i < nr) {
 		nr = dwarf_getscopes_die(&at[i], &chain);
-		print_scopes(f, cu, chain, nr, line_of(cu, addr));
+		print_scopes(f, cu, chain, nr, addr);
 	}
 	free(chain);
 	free(at);
@@ -166,6 +127,7 @@ static void print_lines(FILE *f, Dwarf_Die *cu, Dwarf_Addr addr)
 /* Returns the lines "function at file:line" of a run-time address, "" if unknown. */
 char *vmlinux_lines(const struct vmlinux *v, u64 addr)
 {
+	const struct symbol *unit;
 	char *buf = NULL;
 	Dwarf_Die cu;
 	size_t len;
@@ -173,52 +135,57 @@ char *vmlinux_lines(const struct vmlinux *v, u64 addr)
 
 	addr -= v->delta + v->bias;
 	f = check_mem(open_memstream(&buf, &len));
-	if (find_unit(v, addr, &cu))
+	unit = symtab_find(&v->units, addr);
+	if (unit && dwarf_offdie(v->dwarf, unit->seq, &cu))
 		print_lines(f, &cu, addr);
 	fclose(f);
 	return check_mem(buf);
 }
 
-/* Sizes are as in kallsyms, up to the next symbol. */
-static int load_kernel_symbols(struct vmlinux *v, Dwfl_Module *mod, struct symtab *t, u64 text)
+static Dwfl_Module *open_vmlinux(struct vmlinux *v, const struct map *m, const struct config *cfg)
 {
-	GElf_Addr bias = 0;
+	const char *path = cfg->vmlinux;
+	struct build_id id;
+	Dwfl_Module *mod;
 
-	elf_symbols(t, mod, false);
-	dwfl_module_getelf(mod, &bias);
-	v->delta = text && t->text ? text - t->text : -bias;
-	symtab_shift(t, v->delta);
-	return t->nr ? 0 : -ENOENT;
+	v->dwfl = elf_begin_files("");
+	mod = elf_report_file(v->dwfl, "kernel", path, &id);
+	if (!mod) {
+		complain("%s: %s", path, access(path, R_OK) ? strerror(errno) : "not an ELF file");
+		return NULL;
+	}
+	if (!id.len || !m->build_id.len)
+		note("%s: no build id in the %s, cannot check that it fits", path,
+		     id.len ? "map" : "file");
+	return check_build_id(m, &id, path, cfg) ? NULL : mod;
 }
 
+/* The sizes of symbols are as in kallsyms, up to the next one. */
 int vmlinux_load(struct map *m, const struct config *cfg)
 {
 	struct vmlinux *v = check_mem(calloc(1, sizeof(*v)));
 	u64 text = m->text ? m->text : m->kallsyms.text;
 	const char *path = cfg->vmlinux;
+	GElf_Addr bias = 0;
 	Dwfl_Module *mod;
 
 	m->vmlinux = v;
-	v->dwfl = elf_begin_files("");
-	mod = elf_report_file(v->dwfl, "kernel", path);
+	mod = open_vmlinux(v, m, cfg);
 	if (!mod)
-		complain("%s: %s", path, access(path, R_OK) ? strerror(errno) : "not an ELF file");
-	if (!mod || check_vmlinux(mod, m, cfg))
 		return -EINVAL;
-	if (load_kernel_symbols(v, mod, &m->elfsyms, text)) {
-		complain("%s: no symbols, is it stripped?", path);
-		return -ENOENT;
-	}
+	elf_symbols(&m->elfsyms, mod, false);
+	dwfl_module_getelf(mod, &bias);
+	v->delta = text && m->elfsyms.text ? text - m->elfsyms.text : -bias;
+	symtab_shift(&m->elfsyms, v->delta);
 	if (!text || !m->elfsyms.text)
 		note("%s: address of _text unknown, cannot undo KASLR", path);
 	v->dwarf = cfg->lines ? dwfl_module_getdwarf(mod, &v->bias) : NULL;
-	if (cfg->lines && !v->dwarf) {
-		complain("%s: no debug information for --lines (CONFIG_DEBUG_INFO)", path);
-		return -ENOENT;
-	}
 	if (v->dwarf)
 		index_units(v);
-	return 0;
+	if (m->elfsyms.nr && (v->dwarf || !cfg->lines))
+		return 0;
+	return fail("%s: %s", path, m->elfsyms.nr ? "no debug information (CONFIG_DEBUG_INFO)" :
+		    "no symbols, is it stripped?");
 }
 
 #else /* !HAVE_LIBDW */
@@ -234,8 +201,7 @@ char *vmlinux_lines(const struct vmlinux *v, u64 addr)
 
 int vmlinux_load(struct map *m, const struct config *cfg)
 {
-	complain("%s: built without elfutils (libdw), cannot use --vmlinux", cfg->vmlinux);
-	return -EOPNOTSUPP;
+	return fail("%s: built without elfutils (libdw), cannot use --vmlinux", cfg->vmlinux);
 }
 
 #endif /* HAVE_LIBDW */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The values of samples: a field of the event, time off the CPU, memory that is not freed. */
 #include "profile.h"
-#include "util.h"
 
 #define STATE_MASK	0xff	/* more bits only tell that the task was preempted */
 #define STATE_DEAD	0x30	/* EXIT_DEAD, EXIT_ZOMBIE */
@@ -13,9 +12,9 @@ static void take_weight(struct record *r, struct sample *s)
 
 	if (!get_number(r, FIELD_WEIGHT, &n))
 		return;
-	if (f->flags & TEP_FIELD_IS_SIGNED && f->size < 8)
-		n = (u64)((long long)(n << (64 - 8 * f->size)) >> (64 - 8 * f->size));
-	s->val[VAL_FIELD] = (long long)n < 0 && f->flags & TEP_FIELD_IS_SIGNED ? 0 : n;
+	if (f->flags & TEP_FIELD_IS_SIGNED && n && (long long)(n << (64 - 8 * f->size)) < 0)
+		n = 0;
+	s->val[VAL_FIELD] = n;
 }
 
 static void drop_sample(struct profile *p, struct sample *s)
@@ -36,7 +35,7 @@ static void take_leave(struct record *r, struct sample *s)
 	sleeps = state & STATE_MASK;
 	s->unwanted = !t->id.pid || state & STATE_DEAD || sleeps == p->cfg->preempted;
 	if (s->unwanted) {
-		p->counts[COUNT_PREEMPTED] += t->id.pid && !(state & STATE_DEAD);
+		p->counts[COUNT_PREEMPTED] += t->id.pid && !sleeps;
 		return;
 	}
 	if (t->away)
@@ -90,13 +89,10 @@ static void come_back(struct profile *p, struct task_state *t, u64 now, u32 cpu)
 	struct sample *s = t->away;
 
 	t->away = NULL;
-	s->val[VAL_DELAY] = now - s->ts;
-	/* Samples are printed in the order of time. */
-	if (p->script) {
-		s->ts = now;
-		s->cpu = cpu;
-		queue_sample(p, s);
-	}
+	s->val[VAL_DELAY] = (now - s->ts + 500) / 1000;
+	s->ts = now;
+	s->seq = ++p->last_seq;
+	s->cpu = cpu;
 	sample_put(p, s);
 }
 
@@ -107,7 +103,7 @@ static void come_back(struct profile *p, struct task_state *t, u64 now, u32 cpu)
  */
 static void check_chain(struct record *r, struct task_state *prev, struct task_state *next)
 {
-	struct cpu_state *c = r->in->cpus[r->cpu];
+	struct cpu_state *c = r->cpu;
 	struct profile *p = r->profile;
 
 	if (c->has_next && c->next_pid != prev->id.pid) {
@@ -133,36 +129,10 @@ void weigh_switch(struct record *r, u32 prev, u32 next)
 
 	check_chain(r, from, to);
 	if (to->away)
-		come_back(r->profile, to, r->rec->ts, r->cpu);
+		come_back(r->profile, to, r->rec->ts, r->rec->cpu);
 	else if (next && !to->left)
 		r->profile->counts[COUNT_FIRST_IN]++;
 	from->left = true;
-}
-
-static int compare_samples(const void *a, const void *b)
-{
-	const struct sample *sa = *(struct sample * const *)a, *sb = *(struct sample * const *)b;
-
-	return sa->ts < sb->ts ? -1 : sa->ts > sb->ts;
-}
-
-/* What is not freed, in the order of time. */
-static void end_addresses(struct profile *p)
-{
-	struct sample **list = check_mem(calloc(p->addresses.nr + 1, sizeof(*list)));
-	size_t i, nr = 0;
-
-	for (i = 1; i <= p->addresses.nr; i++) {
-		list[nr] = p->addresses.list[i].ptr;
-		nr += !!list[nr];
-	}
-	sort_array(list, nr, sizeof(*list), compare_samples);
-	for (i = 0; i < nr; i++) {
-		if (p->script)
-			queue_sample(p, list[i]);
-		sample_put(p, list[i]);
-	}
-	free(list);
 }
 
 /* What sleeps at the end is counted up to there. */
@@ -179,5 +149,9 @@ void weigh_end(struct profile *p)
 		p->counts[COUNT_ASLEEP] += !is_skipped_task(p, t);
 		come_back(p, t, p->last_ts, t->away->cpu);
 	}
-	end_addresses(p);
+	/* What is not freed. */
+	for (i = 1; i <= p->addresses.nr; i++) {
+		if (p->addresses.list[i].ptr)
+			sample_put(p, p->addresses.list[i].ptr);
+	}
 }
