@@ -14,6 +14,7 @@
 #include "record.h"
 #include "user.h"
 #include "util.h"
+#include "view.h"
 
 struct wanted {
 	const char	*event;
