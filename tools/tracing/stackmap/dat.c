@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Opens and reads trace.dat. */
 #include <dlfcn.h>
+#include <trace-cmd.h>
 #include <unistd.h>
 
 #include "profile.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "event.h"
-#include "user.h"
+#include "profile.h"
 
 void init_kind(struct kind *k, struct tep_event *ev)
 {

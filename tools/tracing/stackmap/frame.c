@@ -3,9 +3,8 @@
  * The text of an address. A map repeats few addresses many times, so each is looked up and printed
  * once.
  */
-#include "view.h"
 #include "symbols.h"
-#include "user.h"
+#include "view.h"
 
 /*
  * If a call is the last instruction of its function, the return address is in the next function.

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "record.h"
-#include "util.h"
 
 /* The directory of the instance; NULL is the top level. */
 char *find_instance(const char *instance)

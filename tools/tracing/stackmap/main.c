@@ -19,8 +19,6 @@
 
 #include "record.h"
 #include "symbols.h"
-#include "user.h"
-#include "util.h"
 #include "view.h"
 
 const char * const program = "stackmap_dump";

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-#include "user.h"
+#include "symbols.h"
 
 #define MAP_MAGIC	0x464D5342
 #define MAP_VERSION	2

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "symbols.h"
-#include "user.h"
 
 #ifdef HAVE_LIBDW
 #define WHY_MISSING	"not here, so without names of functions (--symfs DIR)"

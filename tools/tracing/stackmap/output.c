@@ -9,8 +9,6 @@
 
 #include "record.h"
 #include "symbols.h"
-#include "user.h"
-#include "util.h"
 
 /*
  * Only these are ever removed. A recording has one or more of the first, however it has ended. The

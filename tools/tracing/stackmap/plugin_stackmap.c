@@ -12,8 +12,7 @@
  */
 #include <trace-seq.h>
 
-#include "event.h"
-#include "user.h"
+#include "profile.h"
 
 const char * const program = "plugin_stackmap";
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Makes stacks of a map of the samples of a recording. */
 #include "profile.h"
-#include "symbols.h"
 #include "view.h"
 
 static void drop_frames(struct words *w, u32 n)

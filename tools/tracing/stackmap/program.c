@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "record.h"
-#include "util.h"
 
 static sigset_t old_signals;
 

@@ -12,8 +12,7 @@
 #include <unistd.h>
 
 #include "record.h"
-#include "user.h"
-#include "util.h"
+#include "symbols.h"
 #include "view.h"
 
 struct wanted {

@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <sys/types.h>
 
-#include "stackmap.h"
+#include "util.h"
 
 #define NO_COMMAND	127
 #define TRACEFS		"/sys/kernel/tracing"

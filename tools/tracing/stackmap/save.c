@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* "save": makes a directory, as "record" does, of what is in the ring buffer now. */
 #include "record.h"
-#include "util.h"
 
 /*
  * trace-cmd extract -B would read the top level as well, and reading consumes. So the instance, $0,

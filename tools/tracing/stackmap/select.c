@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Selects and sorts the stacks. */
-#include "util.h"
 #include "view.h"
 
 static enum sort_key sort_key;

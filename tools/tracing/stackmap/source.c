@@ -2,9 +2,8 @@
 /* Chooses the source of a map's symbols, and prints it. */
 #include <unistd.h>
 
-#include "view.h"
 #include "symbols.h"
-#include "user.h"
+#include "view.h"
 
 static const char proc[] = "/proc/kallsyms";
 

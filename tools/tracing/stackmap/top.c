@@ -6,7 +6,6 @@
 
 #include "record.h"
 #include "symbols.h"
-#include "util.h"
 #include "view.h"
 
 /* Clears a terminal, and lets it cut lines that are too long. */

@@ -3,8 +3,6 @@
 #include <ctype.h>
 
 #include "symbols.h"
-#include "user.h"
-#include "util.h"
 
 struct process {
 	struct mapping	*maps;

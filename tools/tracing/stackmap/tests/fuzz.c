@@ -8,9 +8,6 @@
 #include <unistd.h>
 
 #include "../profile.h"
-#include "../symbols.h"
-#include "../user.h"
-#include "../util.h"
 #include "../view.h"
 
 const char * const program = "fuzzer";
