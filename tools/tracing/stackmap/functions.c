@@ -38,12 +38,11 @@ void merge_stacks(struct map *m, struct pool *names, struct config *cfg)
 	struct pool known = {};
 	struct words w = {};
 	struct stack *s;
-	size_t i, n = 0;
 	u32 frame, nr;
+	size_t n = 0;
 
 	sort_stacks(m, SORT_REF);
-	for (i = 0; i < m->nr_stacks; i++) {
-		s = &m->stacks[i];
+	for_each_stack(s, m) {
 		if (!s->nr || !stack_matches(m, s, cfg))
 			continue;
 		for (frame = 0; frame < s->nr; frame++)
@@ -106,17 +105,11 @@ static int compare_functions(const void *a, const void *b)
 {
 	const struct function *fa = ((const struct pooled *)a)->ptr;
 	const struct function *fb = ((const struct pooled *)b)->ptr;
-	int ret = compare_u64(fb->task->total, fa->task->total);
 
-	if (!ret)
-		ret = compare_u64(fa->task->nr, fb->task->nr);
-	if (!ret)
-		ret = (fb == fb->task) - (fa == fa->task);
-	if (!ret)
-		ret = compare_u64(fb->self, fa->self);
-	if (!ret)
-		ret = compare_u64(fb->total, fa->total);
-	return ret ? ret : compare_u64(fa->nr, fb->nr);
+	return compare_u64(fb->task->total, fa->task->total) ?:
+	       compare_u64(fa->task->nr, fb->task->nr) ?:
+	       (fb == fb->task) - (fa == fa->task) ?: compare_u64(fb->self, fa->self) ?:
+	       compare_u64(fb->total, fa->total) ?: compare_u64(fa->nr, fb->nr);
 }
 
 /* In percent. */
@@ -145,13 +138,13 @@ static void print_list(const struct pool *fs, const struct pool *names, u64 all,
 void print_functions(const struct map *m, const struct pool *names, const struct config *cfg)
 {
 	const struct value_type *v = &m->values[m->main_value];
+	const struct stack *s;
 	struct pool fs = {};
 	u64 sum = 0;
-	size_t i;
 
-	for (i = 0; i < m->nr_stacks; i++) {
-		count_stack(&fs, m, &m->stacks[i]);
-		sum += m->stacks[i].ref;
+	for_each_stack(s, m) {
+		count_stack(&fs, m, s);
+		sum += s->ref;
 	}
 	pool_sort(&fs, compare_functions);
 	printf("# %llu %s", sum, v->type);

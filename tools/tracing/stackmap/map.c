@@ -221,7 +221,7 @@ int read_map(struct map *m, const char *buf, size_t len)
 {
 	struct reader r = { .map = m, .buf = buf, .len = len };
 	u32 nr_stacks, nr_sections;
-	size_t i;
+	struct stack *s;
 
 	m->values[VAL_EVENTS] = (struct value_type) { "events", "count" };
 	read_header(&r, &nr_stacks, &nr_sections);
@@ -231,9 +231,9 @@ int read_map(struct map *m, const char *buf, size_t len)
 		read_section(&r);
 	if (r.off < r.len)
 		damaged(&r, r.off, "more bytes after the last section");
-	for (i = 0; i < m->nr_stacks; i++) {
-		if (m->stacks[i].user)
-			translate_stack(m, &m->stacks[i]);
+	for_each_stack(s, m) {
+		if (s->user)
+			translate_stack(m, s);
 	}
 	return r.bad ? -EINVAL : 0;
 }

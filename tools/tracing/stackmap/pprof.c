@@ -152,6 +152,7 @@ void print_pprof(const struct map *m, struct pool *names)
 {
 	static const struct value_type period = { "events", "count" };
 	struct pprof p = { .names = names };
+	const struct stack *s;
 	size_t i;
 
 	for (i = 1; i <= names->nr; i++)
@@ -163,8 +164,8 @@ void print_pprof(const struct map *m, struct pool *names)
 	/* Parca shows a profile by its time. */
 	put_number(&p.out, PROFILE_TIME, (m->saved ? m->saved : (u64)time(NULL)) * 1000000000);
 	put_number(&p.out, PROFILE_PERIOD, 1);
-	for (i = 0; i < m->nr_stacks; i++)
-		put_sample(&p, m, &m->stacks[i]);
+	for_each_stack(s, m)
+		put_sample(&p, m, s);
 	/* The first string is empty. */
 	put_string(&p.out, PROFILE_STRING, "", &p.part);
 	for (i = 1; i <= names->nr; i++)

@@ -37,10 +37,10 @@ void print_stack(struct map *m, const struct stack *s, const struct config *cfg)
 
 void print_text(struct map *m, const struct config *cfg)
 {
-	size_t i;
+	const struct stack *s;
 
-	for (i = 0; i < m->nr_stacks; i++)
-		print_stack(m, &m->stacks[i], cfg);
+	for_each_stack(s, m)
+		print_stack(m, s, cfg);
 }
 
 /* Replaces the characters that separate frames in flame graph formats. */
@@ -63,8 +63,7 @@ void print_folded(const struct map *m, struct pool *names)
 
 	for (i = 1; i <= names->nr; i++)
 		folded_name(pool_string(names, i));
-	for (i = 0; i < m->nr_stacks; i++) {
-		s = &m->stacks[i];
+	for_each_stack(s, m) {
 		for (frame = s->nr; frame--; ) {
 			fputs_unlocked(pool_string(names, m->ips[s->first + frame]), stdout);
 			putchar_unlocked(frame ? ';' : ' ');
@@ -134,12 +133,12 @@ static void print_json_stack(struct map *m, const struct stack *s, const struct 
 
 void print_json(struct map *m, const struct config *cfg)
 {
-	size_t i;
+	const struct stack *s;
 
 	putchar('[');
-	for (i = 0; i < m->nr_stacks; i++) {
-		fputs(i ? ",\n " : "\n ", stdout);
-		print_json_stack(m, &m->stacks[i], cfg);
+	for_each_stack(s, m) {
+		fputs(s > m->stacks ? ",\n " : "\n ", stdout);
+		print_json_stack(m, s, cfg);
 	}
 	puts("\n]");
 }
@@ -163,11 +162,9 @@ static void print_speedscope_samples(const struct map *m)
 {
 	const struct stack *s;
 	u32 frame;
-	size_t i;
 
-	for (i = 0; i < m->nr_stacks; i++) {
-		s = &m->stacks[i];
-		fputs(i ? ",\n  [" : "\n  [", stdout);
+	for_each_stack(s, m) {
+		fputs(s > m->stacks ? ",\n  [" : "\n  [", stdout);
 		for (frame = s->nr; frame--; )
 			printf("%llu%c", m->ips[s->first + frame] - 1, frame ? ',' : ']');
 	}

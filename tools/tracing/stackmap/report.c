@@ -11,10 +11,8 @@ static void count_different(const struct map *m, size_t *nr_stacks, size_t *nr_i
 	struct pool stacks = {}, ids = {};
 	const struct stack *s;
 	struct words w = {};
-	size_t i;
 
-	for (i = 0; i < m->nr_stacks; i++) {
-		s = &m->stacks[i];
+	for_each_stack(s, m) {
 		w.nr = 0;
 		add_words(&w, m->ips + s->first, s->nr);
 		add_word(&w, s->user);
@@ -40,13 +38,11 @@ struct sums {
 static void add_up(struct map *m, struct sums *sums)
 {
 	const struct stack *s;
-	size_t i;
 
 	sort_stacks(m, SORT_REF);
-	for (i = 0; i < m->nr_stacks; i++) {
-		s = &m->stacks[i];
+	for_each_stack(s, m) {
 		sums->refs += s->ref;
-		sums->top += i < 10 ? s->ref : 0;
+		sums->top += s - m->stacks < 10 ? s->ref : 0;
 		sums->users += s->user;
 		sums->saturated += s->ref == UINT32_MAX;
 		sums->deepest = s->nr > sums->deepest ? s->nr : sums->deepest;
@@ -118,10 +114,8 @@ static void add_stacks(struct pool *changes, struct pool *texts, struct map *m, 
 {
 	const struct stack *s;
 	struct change *c;
-	size_t i;
 
-	for (i = 0; i < m->nr_stacks; i++) {
-		s = &m->stacks[i];
+	for_each_stack(s, m) {
 		c = get_change(changes, texts, m, s);
 		if (!c->map || (c->map == m && s->id > c->stack.id))
 			c->stack = *s;
@@ -135,9 +129,9 @@ static int compare_by(const void *a, const void *b)
 {
 	const struct change *ca = ((const struct pooled *)a)->ptr;
 	const struct change *cb = ((const struct pooled *)b)->ptr;
-	int ret = compare_u64(llabs(cb->by), llabs(ca->by));
 
-	return ret ? ret : compare_u64(ca->stack.id, cb->stack.id);
+	return compare_u64(llabs(cb->by), llabs(ca->by)) ?:
+	       compare_u64(ca->stack.id, cb->stack.id);
 }
 
 void print_diff(struct map *m, struct map *old, const struct config *cfg)

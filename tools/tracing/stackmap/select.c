@@ -13,7 +13,7 @@ static int compare_stacks(const void *a, const void *b)
 		ret = compare_u64(sb->ref, sa->ref);
 	else if (sort_key == SORT_DEPTH)
 		ret = compare_u64(sb->nr, sa->nr);
-	return ret ? ret : compare_u64(sa->id, sb->id);
+	return ret ?: compare_u64(sa->id, sb->id);
 }
 
 void sort_stacks(struct map *m, enum sort_key key)
@@ -39,11 +39,12 @@ bool stack_matches(struct map *m, const struct stack *s, const struct config *cf
 
 void select_stacks(struct map *m, const struct config *cfg, size_t top)
 {
-	size_t i, n = 0;
+	struct stack *s;
+	size_t n = 0;
 
-	for (i = 0; i < m->nr_stacks; i++) {
-		if (m->stacks[i].ref >= cfg->min_ref && stack_matches(m, &m->stacks[i], cfg))
-			m->stacks[n++] = m->stacks[i];
+	for_each_stack(s, m) {
+		if (s->ref >= cfg->min_ref && stack_matches(m, s, cfg))
+			m->stacks[n++] = *s;
 	}
 	m->nr_stacks = n;
 	sort_stacks(m, cfg->sort);
@@ -89,11 +90,9 @@ u32 tracer_frames(const struct map *m, const u64 *ips, u32 nr)
 void drop_tracers(struct map *m)
 {
 	struct stack *s;
-	size_t i;
 	u32 n;
 
-	for (i = 0; i < m->nr_stacks; i++) {
-		s = &m->stacks[i];
+	for_each_stack(s, m) {
 		n = s->user ? 0 : tracer_frames(m, m->ips + s->first, s->nr - s->nr_user);
 		s->first += n;
 		s->nr -= n;

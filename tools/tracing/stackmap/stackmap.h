@@ -175,6 +175,9 @@ struct map {
 	char		*source;	/* description of where the symbols came from */
 };
 
+#define for_each_stack(s, m)	\
+	for (s = (m)->stacks; (size_t)(s - (m)->stacks) < (m)->nr_stacks; s++)
+
 enum sort_key { SORT_REF, SORT_DEPTH, SORT_ID };
 
 struct config {

@@ -74,8 +74,7 @@ size_t use_map(struct stacks *k, const struct map *m, u32 in)
 			pool_find(&k->objects, in, *pool_words(&m->numbers, i))->value =
 				m->numbers.list[i].value;
 	}
-	for (i = 0; i < m->nr_stacks; i++) {
-		s = &m->stacks[i];
+	for_each_stack(s, m) {
 		content = pool_add(&k->contents, m->ips + s->first, s->nr);
 		differ += !set_content(k, in, s->user, s->id, content, true) && !s->user;
 	}

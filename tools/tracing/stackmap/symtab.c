@@ -12,11 +12,9 @@
 static int compare_symbols(const void *a, const void *b)
 {
 	const struct symbol *sa = a, *sb = b;
-	int ret = compare_u64(sa->addr, sb->addr);
 
-	if (!ret)
-		ret = compare_u64(sa->seq, sb->seq);
-	return ret ? ret : strcmp(sa->name, sb->name);
+	return compare_u64(sa->addr, sb->addr) ?: compare_u64(sa->seq, sb->seq) ?:
+	       strcmp(sa->name, sb->name);
 }
 
 static bool is_text(const struct symbol *s)

@@ -58,11 +58,9 @@ static u64 take_refs(struct top *t)
 	struct pool before = t->refs;
 	struct stack *s;
 	u64 old, sum = 0;
-	size_t i;
 
 	t->refs = (struct pool) {};
-	for (i = 0; i < t->map.nr_stacks; i++) {
-		s = &t->map.stacks[i];
+	for_each_stack(s, &t->map) {
 		old = pool_find(&before, s->id, s->user)->value;
 		pool_find(&t->refs, s->id, s->user)->value = s->ref;
 		s->val[0] = s->ref;
