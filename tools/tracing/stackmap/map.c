@@ -131,6 +131,7 @@ static void read_stack(struct reader *r)
 	s->val[VAL_EVENTS] = ref;
 	s->nr_user = flags ? nr : 0;
 	s->user = flags;
+	r->map->nr_user_stacks += s->user;
 }
 
 static void read_object(struct reader *r, const char *what)
@@ -276,6 +277,7 @@ static int read_map_file(struct map *m, const char *path)
 int reload_map(struct map *m)
 {
 	m->nr_stacks = 0;
+	m->nr_user_stacks = 0;
 	m->nr_ips = 0;
 	return read_map_file(m, m->name);
 }

@@ -108,16 +108,14 @@ int output_make(const char *dir)
 	if (walk(dir, NULL, false).recording) {
 		if (c.recording && !c.more)
 			output_discard(old);
-		if (rename(dir, old)) {
-			complain("%s: has other files than a recording, please remove it (%s)",
-				 old, strerror(errno));
-			return -EEXIST;
-		}
+		if (rename(dir, old))
+			return fail("%s: has other files than a recording, please remove it (%s)",
+				    old, strerror(errno));
 	}
 	if (!mkdir(dir, 0700))
 		return 0;
-	complain("%s: %s", dir, errno == EEXIST ? "exists and is no recording" : strerror(errno));
-	return -EIO;
+	return fail("%s: %s", dir,
+		    errno == EEXIST ? "exists and is no recording" : strerror(errno));
 }
 
 bool has_room(const char *dir, u64 bytes)
@@ -142,8 +140,7 @@ int copy_file(const char *from_dir, const char *name, const char *dir)
 		fwrite(buf, 1, n, to);
 	if (to && !ferror(from) && !ferror(to) && !fflush(to))
 		return 0;
-	complain("%s/%s, copied into %s: %s", from_dir, name, dir, strerror(errno));
-	return -EIO;
+	return fail("%s/%s, copied into %s: %s", from_dir, name, dir, strerror(errno));
 }
 
 /* @f: a file of @dir that was written, or NULL */
@@ -151,8 +148,7 @@ int check_saved(FILE *f, const char *dir, const char *name)
 {
 	if (f && !fflush(f) && !ferror(f))
 		return 0;
-	complain("%s/%s: %s", dir, name, strerror(errno));
-	return -EIO;
+	return fail("%s/%s: %s", dir, name, strerror(errno));
 }
 
 static int save_build_id(const struct map *m, const char *dir)
@@ -181,17 +177,6 @@ static int copy_map(const char *from, const char *dir)
 	return check_saved(f, dir, "stack_map_bin");
 }
 
-static bool has_users(const struct map *m)
-{
-	size_t i;
-
-	for (i = 0; i < m->nr_stacks; i++) {
-		if (m->stacks[i].nr_user)
-			return true;
-	}
-	return false;
-}
-
 /*
  * All that belongs to trace.dat. The copy of the map is read back, to report a bad one now. For
  * stacks of user space, "record" has its own user_maps.
@@ -205,7 +190,7 @@ int save_map(const char *from, const char *dir, size_t *nr_stacks)
 	ret = copy_map(from, dir) || copy_file(from, "stack_map_stat", dir) ||
 	      copy_file("/proc", "kallsyms", dir) || load_map(&m, dir) ||
 	      (m.build_id.len && save_build_id(&m, dir)) ||
-	      (has_users(&m) && !is_beside(dir, "user_maps") && save_users(dir));
+	      (m.nr_user_stacks && !is_beside(dir, "user_maps") && save_users(dir));
 	if (!ret)
 		load_kallsyms(&m, &cfg);
 	*nr_stacks = m.nr_stacks;

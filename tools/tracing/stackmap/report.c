@@ -30,7 +30,6 @@ static void count_different(const struct map *m, size_t *nr_stacks, size_t *nr_i
 struct sums {
 	u64	refs;
 	u64	top;		/* of the ten most frequent stacks */
-	size_t	users;
 	size_t	saturated;
 	u32	deepest;
 };
@@ -43,7 +42,6 @@ static void add_up(struct map *m, struct sums *sums)
 	for_each_stack(s, m) {
 		sums->refs += s->ref;
 		sums->top += s - m->stacks < 10 ? s->ref : 0;
-		sums->users += s->user;
 		sums->saturated += s->ref == UINT32_MAX;
 		sums->deepest = s->nr > sums->deepest ? s->nr : sums->deepest;
 	}
@@ -61,8 +59,8 @@ int print_summary(struct map *m)
 	       *id ? ", build id " : "", id);
 	printf("symbols: %s\n", m->source);
 	printf("stacks: %zu\nframes: %zu\n", m->nr_stacks, m->nr_ips);
-	if (sums.users)
-		printf("stacks of user space: %zu\n", sums.users);
+	if (m->nr_user_stacks)
+		printf("stacks of user space: %zu\n", m->nr_user_stacks);
 	printf("references: %llu\n", sums.refs);
 	if (m->split)
 		printf("split by interrupts: %llu\n", m->split);

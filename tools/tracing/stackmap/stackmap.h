@@ -156,6 +156,7 @@ struct map {
 	u64		saved;		/* seconds since 1970, 0 if not known */
 	struct stack	*stacks;
 	size_t		nr_stacks;
+	size_t		nr_user_stacks;	/* of them, when they were read */
 	u64		*ips;
 	size_t		nr_ips;
 	u64		split;		/* section 4: number of stacks that were split */
