@@ -162,13 +162,12 @@ static void set_outstanding(const struct choice *c, char *arg)
 		usage("--outstanding is ALLOC:FREE:FIELD", NULL);
 }
 
+#define LEAKS \
+	"kmalloc,kmalloc_node,kmem_cache_alloc,kmem_cache_alloc_node:kfree,kmem_cache_free:ptr"
+
 static void set_leaks(const struct choice *c, char *arg)
 {
-	if (cfg.allocs)
-		usage("--outstanding or --leaks, once", NULL);
-	cfg.allocs = "kmalloc,kmalloc_node,kmem_cache_alloc,kmem_cache_alloc_node";
-	cfg.frees = "kfree,kmem_cache_free";
-	cfg.pointer = "ptr";
+	set_outstanding(c, copy_string(LEAKS));
 	if (!cfg.weight)
 		cfg.weight = "bytes_alloc";
 }
