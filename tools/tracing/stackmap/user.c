@@ -16,14 +16,12 @@ static struct process *get_process(struct users *u, u32 tgid)
 
 static char *object_name(const char *path)
 {
-	const char *slash = strrchr(path, '/');
-	size_t len;
+	const char *name = basename(path);
+	int len = strlen(name);
 
-	path = slash && slash[1] ? slash + 1 : path;
-	len = strlen(path);
-	if (*path != '[' || len < 3 || path[len - 1] != ']')
-		return copy_string(path);
-	return format("%.*s", (int)len - 2, path + 1);
+	if (*name == '[' && name[len - 1] == ']')
+		return format("%.*s", len - 2, name + 1);
+	return copy_string(name);
 }
 
 /* Anyone can make a file whose name tells the terminal what to do. */
