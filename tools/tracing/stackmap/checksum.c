@@ -48,16 +48,13 @@ static int check_line(const char *dir, const char *line)
 	char *own __free(pointer) = NULL;
 	char name[32];
 
-	if (sscanf(line, "%*x %*u %31[a-z._0-9]", name) != 1) {
-		complain("%s/checksums: not such a line: %s", dir, line);
-		return -EINVAL;
-	}
+	if (sscanf(line, "%*x %*u %31[a-z._0-9]", name) != 1)
+		return fail("%s/checksums: not such a line: %s", dir, line);
 	own = sum_file(dir, name);
 	if (own && !strcmp(own, line))
 		return 0;
-	complain("%s/%s: is not what was saved: now %s, %s when it was saved", dir, name,
-		 own ? own : strerror(errno), line);
-	return -EINVAL;
+	return fail("%s/%s: is not what was saved: now %s, %s when it was saved", dir, name,
+		    own ? own : strerror(errno), line);
 }
 
 /* A directory may have no checksums. */

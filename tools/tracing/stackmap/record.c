@@ -159,9 +159,7 @@ static int set_user_option(const struct recording *r)
 		if (!ret)
 			note("stacks of user space: %s", ways[i][1]);
 	}
-	if (ret)
-		complain("this kernel cannot do --user=%s: %s", r->user, strerror(-ret));
-	return ret;
+	return ret ? fail("this kernel cannot do --user=%s: %s", r->user, strerror(-ret)) : 0;
 }
 
 /* Its children to come are followed, the threads that it has are not. */
@@ -172,10 +170,8 @@ static int follow_threads(const struct recording *r, u64 pid)
 	int ret = 0;
 	size_t i;
 
-	if (glob(pattern, 0, NULL, &found)) {
-		complain("there is no process %llu", pid);
-		ret = -ESRCH;
-	}
+	if (glob(pattern, 0, NULL, &found))
+		ret = fail("there is no process %llu", pid);
 	for (i = 0; !ret && i < found.gl_pathc; i++)
 		ret = set(r->dir, "set_event_pid", basename(found.gl_pathv[i]));
 	globfree(&found);
@@ -190,10 +186,8 @@ static int select_processes(const struct recording *r)
 	size_t i;
 	int ret;
 
-	if (!stat("/proc/self/ns/pid", &st) && st.st_ino != INITIAL_PID_NS) {
-		complain("in a pid namespace, only --all processes can be recorded");
-		return -EINVAL;
-	}
+	if (!stat("/proc/self/ns/pid", &st) && st.st_ino != INITIAL_PID_NS)
+		return fail("in a pid namespace, only --all processes can be recorded");
 	ret = set(r->dir, "options/event-fork", "1");
 	for (i = 0; !ret && i < r->nr_pids; i++)
 		ret = follow_threads(r, r->pids[i]);
@@ -435,10 +429,8 @@ static int start_recording(struct recording *r)
 
 	if (r->user && watch_start(r->output))
 		return -EIO;
-	if (run_script("exec trace-cmd restore -c -o head.dat", NULL, r->output)) {
-		complain("trace-cmd did not make %s/head.dat", r->output);
-		return -EIO;
-	}
+	if (run_script("exec trace-cmd restore -c -o head.dat", NULL, r->output))
+		return fail("trace-cmd did not make %s/head.dat", r->output);
 	if (disk_is_full(r))
 		return -ENOSPC;
 	r->recorder = start_recorder(r);

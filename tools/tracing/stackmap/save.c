@@ -19,8 +19,7 @@ static int run_extract(const char *from, const char *dir)
 
 	if (has_room(dir, 2 * bytes) && !run_script(EXTRACT, from, dir))
 		return 0;
-	complain("%s: trace-cmd could not extract the buffer", from);
-	return -EIO;
+	return fail("%s: trace-cmd could not extract the buffer", from);
 }
 
 /* The buffer is read last: it is not there any more then. */

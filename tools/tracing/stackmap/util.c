@@ -89,18 +89,14 @@ int parse_lines(const char *name, const char *what, char *buf, size_t len, line_
 	char *line, *end;
 
 	if (!len)
-		complain("%s: empty", name);
-	else if (buf[len - 1] != '\n')
-		complain("%s: byte %zu: cut off in a line", name, len);
-	if (!len || buf[len - 1] != '\n')
-		return -EINVAL;
+		return fail("%s: empty", name);
+	if (buf[len - 1] != '\n')
+		return fail("%s: byte %zu: cut off in a line", name, len);
 	for (line = buf; line < buf + len; line = end + 1) {
 		end = memchr(line, '\n', buf + len - line);
 		*end = '\0';
-		if (line + strlen(line) == end && !parse(to, line))
-			continue;
-		complain("%s: byte %td: not a line of %s", name, line - buf, what);
-		return -EINVAL;
+		if (line + strlen(line) != end || parse(to, line))
+			return fail("%s: byte %td: not a line of %s", name, line - buf, what);
 	}
 	return 0;
 }
@@ -111,10 +107,8 @@ int load_lines(const char *path, const char *what, char **buf, line_fn *parse, v
 	size_t len;
 
 	*buf = slurp(path, &len);
-	if (*buf)
-		return parse_lines(path, what, *buf, len, parse, to);
-	complain("%s: %s", path, strerror(errno));
-	return -ENOENT;
+	return *buf ? parse_lines(path, what, *buf, len, parse, to) :
+		      fail("%s: %s", path, strerror(errno));
 }
 
 FILE *open_in(const char *dir, const char *name, const char *mode)
