@@ -8,8 +8,9 @@
  *
  *   map.c, user.c	read a map, and what processes have mapped
  *   symtab.c, vmlinux.c, object.c, build_id.c, source.c	names of addresses
- *   frame.c, select.c	texts of addresses, and stacks by their functions
- *   print.c, report.c, functions.c, perf.c, pprof.c	output
+ *   frame.c		texts of addresses
+ *   functions.c		selects stacks, and merges those with the same functions
+ *   print.c, report.c, pprof.c	output
  *   annotate.c		a filter for text
  *   profile.h		tells how a recording (trace.dat) becomes stacks with weights
  *   record.h		names the files of what works on the running kernel

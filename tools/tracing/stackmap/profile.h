@@ -171,7 +171,5 @@ void weigh_switch(struct record *r, u32 prev, u32 next);
 void weigh_free(struct record *r);
 void weigh_end(struct profile *p);
 bool is_skipped_task(const struct profile *p, const struct task_state *t);
-/* perf.c */
-void print_perf_sample(struct profile *p, struct sample *sample, const struct stack *s);
 
 #endif

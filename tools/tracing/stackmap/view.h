@@ -32,6 +32,11 @@ void frames_free(struct map *m);
 void merge_stacks(struct map *m, struct pool *names, struct config *cfg);
 double share(u64 part, u64 all);
 void print_functions(const struct map *m, const struct pool *names, const struct config *cfg);
+void sort_stacks(struct map *m, enum sort_key key);
+bool stack_matches(struct map *m, const struct stack *s, const struct config *cfg);
+void select_stacks(struct map *m, const struct config *cfg, size_t top);
+u32 tracer_frames(const struct map *m, const u64 *ips, u32 nr);
+void drop_tracers(struct map *m);
 /* annotate.c */
 int annotate(struct map *m, const struct config *cfg);
 /* pprof.c */
@@ -47,12 +52,6 @@ void print_speedscope(struct map *m, const struct pool *names);
 /* report.c */
 int print_summary(struct map *m);
 void print_diff(struct map *m, struct map *old, const struct config *cfg);
-/* select.c */
-void sort_stacks(struct map *m, enum sort_key key);
-bool stack_matches(struct map *m, const struct stack *s, const struct config *cfg);
-void select_stacks(struct map *m, const struct config *cfg, size_t top);
-u32 tracer_frames(const struct map *m, const u64 *ips, u32 nr);
-void drop_tracers(struct map *m);
 
 /* profile.c and dat.c */
 #ifdef HAVE_LIBTRACECMD
