@@ -7,9 +7,9 @@
  *   event.c	reads what is in a record
  *   dat.c	opens the file by libtracecmd, and tells for each record what kind of event it is
  *   sample.c	an event is a sample; selects it, finds its stacks among the records that follow,
- *		and adds it to an equal one
+ *		and adds it to an equal one; some values are known later: time off the CPU, memory
+ *		that is not freed
  *   stacks.c	definitions, the map beside the recording, and what an id stands for
- *   weigh.c	values that are known later: time off the CPU, memory that is not freed
  *   profile.c	turns samples into the stacks of a map
  *
  * A sample lives as long as someone holds it: its CPU, as stacks may follow; its task, as the user
@@ -164,11 +164,6 @@ void set_take(struct kind *k);
 void drop_waiting(struct profile *p);
 void free_sample(struct sample *s);
 void sample_put(struct profile *p, struct sample *s);
-struct task_state *get_task(struct profile *p, const struct instance *in, u32 pid);
-/* weigh.c */
-void weigh_event(struct record *r, struct sample *s);
-void weigh_switch(struct record *r, u32 prev, u32 next);
-void weigh_free(struct record *r);
 void weigh_end(struct profile *p);
 bool is_skipped_task(const struct profile *p, const struct task_state *t);
 
