@@ -83,19 +83,10 @@ u64 place_word(struct users *u, u64 epoch, u64 addr, bool exact);
 int parse_user_line(void *users, char *line);
 int load_users(struct users *u, const char *path);
 void users_free(struct users *u);
-/* object.c: ELF files by libdwfl */
+/* elf.c */
 const struct symbol *find_in_object(struct users *u, struct object *o, u64 offset);
 void object_free_symbols(struct object *o);
 void note_objects(const struct users *u);
-#ifdef HAVE_LIBDW
-#include <elfutils/libdwfl.h>
-#include <gelf.h>
-
-struct Dwfl *elf_begin_files(const char *symfs);
-Dwfl_Module *elf_report_file(Dwfl *dwfl, const char *name, const char *path, struct build_id *id);
-void elf_symbols(struct symtab *t, Dwfl_Module *mod, bool sizes);
-#endif
-/* vmlinux.c */
 void vmlinux_free(struct vmlinux *v);
 char *vmlinux_lines(const struct vmlinux *v, u64 addr);
 int vmlinux_load(struct map *m, const struct config *cfg);

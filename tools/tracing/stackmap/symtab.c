@@ -3,7 +3,7 @@
  * Symbols by address. As in the kernel's %pS, the first of several aliases is used, and a symbol
  * ends where the next one starts.
  *
- * The source is a copy of /proc/kallsyms. object.c fills the same table from an ELF file.
+ * The source is a copy of /proc/kallsyms. elf.c fills the same table from an ELF file.
  */
 #include "symbols.h"
 
