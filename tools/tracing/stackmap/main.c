@@ -7,7 +7,7 @@
  * format is described in Documentation/trace/ftrace-stackmap.rst.
  *
  *   map.c, user.c	read a map, and what processes have mapped
- *   symtab.c, elf.c, build_id.c, source.c	names of addresses
+ *   symtab.c, elf.c, source.c	names of addresses
  *   frame.c		texts of addresses
  *   functions.c		selects stacks, and merges those with the same functions
  *   print.c, report.c, pprof.c	output

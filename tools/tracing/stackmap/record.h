@@ -27,17 +27,6 @@ void remove_instance(const char *dir);
 int enable_event(const char *dir, const char *event, const char *filter);
 u64 count_of(const char *dir, const char *files, const char *key);
 u64 count_lost(const char *dir);
-/* output.c */
-char *output_name(const char *dir);
-int output_make(const char *dir);
-void output_discard(const char *dir);
-u64 file_sizes(const char *dir, const char *pattern);
-void remove_files(const char *dir, const char *pattern);
-bool has_room(const char *dir, u64 bytes);
-int copy_file(const char *from_dir, const char *name, const char *dir);
-int check_saved(FILE *f, const char *dir, const char *name);
-int save_map(const char *from, const char *dir, size_t *nr_stacks);
-int save_checksums(const char *dir);
 /* program.c */
 void block_signals(sigset_t *set);
 void unblock_signals(void);
@@ -48,6 +37,15 @@ int run_script(const char *script, const char *arg, const char *dir);
 /* record.c */
 int record(int argc, char **argv);
 /* save.c */
+char *output_name(const char *dir);
+int output_make(const char *dir);
+void output_discard(const char *dir);
+u64 file_sizes(const char *dir, const char *pattern);
+void remove_files(const char *dir, const char *pattern);
+bool has_room(const char *dir, u64 bytes);
+int check_saved(FILE *f, const char *dir, const char *name);
+int save_map(const char *from, const char *dir, size_t *nr_stacks);
+int save_checksums(const char *dir);
 int save(const char *dir, const char *instance);
 /* top.c */
 int top(int argc, char **argv);

@@ -54,18 +54,17 @@ struct mapping {
 	const struct process	*parent;	/* what it had mapped then was copied */
 };
 
-/* build_id.c */
+/* source.c */
+int load_kallsyms(struct map *m, const struct config *cfg);
+int load_symbols(struct map *m, const struct map *sibling, const struct config *cfg);
+void map_free(struct map *m);
+/* symtab.c */
 bool same_id(const struct build_id *a, const struct build_id *b);
 char *build_id_text(const struct build_id *id);
 char *parse_build_id(char *s, struct build_id *id);
 void build_id_of_notes(const char *p, size_t len, struct build_id *id);
 int check_build_id(const struct map *m, const struct build_id *id, const char *path,
 		   const struct config *cfg);
-/* source.c */
-int load_kallsyms(struct map *m, const struct config *cfg);
-int load_symbols(struct map *m, const struct map *sibling, const struct config *cfg);
-void map_free(struct map *m);
-/* symtab.c */
 void symtab_add(struct symtab *t, const struct symbol *s);
 void symtab_finish(struct symtab *t);
 const struct symbol *symtab_find(const struct symtab *t, u64 addr);

@@ -84,9 +84,8 @@ struct choice {
 	unsigned int	given;		/* so many times */
 };
 
-/* checksum.c */
+/* save.c */
 u32 crc32(const void *data, size_t len, u32 crc);
-char *sum_file(const char *dir, const char *name);
 int check_directory(const char *dir);
 /* options.c */
 void set_flag(const struct choice *c, char *arg);
