@@ -127,7 +127,6 @@ static struct choice choices[] = {
 
 static void parse_record_options(int argc, char **argv)
 {
-	optind = 2;
 	parse_choices(argc, argv, choices, ARRAY_SIZE(choices), true);
 	if (optind < argc)
 		rec.command = argv + optind;

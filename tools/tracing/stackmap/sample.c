@@ -342,16 +342,22 @@ static struct sample *find_event(struct record *r, bool kernel)
 	return NULL;
 }
 
-/* Those that waited for the last stack of the task do not get it. */
-static void new_cookie(struct profile *p, struct task_state *t, u64 cookie)
+/* @user: the stack that samples have waited for, 0 if it does not come */
+static void end_waiting(struct profile *p, struct task_state *t, u32 user)
 {
 	struct sample *s;
 
 	while ((s = t->waiting)) {
 		t->waiting = s->next;
-		p->counts[COUNT_USER_LOST]++;
+		s->user = user;
+		p->counts[COUNT_USER_LOST] += !user;
 		sample_put(p, s);
 	}
+}
+
+static void new_cookie(struct profile *p, struct task_state *t, u64 cookie)
+{
+	end_waiting(p, t, 0);
 	t->cookie = cookie;
 	t->unwound = 0;
 }
@@ -392,7 +398,6 @@ static u32 stack_of(struct record *r)
 static void take_unwound(struct record *r)
 {
 	struct task_state *t = get_task(r->profile, r->in, r->pid);
-	struct sample *s;
 	u64 cookie;
 
 	if (!get_number(r, FIELD_COOKIE, &cookie))
@@ -400,11 +405,7 @@ static void take_unwound(struct record *r)
 	if (cookie != t->cookie)
 		new_cookie(r->profile, t, cookie);
 	t->unwound = stack_of(r);
-	while ((s = t->waiting)) {
-		t->waiting = s->next;
-		s->user = t->unwound;
-		sample_put(r->profile, s);
-	}
+	end_waiting(r->profile, t, t->unwound);
 }
 
 static void take_stack(struct record *r)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The directory of "record" and "save": what it may replace, the files beside trace.dat. "save" makes
- * it of what is in the ring buffer now.
+ * The directory of "record" and "save": what it may replace, the files beside trace.dat. "save"
+ * makes it of what is in the ring buffer now.
  */
 #include <dirent.h>
 #include <fcntl.h>

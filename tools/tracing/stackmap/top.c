@@ -44,7 +44,6 @@ static void parse_top_options(int argc, char **argv, struct top *t)
 		{ "help", 'h', NO_ARG, print_help, (char *)top_help },
 	};
 
-	optind = 2;
 	parse_choices(argc, argv, choices, ARRAY_SIZE(choices), true);
 	if (optind < argc)
 		usage("top has no arguments", argv[optind]);

@@ -87,14 +87,6 @@ struct choice {
 /* save.c */
 u32 crc32(const void *data, size_t len, u32 crc);
 int check_directory(const char *dir);
-/* options.c */
-void set_flag(const struct choice *c, char *arg);
-void set_text(const struct choice *c, char *arg);
-void set_number(const struct choice *c, char *arg);
-void set_seconds(const struct choice *c, char *arg);
-void set_instance(const struct choice *c, char *arg);
-void print_help(const struct choice *c, char *arg);
-void parse_choices(int argc, char **argv, struct choice *choices, size_t nr, bool first_ends);
 /* pool.c */
 u32 pool_add(struct pool *p, const u64 *words, u32 nr);
 u32 intern(struct pool *p, const char *s);
@@ -118,6 +110,13 @@ int load_lines(const char *path, const char *what, char **buf, line_fn *parse, v
 FILE *open_in(const char *dir, const char *name, const char *mode);
 bool is_beside(const char *dir, const char *name);
 u64 now_ms(void);
+void set_flag(const struct choice *c, char *arg);
+void set_text(const struct choice *c, char *arg);
+void set_number(const struct choice *c, char *arg);
+void set_seconds(const struct choice *c, char *arg);
+void set_instance(const struct choice *c, char *arg);
+void print_help(const struct choice *c, char *arg);
+void parse_choices(int argc, char **argv, struct choice *choices, size_t nr, bool command);
 
 static inline int compare_u64(u64 a, u64 b)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Writes user_maps (see symbols.h): first what the processes have mapped, from /proc. While they come
- * and go, perf events tell about each mapping and each new task. These count nothing.
+ * Writes user_maps (see symbols.h): first what the processes have mapped, from /proc. While they
+ * come and go, perf events tell about each mapping and each new task. These count nothing.
  */
 #include <elf.h>
 #include <fcntl.h>
