@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "view.h"
+#include "stackmap.h"
 
 /*
  * What stands before an event. A task can have any name, of up to 15 characters:

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "profile.h"
-#include "view.h"
 
 /* @list: names of events, of systems, or both as system:event, with commas between them */
 static bool in_list(const char *list, const struct tep_event *ev)

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "symbols.h"
+#include "stackmap.h"
 
 #ifdef HAVE_LIBDW
 #include <dwarf.h>

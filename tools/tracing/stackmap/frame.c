@@ -3,8 +3,7 @@
  * The text of an address. A map repeats few addresses many times, so each is looked up and printed
  * once.
  */
-#include "symbols.h"
-#include "view.h"
+#include "stackmap.h"
 
 /*
  * If a call is the last instruction of its function, the return address is in the next function.

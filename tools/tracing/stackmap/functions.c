@@ -4,7 +4,7 @@
  * that differ only in offsets are merged. "report" has the functions, by what they weigh themselves
  * and with what they call.
  */
-#include "view.h"
+#include "stackmap.h"
 
 static enum sort_key sort_key;
 

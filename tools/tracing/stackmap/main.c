@@ -19,8 +19,6 @@
 #include <unistd.h>
 
 #include "record.h"
-#include "symbols.h"
-#include "view.h"
 
 const char * const program = "stackmap_dump";
 

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-#include "symbols.h"
+#include "stackmap.h"
 
 #define MAP_MAGIC	0x464D5342
 #define MAP_VERSION	2

@@ -5,7 +5,7 @@
  */
 #include <time.h>
 
-#include "view.h"
+#include "stackmap.h"
 
 struct bytes {
 	char	*data;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Output of a whole map: text, folded, JSON, speedscope. */
-#include "view.h"
+#include "stackmap.h"
 
 static void print_indented(const char *lines, const char *indent)
 {

@@ -3,7 +3,6 @@
  * Makes stacks of a map of the samples of a recording, or prints the samples as "perf script" does.
  */
 #include "profile.h"
-#include "view.h"
 
 static void drop_frames(struct words *w, u32 n)
 {

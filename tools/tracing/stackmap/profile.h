@@ -21,7 +21,7 @@
 
 #include <event-parse.h>
 
-#include "symbols.h"
+#include "stackmap.h"
 
 #define SPLIT_MORE	0x80000000	/* in an id of stack_split: one more part follows */
 

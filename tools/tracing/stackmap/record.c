@@ -12,8 +12,6 @@
 #include <unistd.h>
 
 #include "record.h"
-#include "symbols.h"
-#include "view.h"
 
 struct wanted {
 	const char	*event;

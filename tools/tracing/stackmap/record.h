@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <sys/types.h>
 
-#include "util.h"
+#include "stackmap.h"
 
 #define NO_COMMAND	127
 #define TRACEFS		"/sys/kernel/tracing"

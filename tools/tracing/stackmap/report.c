@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* --summary and --diff. */
-#include "symbols.h"
-#include "view.h"
+#include "stackmap.h"
 
 #define GENERATION_SHIFT	19
 

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "record.h"
-#include "symbols.h"
 
 /*
  * Only these are ever removed. A recording has one or more of the first, however it has ended. The

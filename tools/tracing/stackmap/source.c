@@ -2,8 +2,7 @@
 /* Chooses the source of a map's symbols, and prints it. */
 #include <unistd.h>
 
-#include "symbols.h"
-#include "view.h"
+#include "stackmap.h"
 
 static const char proc[] = "/proc/kallsyms";
 

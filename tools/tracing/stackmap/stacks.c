@@ -4,7 +4,7 @@
  * stack is a number in a pool. It is resolved as late as possible, because a definition may come
  * behind the first use, and some are in the map only.
  */
-#include "symbols.h"
+#include "stackmap.h"
 
 /* {flags, epoch, address, id, address, id...} or {flags, epoch, 0, content} */
 enum { STACK_USER = 1, STACK_FRAMES = 2 };

@@ -9,7 +9,7 @@
 #include <ctype.h>
 #include <elf.h>
 
-#include "symbols.h"
+#include "stackmap.h"
 
 #define SYM_PAGE	4096ULL
 

@@ -5,8 +5,6 @@
 #include <unistd.h>
 
 #include "record.h"
-#include "symbols.h"
-#include "view.h"
 
 /* Clears a terminal, and lets it cut lines that are too long. */
 #define CLEAR	"\033[H\033[J\033[?7l"

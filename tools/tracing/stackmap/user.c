@@ -2,7 +2,7 @@
 /* Reads user_maps, and finds the file that a process had mapped at an address at some time. */
 #include <ctype.h>
 
-#include "symbols.h"
+#include "stackmap.h"
 
 struct process {
 	struct mapping	*maps;

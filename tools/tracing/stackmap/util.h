@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Messages, options, memory, files, strings, pools. */
+/* What knows nothing of stacks: messages, options, memory, files, strings, pools. */
 #ifndef STACKMAP_UTIL_H
 #define STACKMAP_UTIL_H
 
 #include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "stackmap.h"
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+
+typedef uint32_t u32;
+typedef unsigned long long u64;
 
 extern const char * const program;	/* of main.c or of the plugin: who complains */
 extern bool quiet;
@@ -64,6 +71,34 @@ static inline void cleanup_file(FILE **f)
 	if (*f)
 		fclose(*f);
 }
+
+struct words {
+	u64	*w;
+	size_t	nr;
+	u64	hits;		/* as in struct stack */
+};
+
+/*
+ * Arrays of words, each stored once. The first one has the number 1. A value that belongs to it is
+ * 0 at first, or it is a structure. So a pool is a set of stacks, or a table from a key to a value.
+ */
+struct pooled {
+	u64	hash;
+	union {
+		u64	value;
+		void	*ptr;
+	};
+	size_t	first;		/* index of the first word */
+	u32	nr;
+};
+
+struct pool {
+	struct pooled	*list;		/* list[0] is not used */
+	size_t		nr;		/* the highest number */
+	struct words	words;
+	u32		*slots;		/* numbers, by hash; 0: free */
+	size_t		mask;
+};
 
 /* Returns 0 if it is such a line. */
 typedef int line_fn(void *to, char *line);

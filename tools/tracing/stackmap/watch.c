@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Writes user_maps (see symbols.h): first what the processes have mapped, from /proc. While they
+ * Writes user_maps (see stackmap.h): first what the processes have mapped, from /proc. While they
  * come and go, perf events tell about each mapping and each new task. These count nothing.
  */
 #include <elf.h>
@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "record.h"
-#include "symbols.h"
 
 #define HEADERS		4096
 #define WATCH_PAGES	128		/* for the events of each CPU, a power of 2 */

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "../profile.h"
-#include "../view.h"
 
 const char * const program = "fuzzer";
 
