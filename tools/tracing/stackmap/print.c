@@ -143,20 +143,6 @@ void print_json(struct map *m, const struct config *cfg)
 	puts("\n]");
 }
 
-/* Callers side by side, the most frequent first. */
-static int compare_paths(const void *a, const void *b, void *names)
-{
-	const struct stack *sa = a, *sb = b;
-	const u64 *na = (u64 *)names + sa->first, *nb = (u64 *)names + sb->first;
-	u32 ia = sa->nr, ib = sb->nr;
-
-	while (ia && ib) {
-		if (na[--ia] != nb[--ib])
-			return compare_u64(na[ia], nb[ib]);
-	}
-	return compare_u64(ia, ib);
-}
-
 /* Root first; the numbers are indices of the table of frames after the profile. */
 static void print_speedscope_samples(const struct map *m)
 {
@@ -170,18 +156,12 @@ static void print_speedscope_samples(const struct map *m)
 	}
 }
 
-/*
- * speedscope begins with a view that has the samples in their order. The format cannot choose
- * another view, so sort them such that this one shows the same as that of merged callers.
- */
-void print_speedscope(struct map *m, const struct pool *names)
+void print_speedscope(const struct map *m, const struct pool *names)
 {
 	const char *name;
 	u64 sum = 0;
 	size_t i;
 
-	if (m->nr_stacks)
-		qsort_r(m->stacks, m->nr_stacks, sizeof(*m->stacks), compare_paths, m->ips);
 	printf("{\"$schema\": \"https://www.speedscope.app/file-format-schema.json\",\n"
 	       " \"exporter\": \"stackmap_dump\",\n \"profiles\": [{\"type\": \"sampled\", \"name\": ");
 	print_json_string(m->name, strlen(m->name));

@@ -329,7 +329,7 @@ void print_text(struct map *m, const struct config *cfg);
 char *folded_name(char *name);
 void print_folded(const struct map *m, struct pool *names);
 void print_json(struct map *m, const struct config *cfg);
-void print_speedscope(struct map *m, const struct pool *names);
+void print_speedscope(const struct map *m, const struct pool *names);
 /* report.c */
 int print_summary(struct map *m);
 void print_diff(struct map *m, struct map *old, const struct config *cfg);

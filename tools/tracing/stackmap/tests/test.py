@@ -501,16 +501,6 @@ class Output(Case):
         got = {line.split(" ")[0]: int(line.split(" ")[1]) for line in lines}
         self.assertEqual((len(lines), got), (len(want), want))
 
-    def test_speedscope_has_callers_side_by_side(self):
-        stacks = [(i, 100 - i, [TEXT + leaf, TEXT + root]) for i, (leaf, root) in enumerate(
-            [(0x148, 0x30), (0x190, 0x190), (0x30, 0x30), (0x148, 0x190), (0x149, 0x30)])]
-        prof = json.loads(self.dump(mkmap.make(stacks), "-k", KALLSYMS, "--speedscope"))
-        names = [f["name"] for f in prof["shared"]["frames"]]
-        got = [[names[i] for i in s] for s in prof["profiles"][0]["samples"]]
-        self.assertEqual(got, [["do_exit", "schedule"], ["do_exit", "do_exit"],
-                               ["weak_one", "schedule"], ["weak_one", "weak_one"]])
-        self.assertEqual(prof["profiles"][0]["weights"], [196, 98, 97, 99])
-
     def test_folded_line_by_line(self):
         for data in [self.nasty("--folded"), golden_text("folded64.txt")]:
             for line in data.splitlines():
