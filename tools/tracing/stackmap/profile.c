@@ -289,9 +289,7 @@ int make_profile(struct map *m, const char *path, bool script, const struct conf
 	m->profile = p;
 	m->find_symbol = m->kallsyms.nr ? NULL : find_recorded_symbol;
 	set_value_types(m, cfg);
-	ret = dat_open(p, path);
-	if (!ret)
-		ret = check_boot(p, path);
+	ret = dat_open(p, path) ?: check_boot(p, path);
 	if (ret) {
 		m->nr_stacks = 0;
 		return ret;

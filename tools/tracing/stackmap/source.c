@@ -99,13 +99,8 @@ int load_symbols(struct map *m, const struct map *sibling, const struct config *
 	int ret;
 
 	m->users.symfs = cfg->symfs;
-	ret = load_user_maps(m);
-	if (!ret)
-		ret = load_kallsyms(m, cfg);
-	if (!ret)
-		ret = fit_kallsyms(m, sibling, cfg);
-	if (!ret && cfg->vmlinux)
-		ret = vmlinux_load(m, cfg);
+	ret = load_user_maps(m) ?: load_kallsyms(m, cfg) ?: fit_kallsyms(m, sibling, cfg) ?:
+	      (cfg->vmlinux ? vmlinux_load(m, cfg) : 0);
 	if (!ret && cfg->vmlinux)
 		add_source(m, "vmlinux", cfg->vmlinux);
 	if (!m->source)

@@ -158,7 +158,7 @@ static inline int compare_u64(u64 a, u64 b)
 	return a < b ? -1 : a > b;
 }
 
-/* Valid until more is added. */
+/* Valid until more is added. A function, as pool_add() in its argument may move the list. */
 static inline struct pooled *pool_at(struct pool *p, u32 nr)
 {
 	return &p->list[nr];
