@@ -27,7 +27,6 @@ void remove_instance(const char *dir);
 int enable_event(const char *dir, const char *event, const char *filter);
 u64 count_of(const char *dir, const char *files, const char *key);
 u64 count_lost(const char *dir);
-/* program.c */
 void block_signals(sigset_t *set);
 void unblock_signals(void);
 bool find_program(const char *name);
