@@ -107,9 +107,11 @@ kill $pid
 ended 1
 says "trace-cmd ended early"
 ls -l "$out"
-says "was restored from the files of the recorders"
+says "$out has no trace.dat. To make it, there: trace-cmd restore"
 gone
 undisturbed
+# shellcheck disable=SC2046
+(cd "$out" && trace-cmd restore -o trace.dat -i head.dat $(ls -v trace.dat.*))
 report "$out"
 [ "$(grep -c ' stack_id: ' "$TMPDIR/report")" -gt 1000 ] || fail "too little was restored"
 

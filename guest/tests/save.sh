@@ -99,7 +99,7 @@ stackmap_dump -q --annotate "$out/trace" "$out" > "$TMPDIR/annotated"
 
 echo "top: what was used more since the last look, and nothing else"
 echo 1 > instances/one/events/syscalls/sys_enter_getpriority/enable
-stackmap_dump top -i one -b -n 3 -d 1 > "$TMPDIR/top" &
+stackmap_dump top -i one -n 3 -d 1 > "$TMPDIR/top" &
 pid=$!
 sleep 1.5
 i=0

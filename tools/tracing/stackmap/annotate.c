@@ -8,8 +8,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "util.h"
-#include "view.h"
+#include "stackmap.h"
 
 /*
  * What stands before an event. A task can have any name, of up to 15 characters:
@@ -31,7 +30,7 @@
  */
 #define IDS									\
 	"^((user_)?(unwind_)?stack_[a-z]+: +)?"						\
-	"<((user_)?(unwind_)?stack_(id|split))(( @[0-9a-f]+| -?[0-9a-f]+)+)>( \\(stale\\))?\n?$"
+	"<((user_)?(unwind_)?stack_(id|split))(( @[0-9a-f]+| -?[0-9a-f]+)+)>( \\(stale\\))?\r?\n?$"
 
 enum { IDS_NAME = 4, IDS_USER = 5, IDS_UNWIND = 6, IDS_KIND = 7, IDS_LIST = 8, NR_IDS_GROUPS };
 
@@ -41,10 +40,9 @@ struct filter {
 	FILE			*f;
 	regex_t			head;
 	regex_t			ids_form;
-	bool			streams;	/* its lines come one by one */
 	char			*line;
 	size_t			room;
-	size_t			len;
+	ssize_t			len;
 	bool			has_context;	/* task, CPU and time before the event */
 	bool			user;		/* the stack of the line is of user space */
 	struct stack_ids	ids;		/* of the line */
@@ -58,51 +56,31 @@ struct filter {
 	size_t			nr_odd;
 };
 
-/* A number behind @before. */
-static bool take(const char **p, const char *before, int base, u64 *n)
-{
-	size_t len = strlen(before);
-	char *end;
-
-	if (strncmp(*p, before, len) || strchr(" @", (*p)[len]))
-		return false;
-	errno = 0;
-	*n = strtoull(*p + len, &end, base);
-	*p = end;
-	return !errno;
-}
-
-static bool take_id(struct filter *t, const char **p, u64 ip)
-{
-	struct stack_ids *ids = &t->ids;
-	u64 id;
-
-	if (ids->nr == MAX_PARTS || !take(p, " ", 10, &id) || id > INT32_MAX)
-		return false;
-	ids->ip[ids->nr] = ip;
-	ids->id[ids->nr++] = id;
-	return true;
-}
-
 /* " 42>", " 42 @ffffffff81000000 43>". With @cookie, " 30 42>" or " 30 @5500 42>". */
-static bool take_ids(struct filter *t, const char *p, bool cookie, bool split)
+static bool take_ids(struct stack_ids *ids, const char *list, bool cookie, bool split)
 {
-	static const char unused[] = " @0 -1";
-	bool hit = cookie && split;
-	u64 ip = 0;
+	bool hit = cookie && split, unused = false;
+	char *p = (char *)list;
+	long long id;
+	u64 ip;
 
-	t->ids.nr = 0;
-	if ((cookie && !take(&p, " ", 16, &ip)) || (hit && !take(&p, " @", 16, &ip)))
-		return false;
-	if (!take_id(t, &p, hit ? ip : 0))
-		return false;
-	while (split && !hit && strncmp(p, unused, strlen(unused)) && take(&p, " @", 16, &ip)) {
-		if (!take_id(t, &p, ip))
+	errno = 0;
+	ids->nr = 0;
+	if (cookie)
+		strtoull(p, &p, 16);
+	while (*p == ' ') {
+		ip = p[1] == '@' ? strtoull(p + 2, &p, 16) : 0;
+		id = *p == ' ' ? strtoll(p, &p, 10) : -1;
+		unused |= ids->nr && !ip && id == -1;
+		if (unused && !ip && id == -1)
+			continue;
+		if (unused || id < 0 || id > INT32_MAX || ids->nr == MAX_PARTS ||
+		    (bool)ip != (ids->nr || hit))
 			return false;
+		ids->ip[ids->nr] = ip;
+		ids->id[ids->nr++] = id;
 	}
-	while (!strncmp(p, unused, strlen(unused)))
-		p += strlen(unused);
-	return *p == '>' && (t->ids.nr > 1) == (split && !hit);
+	return !errno && *p == '>' && ids->nr && (ids->nr > 1) == (split && !hit);
 }
 
 /* Returns what follows the context, the whole line if it has none. */
@@ -123,7 +101,7 @@ static bool has_ids(struct filter *t, const char *text)
 	if (regexec(&t->ids_form, text, NR_IDS_GROUPS, m, 0))
 		return false;
 	t->user = m[IDS_USER].rm_so >= 0;
-	if (take_ids(t, text + m[IDS_LIST].rm_so, m[IDS_UNWIND].rm_so >= 0,
+	if (take_ids(&t->ids, text + m[IDS_LIST].rm_so, m[IDS_UNWIND].rm_so >= 0,
 		     text[m[IDS_KIND].rm_so] == 's'))
 		return true;
 	t->nr_odd++;
@@ -146,8 +124,7 @@ static bool find_frames(struct filter *t)
 {
 	u32 stack = stack_of_ids(&t->stacks, 0, t->user, 0, &t->ids);
 
-	t->words.nr = 0;
-	t->words.hits = 0;
+	t->words = (struct words) { t->words.w };
 	return resolve_stack(&t->stacks, stack, &t->words) ||
 	       (read_map_again(t) && resolve_stack(&t->stacks, stack, &t->words));
 }
@@ -187,7 +164,7 @@ static bool is_frame(const char *line)
 /* Frames that the kernel printed are dropped if the map has the stack. */
 static void filter_line(struct filter *t)
 {
-	bool whole = strlen(t->line) == t->len, context, frame;
+	bool whole = strlen(t->line) == (size_t)t->len, context, frame;
 	const char *text = skip_context(t, &context);
 
 	frame = !context && is_frame(t->line);
@@ -199,23 +176,6 @@ static void filter_line(struct filter *t)
 		fwrite(t->line, 1, t->len, stdout);
 	if (whole && !frame && context == t->has_context && has_ids(t, text))
 		print_frames(t);
-	if (t->streams)
-		fflush(stdout);
-}
-
-/* False at the end of the text. Other systems end a line with "\r\n". */
-static bool read_line(struct filter *t)
-{
-	ssize_t len = getline(&t->line, &t->room, t->f);
-
-	if (len < 0)
-		return false;
-	if (len > 1 && t->line[len - 2] == '\r' && t->line[len - 1] == '\n') {
-		t->line[--len - 1] = '\n';
-		t->line[len] = '\0';
-	}
-	t->len = len;
-	return true;
 }
 
 static int end_filter(struct filter *t)
@@ -230,10 +190,8 @@ static int end_filter(struct filter *t)
 		note("%s: %zu lines have ids that cannot be read, or not all of them", name,
 		     t->nr_odd);
 	if (ferror(t->f))
-		complain("%s: %s", name, strerror(errno));
-	else if (!t->nr_ids)
-		complain("%s: has no ids of stacks", name);
-	return ferror(t->f) || !t->nr_ids ? -EINVAL : 0;
+		return fail("%s: %s", name, strerror(errno));
+	return t->nr_ids ? 0 : fail("%s: has no ids of stacks", name);
 }
 
 int annotate(struct map *m, const struct config *cfg)
@@ -242,17 +200,17 @@ int annotate(struct map *m, const struct config *cfg)
 	struct stat st;
 	int ret;
 
-	if (!t.f) {
-		complain("%s: %s", cfg->trace, strerror(errno));
-		return -errno;
-	}
+	if (!t.f)
+		return fail("%s: %s", cfg->trace, strerror(errno));
 	regcomp(&t.head, HEAD, REG_EXTENDED);
 	regcomp(&t.ids_form, IDS, REG_EXTENDED);
-	t.streams = fstat(fileno(t.f), &st) || !S_ISREG(st.st_mode);
+	/* Lines may come one by one. */
+	if (fstat(fileno(t.f), &st) || !S_ISREG(st.st_mode))
+		setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
 	t.stacks.users = &m->users;
 	use_map(&t.stacks, m, 0);
 	t.loaded = time(NULL);
-	while (read_line(&t))
+	while ((t.len = getline(&t.line, &t.room, t.f)) >= 0)
 		filter_line(&t);
 	ret = end_filter(&t);
 	if (t.f != stdin)

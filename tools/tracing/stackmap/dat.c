@@ -1,44 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Opens and reads trace.dat. */
 #include <dlfcn.h>
+#include <trace-cmd.h>
 #include <unistd.h>
 
 #include "profile.h"
-#include "view.h"
-#include "util.h"
 
-/* Is it in a list with commas? Without one, @all says. Names may have their system in front. */
-static bool in_list(const char *list, const struct tep_event *ev, bool all)
+/* @list: names of events, of systems, or both as system:event, with commas between them */
+static bool in_list(const char *list, const struct tep_event *ev)
 {
-	const char *end, *colon;
-	size_t len;
+	char *full __free(pointer) = format("%s:%s", ev->system, ev->name);
+	char *words __free(pointer) = copy_string(list ? list : "");
+	char *rest = words, *word;
+	bool found = false;
 
-	for (; list && *list; list = *end ? end + 1 : end) {
-		end = strchrnul(list, ',');
-		colon = memchr(list, ':', end - list);
-		len = colon ? colon - list : 0;
-		if (colon && (strncmp(list, ev->system, len) || ev->system[len]))
-			continue;
-		list = colon ? colon + 1 : list;
-		len = end - list;
-		if (!strncmp(list, ev->name, len) && !ev->name[len])
-			return true;
-		/* All events of a system. */
-		if (!colon && !strncmp(list, ev->system, len) && !ev->system[len])
-			return true;
-	}
-	return all;
-}
-
-static bool is_alloc(const struct kind *k, const char *list)
-{
-	return list && k->field[FIELD_PTR] && in_list(list, k->event, false);
+	while ((word = strsep(&rest, ",")))
+		found |= !strcmp(word, ev->name) || !strcmp(word, ev->system) ||
+			 !strcmp(word, full);
+	return found;
 }
 
 /* With a weight, only what has it is counted. */
 static bool kind_is_wanted(const struct kind *k, const struct config *cfg)
 {
-	if (!k->is_event || !in_list(cfg->events, k->event, !cfg->events))
+	if (!k->is_event || (cfg->events && !in_list(cfg->events, k->event)))
 		return false;
 	if (cfg->allocs)
 		return k->is_alloc;
@@ -50,29 +35,22 @@ static bool kind_is_wanted(const struct kind *k, const struct config *cfg)
 /* NULL if the file does not describe it. */
 static struct kind *find_kind(struct profile *p, int id)
 {
-	struct tep_event *ev;
-	struct kind *k;
+	struct kind *k = pool_get(&p->kinds, id, 0, sizeof(*k));
+	struct tep_event *ev = k->event ? k->event : tep_find_event(p->tep, id);
+	const struct config *cfg = p->cfg;
 
-	if (id < 0 || id >= MAX_KINDS)
-		return NULL;
-	if (p->kinds[id])
-		return p->kinds[id];
-	ev = tep_find_event(p->tep, id);
-	if (!ev)
-		return NULL;
-	k = check_mem(calloc(1, sizeof(*k)));
-	k->event = ev;
-	set_type(k);
-	find_fields(k);
-	if (p->cfg->weight)
-		k->field[FIELD_WEIGHT] = tep_find_field(ev, p->cfg->weight);
-	if (p->cfg->pointer)
-		k->field[FIELD_PTR] = tep_find_field(ev, p->cfg->pointer);
+	if (k->event || !ev)
+		return ev ? k : NULL;
+	init_kind(k, ev);
+	set_take(k);
+	if (cfg->weight)
+		k->field[FIELD_WEIGHT] = tep_find_field(ev, cfg->weight);
+	if (cfg->pointer)
+		k->field[FIELD_PTR] = tep_find_field(ev, cfg->pointer);
 	k->is_switch = !strcmp(ev->name, "sched_switch");
-	k->is_alloc = is_alloc(k, p->cfg->allocs);
-	k->is_free = is_alloc(k, p->cfg->frees);
-	k->wanted = kind_is_wanted(k, p->cfg);
-	p->kinds[id] = k;
+	k->is_alloc = k->field[FIELD_PTR] && in_list(cfg->allocs, ev);
+	k->is_free = k->field[FIELD_PTR] && in_list(cfg->frees, ev);
+	k->wanted = kind_is_wanted(k, cfg);
 	return k;
 }
 
@@ -80,51 +58,39 @@ static struct kind *find_kind(struct profile *p, int id)
 static void take_gap(struct record *r)
 {
 	struct profile *p = r->profile;
-	struct cpu_state *c = r->in->cpus[r->cpu];
 
 	p->counts[COUNT_GAPS]++;
 	p->counts[COUNT_LOST] += r->rec->missed_events > 0 ? r->rec->missed_events : 0;
-	while (c && c->nr)
-		sample_put(p, c->waiting[--c->nr]);
-	if (c)
-		c->has_next = false;
+	while (r->cpu->nr)
+		sample_put(p, r->cpu->waiting[--r->cpu->nr]);
+	r->cpu->has_next = false;
 }
 
-/* @end: clears the line. */
-static void show_progress(const struct profile *p, bool end)
+/* For someone who waits at a terminal. @nr: of records so far; 0 clears the line at the end */
+static void show_progress(u64 nr)
 {
-	u64 nr = p->counts[COUNT_RECORDS];
-
-	if (quiet || nr < 1 << 20 || (!end && nr % (1 << 20)) || !isatty(STDERR_FILENO))
-		return;
-	if (end)
-		fputs("\r\033[K", stderr);
-	else
-		fprintf(stderr, "\r%s: %llu million records ", program, nr >> 20);
+	if (!quiet && nr % (1 << 20) == 0 && isatty(STDERR_FILENO))
+		fprintf(stderr, nr ? "\r%s: %llu million records" : "\r\033[K", program, nr >> 20);
 }
 
 /* The argument for the CPU counts over all instances. */
 int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unused, void *data)
 {
+	struct instance *in = tracecmd_get_private(handle);
 	struct profile *p = data;
-	struct record r = { .profile = p, .rec = rec, .cpu = rec->cpu };
+	struct record r = { .profile = p, .rec = rec, .in = in };
 
-	r.in = tracecmd_get_private(handle);
-	if (!r.in || rec->cpu < 0 || rec->cpu >= MAX_CPUS)
-		return 0;
-	p->counts[COUNT_RECORDS]++;
-	show_progress(p, false);
-	r.in->nr_records++;
+	show_progress(++p->counts[COUNT_RECORDS]);
+	in->nr_records++;
 	p->last_ts = rec->ts > p->last_ts ? rec->ts : p->last_ts;
-	if (!r.in->cpus[r.cpu])
-		r.in->cpus[r.cpu] = check_mem(calloc(1, sizeof(struct cpu_state)));
+	r.cpu = pool_get(&p->cpus, in->nr, rec->cpu, sizeof(*r.cpu));
 	if (rec->missed_events)
 		take_gap(&r);
 	r.kind = find_kind(p, tep_data_type(p->tep, rec));
 	if (!r.kind)
 		return 0;
 	p->counts[COUNT_EVENTS] += r.kind->is_event;
-	if (p->count_only || (p->define_only && !r.kind->defines))
+	if (p->count_only)
 		return 0;
 	if (get_number(&r, FIELD_PID, &r.pid) && get_number(&r, FIELD_FLAGS, &r.flags)) {
 		get_number(&r, FIELD_PREEMPT, &r.preempt);
@@ -144,8 +110,26 @@ static const char *clock_of(struct tracecmd_input *handle)
 	return clock && *clock ? clock : "local";
 }
 
+/* Times of two clocks cannot be compared. */
+static int check_clock(struct profile *p, const char *path, const char *clock)
+{
+	static const char * const others[] = { "counter", "x86-tsc", "uptime", "ppc-tb" };
+	size_t i;
+
+	if (p->clock && strcmp(clock, p->clock))
+		return fail("%s: instances have the clocks %s and %s (choose one: --instance)",
+			    path, p->clock, clock);
+	p->clock = clock;
+	for (i = 0; p->cfg->off_cpu && i < ARRAY_SIZE(others); i++) {
+		if (!strncmp(clock, others[i], strlen(others[i])))
+			return fail("%s: the clock %s does not count time, needed by --off-cpu",
+				    path, clock);
+	}
+	return 0;
+}
+
 /* The top level, or the instance with that number. */
-static void add_instance(struct profile *p, int i)
+static int add_instance(struct profile *p, const char *path, int i)
 {
 	const char *name = i < 0 ? "" : tracecmd_buffer_instance_name(p->top, i);
 	struct instance *in = &p->instances[p->nr_instances];
@@ -153,42 +137,13 @@ static void add_instance(struct profile *p, int i)
 
 	if (p->nr_instances == MAX_INSTANCES || !name || (i >= 0 && !*name) ||
 	    (p->cfg->instance && strcmp(p->cfg->instance, name)))
-		return;
+		return 0;
 	handle = i < 0 ? p->top : tracecmd_buffer_instance_handle(p->top, i);
 	if (!handle)
-		return;
-	*in = (struct instance) {
-		.handle = handle, .nr = p->nr_instances++, .clock = clock_of(handle),
-	};
+		return 0;
+	*in = (struct instance) { .handle = handle, .nr = p->nr_instances++ };
 	tracecmd_set_private(handle, in);
-}
-
-static bool counts_time(const char *clock)
-{
-	return strcmp(clock, "counter") && strcmp(clock, "x86-tsc") && strcmp(clock, "uptime") &&
-	       strncmp(clock, "ppc-tb", 6);
-}
-
-/* Times of two clocks cannot be compared. */
-static int check_clocks(struct profile *p, const char *path)
-{
-	const char *clock = p->instances[0].clock, *other;
-	u32 i;
-
-	for (i = 1; i < p->nr_instances; i++) {
-		other = p->instances[i].clock;
-		if (!strcmp(clock, other))
-			continue;
-		complain("%s: instances have the clocks %s and %s (choose one: --instance)", path,
-			 clock, other);
-		return -EINVAL;
-	}
-	if (p->cfg->off_cpu && !counts_time(clock)) {
-		complain("%s: the clock %s does not count time, needed by --off-cpu", path, clock);
-		return -EINVAL;
-	}
-	p->mono = !strcmp(clock, "mono");
-	return 0;
+	return check_clock(p, path, clock_of(handle));
 }
 
 /* tracecmd_open() crashes if data is missing, and so does tracecmd_close(). So it stays open. */
@@ -205,20 +160,18 @@ static struct tracecmd_input *open_file(const char *path)
 
 int dat_open(struct profile *p, const char *path)
 {
-	int i;
+	int i, ret = 0;
 
 	tracecmd_set_loglevel(TEP_LOG_NONE);
 	p->top = open_file(path);
 	if (!p->top)
 		return -EINVAL;
 	p->tep = tracecmd_get_tep(p->top);
-	for (i = -1; i < tracecmd_buffer_instances(p->top); i++)
-		add_instance(p, i);
-	if (!p->nr_instances) {
-		complain("%s: has no instance %s", path, p->cfg->instance);
-		return -ENOENT;
-	}
-	return check_clocks(p, path);
+	for (i = -1; !ret && i < tracecmd_buffer_instances(p->top); i++)
+		ret = add_instance(p, path, i);
+	if (!p->nr_instances)
+		return fail("%s: has no instance %s", path, p->cfg->instance);
+	return ret;
 }
 
 int dat_read(struct profile *p, const char *path)
@@ -230,33 +183,23 @@ int dat_read(struct profile *p, const char *path)
 	for (i = 0; i < p->nr_instances; i++)
 		handles[i] = p->instances[i].handle;
 	ret = tracecmd_iterate_events_multi(handles, p->nr_instances, read_record, p);
-	show_progress(p, true);
-	if (ret)
-		complain("%s: cannot be read to its end", path);
-	return ret ? -EIO : 0;
+	show_progress(0);
+	return ret ? fail("%s: cannot be read to its end", path) : 0;
 }
 
 /* The names of events and symbols are gone then. */
 void dat_close(struct profile *p)
 {
-	size_t i;
-	u32 cpu;
+	u32 i;
 
 	for (i = 0; i < p->nr_instances; i++) {
-		for (cpu = 0; cpu < MAX_CPUS; cpu++)
-			free(p->instances[i].cpus[cpu]);
 		if (p->instances[i].handle != p->top)
 			tracecmd_close(p->instances[i].handle);
 	}
-	for (i = 0; i < MAX_KINDS; i++) {
-		free(p->kinds[i]);
-		p->kinds[i] = NULL;
-	}
+	pool_free_all(&p->kinds);
+	pool_free_all(&p->cpus);
 	if (p->top)
 		tracecmd_close(p->top);
-	p->nr_instances = 0;
-	p->top = NULL;
-	memset(p->counts, 0, sizeof(p->counts));
 }
 
 /* Without the stacks that belong to them, and their definitions. 0 if the file cannot be read. */

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "event.h"
-#include "user.h"
-#include "util.h"
+#include "profile.h"
 
-void find_fields(struct kind *k)
+void init_kind(struct kind *k, struct tep_event *ev)
 {
 	static const char * const names[NR_FIELDS] = {
 		[FIELD_PID] = "common_pid", [FIELD_FLAGS] = "common_flags",
@@ -18,17 +16,21 @@ void find_fields(struct kind *k)
 	};
 	int i;
 
+	k->event = ev;
+	k->is_user = !strncmp(ev->name, "user_", 5);
+	k->defines = strstr(ev->name, "_def");
 	for (i = 0; i < NR_FIELDS; i++)
-		k->field[i] = names[i] ? tep_find_any_field(k->event, names[i]) : NULL;
+		k->field[i] = names[i] ? tep_find_any_field(ev, names[i]) : NULL;
 }
 
 /* False if the event has no such field, or the record ends before that. */
 static bool read_at(struct record *r, const struct tep_format_field *f, int size, u32 i, u64 *n)
 {
-	int offset = f ? f->offset + i * size : 0;
+	int offset;
 
 	if (!f)
 		return false;
+	offset = f->offset + i * size;
 	if (offset < 0 || size < 0 || offset > r->rec->size - size) {
 		r->cut = true;
 		return false;

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The text of an address. A map repeats few addresses many times, so each is looked up and printed
- * once. If there are too many, all are forgotten: this costs time, not memory.
+ * once.
  */
-#include "view.h"
-#include "symbols.h"
-#include "user.h"
-#include "util.h"
-
-#ifndef MAX_FRAMES
-#define MAX_FRAMES	0x40000
-#endif
+#include "stackmap.h"
 
 /*
  * If a call is the last instruction of its function, the return address is in the next function.
@@ -38,18 +31,6 @@ static bool is_bpf(const struct symbol *s)
 	return s->mod && !strcmp(s->mod, "bpf");
 }
 
-/* As %pS prints it. */
-static char *kernel_text(const struct frame *f, const struct symbol *s)
-{
-	u64 offset = f->addr - s->addr, size = s->end - s->addr;
-
-	if (is_bpf(s) || !s->end)
-		return format("%s+0x%llx", s->name, offset);
-	if (s->mod)
-		return format("%s+0x%llx/0x%llx [%s]", s->name, offset, size, s->mod);
-	return format("%s+0x%llx/0x%llx", s->name, offset, size);
-}
-
 static char *address_text(const struct frame *f)
 {
 	if (!f->user && f->ip == TRAMPOLINE_MARKER)
@@ -61,24 +42,22 @@ static char *address_text(const struct frame *f)
 	return format("0x%llx", f->ip);
 }
 
-/* As the kernel prints it, and the function. Another demangler may make a name longer. */
-static char *object_text(const struct frame *f)
+/* As the kernel prints it. Another demangler may make a name of user space longer. */
+static char *make_text(const struct frame *f)
 {
-	if (!f->sym)
-		return format("%s+0x%llx", f->object->path, f->addr);
-	return format("%s+0x%llx (%s+0x%llx)", f->object->path, f->addr, f->sym->name,
-		      f->addr - f->sym->addr);
-}
+	const struct symbol *s = f->sym;
+	u64 offset = s ? f->addr - s->addr : 0;
 
-const char *frame_text(struct frame *f)
-{
-	if (f->text)
-		return f->text;
+	if (f->object && !s)
+		return format("%s+0x%llx", f->object->path, f->addr);
 	if (f->object)
-		f->text = object_text(f);
-	else
-		f->text = f->sym ? kernel_text(f, f->sym) : address_text(f);
-	return f->text;
+		return format("%s+0x%llx (%s+0x%llx)", f->object->path, f->addr, s->name, offset);
+	if (!s)
+		return address_text(f);
+	if (is_bpf(s) || !s->end)
+		return format("%s+0x%llx", s->name, offset);
+	return format("%s+0x%llx/0x%llx%s%s%s", s->name, offset, s->end - s->addr,
+		      s->mod ? " [" : "", s->mod ? s->mod : "", s->mod ? "]" : "");
 }
 
 /*
@@ -94,7 +73,7 @@ const char *frame_name(struct frame *f, const char **mod)
 		*mod = f->object ? f->object->name : "user";
 	if (s)
 		return s->name;
-	return f->object ? "" : frame_text(f);
+	return f->object ? "" : f->text;
 }
 
 const char *frame_lines(const struct map *m, struct frame *f)
@@ -132,31 +111,19 @@ void frames_free(struct map *m)
 	pool_free_all(&m->frames);
 }
 
-static struct frame *find_frame(struct map *m, bool user, u64 ip, bool exact)
+struct frame *frame_get(struct map *m, const struct stack *s, u32 i)
 {
-	struct frame *f;
-	u32 known;
+	bool user = i >= s->nr - s->nr_user, exact = is_exact(s, i);
+	u64 ip = m->ips[s->first + i];
+	struct frame *f = pool_get(&m->frames, ip, user << 1 | exact, sizeof(*f));
 
-	if (m->frames.nr >= MAX_FRAMES)
-		frames_free(m);
-	known = m->frames.nr;
-	f = pool_get(&m->frames, ip, user << 1 | exact, sizeof(*f));
-	if (m->frames.nr == known)
+	if (f->text)
 		return f;
-	f->ip = ip;
-	f->addr = ip;
-	f->exact = exact;
-	f->user = user;
-	f->matches = -1;
-	if (f->user)
+	*f = (struct frame) { .ip = ip, .addr = ip, .exact = exact, .user = user, .matches = -1 };
+	if (user)
 		find_user_symbol(m, f);
 	else if (ip != TRAMPOLINE_MARKER)
 		f->sym = find_symbol(m, ip, exact);
+	f->text = make_text(f);
 	return f;
-}
-
-/* Valid until the next call. */
-struct frame *frame_get(struct map *m, const struct stack *s, u32 i)
-{
-	return find_frame(m, i >= s->nr - s->nr_user, m->ips[s->first + i], is_exact(s, i));
 }

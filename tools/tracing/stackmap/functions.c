@@ -1,10 +1,107 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Stacks as the names of their functions. For flame graphs, those that differ only in offsets are
- * merged. "report" has the functions, by what they weigh themselves and with what they call.
+ * Selects and sorts stacks. For flame graphs, they become the names of their functions, and those
+ * that differ only in offsets are merged. "report" has the functions, by what they weigh themselves
+ * and with what they call.
  */
-#include "util.h"
-#include "view.h"
+#include "stackmap.h"
+
+static enum sort_key sort_key;
+
+static int compare_stacks(const void *a, const void *b)
+{
+	const struct stack *sa = a, *sb = b;
+	int ret = 0;
+
+	if (sort_key == SORT_REF)
+		ret = compare_u64(sb->ref, sa->ref);
+	else if (sort_key == SORT_DEPTH)
+		ret = compare_u64(sb->nr, sa->nr);
+	return ret ?: compare_u64(sa->id, sb->id);
+}
+
+void sort_stacks(struct map *m, enum sort_key key)
+{
+	sort_key = key;
+	sort_array(m->stacks, m->nr_stacks, sizeof(*m->stacks), compare_stacks);
+}
+
+bool stack_matches(struct map *m, const struct stack *s, const struct config *cfg)
+{
+	struct frame *f;
+	u32 i;
+
+	for (i = 0; cfg->has_grep && i < s->nr; i++) {
+		f = frame_get(m, s, i);
+		if (f->matches < 0)
+			f->matches = !regexec(&cfg->grep, f->text, 0, NULL, 0);
+		if (f->matches)
+			return true;
+	}
+	return !cfg->has_grep;
+}
+
+void select_stacks(struct map *m, const struct config *cfg, size_t top)
+{
+	struct stack *s;
+	size_t n = 0;
+
+	for_each_stack(s, m) {
+		if (s->ref >= cfg->min_ref && stack_matches(m, s, cfg))
+			m->stacks[n++] = *s;
+	}
+	m->nr_stacks = n;
+	sort_stacks(m, cfg->sort);
+	if (top && m->nr_stacks > top)
+		m->nr_stacks = top;
+}
+
+static bool is_tracer(const struct map *m, u64 ip, bool exact)
+{
+	static const char * const names[] = {
+		"trace_event_", "__traceiter_", "__bpf_trace_", "perf_trace_", "ftrace_call",
+		"ftrace_regs_caller", "ftrace_graph_", "function_trace_call",
+		"function_stack_trace_call", "kprobe_ftrace_handler", "kprobe_trace_func",
+		"kprobe_dispatcher", "kretprobe_", "aggr_pre_handler", "arch_ftrace_ops_list_func",
+		"ftrace_ops_list_func", "ftrace_syscall_", "trace_syscall_", "event_triggers_",
+		"__ftrace_trace_stack",
+	};
+	const struct symbol *s;
+	const char *name;
+	size_t i;
+
+	if (ip == TRAMPOLINE_MARKER)
+		return true;
+	s = find_symbol(m, ip, exact);
+	name = s && !s->mod ? s->name : "";
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		if (!strncmp(name, names[i], strlen(names[i])))
+			return true;
+	}
+	return false;
+}
+
+/* How many of the innermost frames are the tracer's; never all of them. */
+u32 tracer_frames(const struct map *m, const u64 *ips, u32 nr)
+{
+	u32 n = 0;
+
+	while (n + 1 < nr && is_tracer(m, ips[n], !n))
+		n++;
+	return n;
+}
+
+void drop_tracers(struct map *m)
+{
+	struct stack *s;
+	u32 n;
+
+	for_each_stack(s, m) {
+		n = s->user ? 0 : tracer_frames(m, m->ips + s->first, s->nr - s->nr_user);
+		s->first += n;
+		s->nr -= n;
+	}
+}
 
 static u32 name_frame(struct map *m, const struct stack *s, u32 i, struct pool *names)
 {
@@ -39,12 +136,11 @@ void merge_stacks(struct map *m, struct pool *names, struct config *cfg)
 	struct pool known = {};
 	struct words w = {};
 	struct stack *s;
-	size_t i, n = 0;
 	u32 frame, nr;
+	size_t n = 0;
 
 	sort_stacks(m, SORT_REF);
-	for (i = 0; i < m->nr_stacks; i++) {
-		s = &m->stacks[i];
+	for_each_stack(s, m) {
 		if (!s->nr || !stack_matches(m, s, cfg))
 			continue;
 		for (frame = 0; frame < s->nr; frame++)
@@ -62,28 +158,6 @@ void merge_stacks(struct map *m, struct pool *names, struct config *cfg)
 	cfg->has_grep = false;
 	pool_free(&known);
 	free(w.w);
-}
-
-static const u64 *sorted_names;
-
-static int compare_paths(const void *a, const void *b)
-{
-	const struct stack *sa = a, *sb = b;
-	const u64 *na = sorted_names + sa->first, *nb = sorted_names + sb->first;
-	u32 ia = sa->nr, ib = sb->nr;
-
-	while (ia && ib) {
-		if (na[--ia] != nb[--ib])
-			return compare_u64(na[ia], nb[ib]);
-	}
-	return compare_u64(ia, ib);
-}
-
-/* Callers side by side, the most frequent first. */
-void sort_by_path(struct map *m)
-{
-	sorted_names = m->ips;
-	sort_array(m->stacks, m->nr_stacks, sizeof(*m->stacks), compare_paths);
 }
 
 /* What a function weighs in the stacks of a task, or the task itself. */
@@ -129,33 +203,17 @@ static int compare_functions(const void *a, const void *b)
 {
 	const struct function *fa = ((const struct pooled *)a)->ptr;
 	const struct function *fb = ((const struct pooled *)b)->ptr;
-	int ret = compare_u64(fb->task->total, fa->task->total);
 
-	if (!ret)
-		ret = compare_u64(fa->task->nr, fb->task->nr);
-	if (!ret)
-		ret = (fb == fb->task) - (fa == fa->task);
-	if (!ret)
-		ret = compare_u64(fb->self, fa->self);
-	if (!ret)
-		ret = compare_u64(fb->total, fa->total);
-	return ret ? ret : compare_u64(fa->nr, fb->nr);
+	return compare_u64(fb->task->total, fa->task->total) ?:
+	       compare_u64(fa->task->nr, fb->task->nr) ?:
+	       (fb == fb->task) - (fa == fa->task) ?: compare_u64(fb->self, fa->self) ?:
+	       compare_u64(fb->total, fa->total) ?: compare_u64(fa->nr, fb->nr);
 }
 
 /* In percent. */
 double share(u64 part, u64 all)
 {
 	return all ? 100.0 * part / all : 0;
-}
-
-static void print_head(const struct map *m, u64 sum)
-{
-	const struct value_type *v = &m->values[m->main_value];
-
-	printf("# %llu %s", sum, v->type ? v->type : "references");
-	if (v->type && strcmp(v->unit, "count") && strcmp(v->unit, v->type))
-		printf(" (%s)", v->unit);
-	printf("\n#%15s %6s %16s %6s  function\n", "self", "", "total", "");
 }
 
 static void print_list(const struct pool *fs, const struct pool *names, u64 all, size_t top)
@@ -177,16 +235,20 @@ static void print_list(const struct pool *fs, const struct pool *names, u64 all,
 
 void print_functions(const struct map *m, const struct pool *names, const struct config *cfg)
 {
+	const struct value_type *v = &m->values[m->main_value];
+	const struct stack *s;
 	struct pool fs = {};
 	u64 sum = 0;
-	size_t i;
 
-	for (i = 0; i < m->nr_stacks; i++) {
-		count_stack(&fs, m, &m->stacks[i]);
-		sum += m->stacks[i].ref;
+	for_each_stack(s, m) {
+		count_stack(&fs, m, s);
+		sum += s->ref;
 	}
 	pool_sort(&fs, compare_functions);
-	print_head(m, sum);
+	printf("# %llu %s", sum, v->type);
+	if (strcmp(v->unit, "count"))
+		printf(" (%s)", v->unit);
+	printf("\n#%15s %6s %16s %6s  function\n", "self", "", "total", "");
 	print_list(&fs, names, sum, cfg->top);
 	pool_free_all(&fs);
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Trace instances: finds, makes, sets and removes them. */
+/* Trace instances, and programs that run without the signals that the tool takes. */
 #include <fcntl.h>
 #include <glob.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "record.h"
-#include "util.h"
 
 /* The directory of the instance; NULL is the top level. */
 char *find_instance(const char *instance)
@@ -14,60 +15,30 @@ char *find_instance(const char *instance)
 	return instance ? format(TRACEFS "/instances/%s", instance) : copy_string(TRACEFS);
 }
 
-char *find_live_map(const char *instance)
-{
-	char *dir __free(pointer) = find_instance(instance);
-
-	return format("%s/stack_map_bin", dir);
-}
-
-static const char *hint(int err)
-{
-	return err == -EACCES ? " (only root may trace)" :
-	       err == -EPERM ? " (the kernel may be locked down)" : "";
-}
-
 static int trace_error(const char *dir, const char *file, int err)
 {
-	complain("%s/%s: %s%s", dir, file, strerror(-err), hint(err));
+	complain("%s/%s: %s%s", dir, file, strerror(-err),
+		 err == -EACCES ? " (only root may trace)" :
+		 err == -EPERM ? " (the kernel may be locked down)" : "");
 	return err;
 }
 
-FILE *open_in(const char *dir, const char *name, const char *mode)
-{
-	char *path __free(pointer) = format("%s/%s", dir, name);
-
-	return fopen(path, mode);
-}
-
-/* Returns 0 or the error of opening the file. */
-static int try_open(const char *dir, const char *file)
-{
-	FILE *f __free(file) = open_in(dir, file, "re");
-
-	return f ? 0 : -errno;
-}
-
 /* Tells why there is no map to read. */
-int check_instance(const char *instance)
+int check_instance(const char *dir)
 {
-	char *dir __free(pointer) = find_instance(instance);
-	static const char file[] = "tracing_on", option[] = "options/stackmap";
-	int ret = try_open(dir, file);
+	FILE *f __free(file) = open_in(dir, "tracing_on", "re");
 
-	if (ret == -ENOENT && instance)
-		complain("there is no trace instance %s (%s)", instance, dir);
-	else if (ret == -ENOENT)
+	if (f && is_beside(dir, "options/stackmap"))
+		return 0;
+	if (f)
+		complain("this kernel has no stack map: there is no %s/options/stackmap", dir);
+	else if (errno != ENOENT)
+		trace_error(dir, "tracing_on", -errno);
+	else if (strcmp(dir, TRACEFS))
+		complain("there is no trace instance %s", basename(dir));
+	else
 		complain("%s: no tracefs is mounted here", dir);
-	else if (ret)
-		trace_error(dir, file, ret);
-	if (ret)
-		return ret;
-
-	ret = try_open(dir, option);
-	if (ret)
-		complain("this kernel has no stack map (%s/%s: %s)", dir, option, strerror(-ret));
-	return ret;
+	return -ENOENT;
 }
 
 /* Files of tracefs want all by one write(2). */
@@ -99,10 +70,8 @@ bool is_set(const char *dir, const char *file)
 }
 
 /* Tells why a map has no stacks. */
-void note_empty(const char *instance)
+void note_empty(const char *dir)
 {
-	char *dir __free(pointer) = find_instance(instance);
-
 	if (!is_set(dir, "options/stackmap"))
 		note("the map is empty: %s/options/stackmap is 0", dir);
 	else if (!is_set(dir, "options/stacktrace") && !is_set(dir, "options/userstacktrace") &&
@@ -114,10 +83,7 @@ void note_empty(const char *instance)
 
 int make_instance(const char *dir)
 {
-	if (!mkdir(dir, 0700))
-		return 0;
-	complain("%s: %s%s", dir, strerror(errno), hint(-errno));
-	return -errno;
+	return mkdir(dir, 0700) ? trace_error(TRACEFS "/instances", basename(dir), -errno) : 0;
 }
 
 /* Someone may be reading one of its files. */
@@ -135,28 +101,15 @@ void remove_instance(const char *dir)
 	}
 }
 
-/* error_log: "[   11.855049] event filter parse error: error: Field not found", then where. */
-static void complain_filter(const char *dir, const char *filter)
-{
-	char *path __free(pointer) = format("%s/error_log", dir), *log __free(pointer) = NULL;
-	static const char key[] = "error: error";
-	const char *why;
-	size_t len;
-
-	log = slurp(path, &len);
-	why = log ? strstr(log, key) : NULL;
-	why = why ? why + strlen(key) : "";
-	complain("%s: not a filter of this event%.*s", filter, (int)strcspn(why, "\n"), why);
-}
-
 /* @event: "sched:sched_switch", "sched_switch" or "sched". */
 static int set_filter(const char *dir, const char *event, const char *filter)
 {
 	char *path __free(pointer) = copy_string(event), *pattern __free(pointer) = NULL;
-	char *colon = strchr(path, ':');
+	char *log_file __free(pointer) = format("%s/error_log", dir);
+	char *log __free(pointer) = NULL, *colon = strchr(path, ':');
 	glob_t found = {};
+	size_t i, len;
 	int ret = 0;
-	size_t i;
 
 	if (colon)
 		*colon = '/';
@@ -164,8 +117,10 @@ static int set_filter(const char *dir, const char *event, const char *filter)
 	glob(pattern, GLOB_BRACE, NULL, &found);
 	for (i = 0; !ret && i < found.gl_pathc; i++)
 		ret = write_file(found.gl_pathv[i], "filter", filter);
-	if (ret)
-		complain_filter(dir, filter);
+	if (ret) {
+		log = slurp(log_file, &len);
+		complain("%s: not a filter of this event\n%s", filter, log ? log : "");
+	}
 	globfree(&found);
 	return ret;
 }
@@ -209,4 +164,87 @@ u64 count_lost(const char *dir)
 	return count_of(dir, CPU_STATS, "overrun: ") +
 	       count_of(dir, CPU_STATS, "commit overrun: ") +
 	       count_of(dir, CPU_STATS, "dropped events: ");
+}
+
+static sigset_t old_signals;
+
+/* Sets @set to those that are to be taken. For SIGPIPE and SIGXFSZ, write() has an error. */
+void block_signals(sigset_t *set)
+{
+	static const int signals[] = {
+		SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGXCPU,
+		SIGCHLD, SIGPIPE, SIGXFSZ,
+	};
+	struct sigaction hup = {};
+	size_t i;
+
+	sigemptyset(set);
+	for (i = 0; i < ARRAY_SIZE(signals); i++)
+		sigaddset(set, signals[i]);
+	sigprocmask(SIG_BLOCK, set, &old_signals);
+	sigdelset(set, SIGPIPE);
+	sigdelset(set, SIGXFSZ);
+	/* As nohup has it. */
+	sigaction(SIGHUP, NULL, &hup);
+	if (hup.sa_handler == SIG_IGN)
+		sigdelset(set, SIGHUP);
+	signal(SIGCHLD, SIG_DFL);
+}
+
+void unblock_signals(void)
+{
+	sigprocmask(SIG_SETMASK, &old_signals, NULL);
+}
+
+_Noreturn void exec_program(char * const *args)
+{
+	unblock_signals();
+	execvp(args[0], args);
+	complain("%s: %s", args[0], strerror(errno));
+	_exit(NO_COMMAND);
+}
+
+/* As execvp() looks for it. */
+bool find_program(const char *name)
+{
+	const char *path = strchr(name, '/') ? "" : getenv("PATH");
+	char *dirs __free(pointer) = copy_string(path ? path : "/bin:/usr/bin");
+	char *rest = dirs, *dir;
+
+	while ((dir = strsep(&rest, ":"))) {
+		char *file __free(pointer) = format("%s%s%s", dir, *dir ? "/" : "", name);
+
+		if (!access(file, X_OK))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * In a process group of its own, which Ctrl-C does not reach. If the tool is killed, it is told to
+ * end. @dir: where it puts its files
+ */
+pid_t start_program(const char * const *args, const char *dir)
+{
+	pid_t pid = fork();
+
+	if (pid < 0)
+		complain("fork: %s", strerror(errno));
+	if (pid)
+		return pid;
+	setpgid(0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGINT);
+	if (!chdir(dir) && freopen("/dev/null", "r", stdin) && freopen("/dev/null", "w", stdout))
+		exec_program((char * const *)args);
+	_exit(NO_COMMAND);
+}
+
+/* Returns 0 if it was successful. @arg: $0 of the script */
+int run_script(const char *script, const char *arg, const char *dir)
+{
+	const char * const args[] = { "sh", "-c", script, arg, NULL };
+	pid_t pid = start_program(args, dir);
+	int status;
+
+	return pid > 0 && waitpid(pid, &status, 0) == pid && !status ? 0 : -EIO;
 }

@@ -7,22 +7,18 @@
  * format is described in Documentation/trace/ftrace-stackmap.rst.
  *
  *   map.c, user.c	read a map, and what processes have mapped
- *   symtab.c, vmlinux.c, object.c, build_id.c, source.c	names of addresses
- *   frame.c, select.c	texts of addresses, and stacks by their functions
- *   print.c, report.c, functions.c, perf.c, pprof.c	output
+ *   symtab.c, elf.c, source.c	names of addresses
+ *   frame.c		texts of addresses
+ *   functions.c		selects stacks, and merges those with the same functions
+ *   print.c, report.c, pprof.c	output
  *   annotate.c		a filter for text
  *   profile.h		tells how a recording (trace.dat) becomes stacks with weights
  *   record.h		names the files of what works on the running kernel
  */
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "record.h"
-#include "symbols.h"
-#include "user.h"
-#include "util.h"
-#include "view.h"
 
 const char * const program = "stackmap_dump";
 
@@ -38,11 +34,9 @@ static const char help_text[] =
 "       stackmap_dump record [OPTIONS] [--] [COMMAND [ARGS]]\n"
 "       stackmap_dump top [OPTIONS]\n"
 "\n"
-"Print the stacks of an ftrace stack map, or a profile of a recording with stacks. The map is a\n"
-"copy of stack_map_bin (FILE), stdin (-), or that of the running kernel. A recording is a\n"
-"trace.dat (FILE), or a directory that \"record\" or \"save\" made (DIR); of a directory, the forms\n"
-"of output that are profiles (-F, -S, --pprof, --perf-script, report) take the recording, the\n"
-"others the map. \"record --help\" tells how to record, \"top --help\" how to watch the live map.\n"
+"Print the stacks of an ftrace stack map: of a copy of stack_map_bin (FILE), of stdin (-), or of\n"
+"the running kernel. Or print a profile of a recording with stacks: of a trace.dat (FILE), or of a\n"
+"directory that \"record\" or \"save\" made (DIR). \"record --help\" and \"top --help\" tell more.\n"
 "\n"
 "Input:\n"
 "  -i, --instance NAME    use this trace instance, of the kernel or in the recording\n"
@@ -61,30 +55,26 @@ static const char help_text[] =
 "  -S, --speedscope       a profile for speedscope\n"
 "      --pprof            a profile for pprof, Pyroscope, Parca (binary, for a file or a pipe)\n"
 "      --perf-script      the samples of a recording as the text of perf script\n"
-"  -a, --annotate TEXT    print trace, trace_pipe or trace-cmd report with the frames below each\n"
-"                         stack id (- is stdin)\n"
+"  -a, --annotate TEXT    print trace, trace_pipe or trace-cmd report with frames below ids\n"
 "  -d, --diff OLD         print what changed since OLD (a file or a directory)\n"
 "  -s, --summary          print counts, depths, and the share of the most frequent stacks\n"
 "Weight of a recording's samples (default: each event counts 1):\n"
 "  -w, --weight FIELD     this field of the events (bytes_alloc)\n"
-"      --off-cpu[=preempted]  microseconds from a sched_switch away from a task until it runs\n"
-"                         again, if it sleeps (or if it was preempted)\n"
-"      --outstanding ALLOC:FREE:FIELD  what was allocated and not freed: events (with commas),\n"
-"                         and the field with the address, for example kmalloc:kfree:ptr\n"
+"      --off-cpu[=preempted]  microseconds that tasks sleep (or wait for a CPU)\n"
+"      --outstanding ALLOC:FREE:FIELD  what was not freed (kmalloc:kfree:ptr)\n"
 "      --leaks            the bytes of kmalloc and kmem_cache_alloc that were not freed\n"
 "Selection of a recording's samples:\n"
 "  -e, --event EVENTS     these events (sched_switch,syscalls:sys_enter_close) or systems (kmem)\n"
 "      --pid LIST, --cpu LIST  of these threads, on these CPUs (1,4-7)\n"
 "      --comm PATTERN     of tasks with such a name (a pattern of the shell)\n"
 "      --from SECONDS, --to SECONDS  between these times of the recording's clock\n"
-"      --tracer           keep the tracer's own frames\n"
 "Selection of stacks:\n"
 "  -o, --sort KEY         sort by ref (the default, most frequent first), depth or id\n"
 "  -t, --top N            print the first N stacks (or functions) only\n"
 "  -m, --min-ref N        print stacks that weigh at least N\n"
 "  -g, --grep REGEX       print stacks with a frame that matches the extended regex\n"
 "      --by task          of report: for each task\n"
-"      --no-tracer        drop the tracer's own frames; recordings need no option for that\n"
+"      --tracer, --no-tracer  keep (in recordings) or drop (in maps) the tracer's own frames\n"
 "Other:\n"
 "  -q, --quiet            print no notes on stderr\n"
 "  -V, --version          print the version\n"
@@ -95,22 +85,9 @@ static const char help_text[] =
 "  stackmap_dump record -u -- make                record a command, into stackmap.data\n"
 "  stackmap_dump report --off-cpu stackmap.data   where its tasks wait\n"
 "  stackmap_dump --folded stackmap.data | flamegraph.pl > one.svg\n"
-"  stackmap_dump --pprof --weight bytes_alloc trace.dat > one.pb.gz\n"
-"  stackmap_dump save /tmp/map                    copy all that another machine needs\n"
-"  stackmap_dump --grep 'mutex|rwsem' /tmp/map    stacks that wait for a lock\n"
 "  cat /sys/kernel/tracing/trace_pipe | stackmap_dump --annotate -\n"
-"  stackmap_dump --vmlinux vmlinux --lines map.bin\n"
 "\n"
 "Exit status: 0 on success, 1 on bad input or failure, 2 on wrong usage.\n";
-
-static const char version[] = "stackmap_dump 2.0\n";
-
-/* Options without a letter. */
-enum {
-	OPT_PERF_SCRIPT = FIRST_LONG, OPT_PPROF, OPT_SYMFS, OPT_OFF_CPU,
-	OPT_OUTSTANDING, OPT_LEAKS, OPT_PID, OPT_CPU, OPT_COMM, OPT_FROM, OPT_TO, OPT_BY,
-	OPT_TRACER, OPT_NO_TRACER,
-};
 
 #define BIT(n)		(1U << (n))
 #define SAMPLES		BIT(31)		/* only a recording has what it selects */
@@ -125,55 +102,47 @@ enum {
 static struct config cfg;
 static enum mode mode;
 
-/* Options that may be given several times. */
-static void add_list(void *to, char *arg)
+static void set_form(const struct choice *c, char *arg)
 {
-	char **list = to, *old __free(pointer) = *list;
-
-	if (!*arg || *arg == ',')
-		usage("an empty list", arg);
-	*list = format("%s%s%s", old ? old : "", old ? "," : "", arg);
+	if (mode)
+		usage("one form of output at a time", NULL);
+	mode = c->form;
+	if (arg)
+		set_text(c, arg);
 }
 
-static void add_numbers(void *to, char *arg)
+static void set_numbers(const struct choice *c, char *arg)
 {
-	if (arg[strspn(arg, "0123456789,-")] || *arg == '-')
+	if (!*arg || arg[strspn(arg, "0123456789,-")] || *arg == '-')
 		usage("not a list of numbers", arg);
-	add_list(to, arg);
+	set_text(c, arg);
 }
 
-static void set_sort(void *to, char *arg)
+static void set_sort(const struct choice *c, char *arg)
 {
-	static const char * const names[] = {
-		[SORT_REF] = "ref", [SORT_DEPTH] = "depth", [SORT_ID] = "id",
-	};
-
-	for (cfg.sort = 0; strcmp(arg, names[cfg.sort]); cfg.sort++) {
-		if (cfg.sort + 1 == ARRAY_SIZE(names))
-			usage("--sort knows ref, depth and id, not", arg);
-	}
+	if (!strcmp(arg, "depth"))
+		cfg.sort = SORT_DEPTH;
+	else if (!strcmp(arg, "id"))
+		cfg.sort = SORT_ID;
+	else if (strcmp(arg, "ref"))
+		usage("--sort knows ref, depth and id, not", arg);
 }
 
-static void set_grep(void *to, char *arg)
+static void set_grep(const struct choice *c, char *arg)
 {
-	int ret = regcomp(&cfg.grep, arg, REG_EXTENDED | REG_NOSUB);
-	char why[128];
-
-	if (ret) {
-		regerror(ret, &cfg.grep, why, sizeof(why));
-		usage(why, arg);
-	}
+	if (regcomp(&cfg.grep, arg, REG_EXTENDED | REG_NOSUB))
+		usage("not an extended regular expression", arg);
 	cfg.has_grep = true;
 }
 
-static void set_by(void *to, char *arg)
+static void set_by(const struct choice *c, char *arg)
 {
 	if (strcmp(arg, "task"))
 		usage("--by knows task, not", arg);
 	cfg.by_task = true;
 }
 
-static void set_off_cpu(void *to, char *arg)
+static void set_off_cpu(const struct choice *c, char *arg)
 {
 	if (arg && strcmp(arg, "preempted"))
 		usage("--off-cpu knows preempted, not", arg);
@@ -181,26 +150,28 @@ static void set_off_cpu(void *to, char *arg)
 	cfg.preempted = arg;
 }
 
-static void set_outstanding(void *to, char *arg)
+static void set_outstanding(const struct choice *c, char *arg)
 {
-	char *how = optarg;
-
-	cfg.allocs = strsep(&how, ":");
-	cfg.frees = strsep(&how, ":");
-	cfg.pointer = strsep(&how, ":");
-	if (!cfg.pointer || how || !*cfg.allocs || !*cfg.frees || !*cfg.pointer)
-		usage("--outstanding is ALLOC:FREE:FIELD, not", optarg);
+	if (cfg.allocs)
+		usage("--outstanding or --leaks, once", NULL);
+	cfg.allocs = strsep(&arg, ":");
+	cfg.frees = strsep(&arg, ":");
+	cfg.pointer = strsep(&arg, ":");
+	if (!cfg.pointer || arg || !*cfg.allocs || !*cfg.frees || !*cfg.pointer)
+		usage("--outstanding is ALLOC:FREE:FIELD", NULL);
 }
 
-static void set_leaks(void *to, char *arg)
+#define LEAKS \
+	"kmalloc,kmalloc_node,kmem_cache_alloc,kmem_cache_alloc_node:kfree,kmem_cache_free:ptr"
+
+static void set_leaks(const struct choice *c, char *arg)
 {
-	cfg.allocs = "kmalloc,kmalloc_node,kmem_cache_alloc,kmem_cache_alloc_node";
-	cfg.frees = "kfree,kmem_cache_free";
-	cfg.pointer = "ptr";
-	cfg.weight = "bytes_alloc";
+	set_outstanding(c, copy_string(LEAKS));
+	if (!cfg.weight)
+		cfg.weight = "bytes_alloc";
 }
 
-static const struct choice choices[] = {
+static struct choice choices[] = {
 	{ "instance", 'i', ARG, set_instance, &cfg.instance, ALL },
 	{ "partial", 'p', NO_ARG, set_flag, &cfg.partial, ALL },
 	{ "map-only", 'M', NO_ARG, set_flag, &cfg.map_only, MAPS & PROFILES },
@@ -208,34 +179,34 @@ static const struct choice choices[] = {
 	{ "vmlinux", 'v', ARG, set_text, &cfg.vmlinux, ALL },
 	{ "lines", 'l', NO_ARG, set_flag, &cfg.lines, TEXTS },
 	{ "force", 'f', NO_ARG, set_flag, &cfg.force, ALL },
-	{ "symfs", OPT_SYMFS, ARG, set_text, &cfg.symfs, ALL },
-	{ "folded", 'F', NO_ARG, NULL, NULL, ALL, MODE_FOLDED },
-	{ "json", 'j', NO_ARG, NULL, NULL, ALL, MODE_JSON },
-	{ "speedscope", 'S', NO_ARG, NULL, NULL, ALL, MODE_SPEEDSCOPE },
-	{ "pprof", OPT_PPROF, NO_ARG, NULL, NULL, ALL, MODE_PPROF },
-	{ "perf-script", OPT_PERF_SCRIPT, NO_ARG, NULL, NULL, ALL | SAMPLES, MODE_PERF_SCRIPT },
-	{ "annotate", 'a', ARG, set_text, &cfg.trace, ALL, MODE_ANNOTATE },
-	{ "diff", 'd', ARG, set_text, &cfg.old, ALL, MODE_DIFF },
-	{ "summary", 's', NO_ARG, NULL, NULL, ALL, MODE_SUMMARY },
+	{ "symfs", 0, ARG, set_text, &cfg.symfs, ALL },
+	{ "folded", 'F', NO_ARG, set_form, NULL, ALL, MODE_FOLDED },
+	{ "json", 'j', NO_ARG, set_form, NULL, ALL, MODE_JSON },
+	{ "speedscope", 'S', NO_ARG, set_form, NULL, ALL, MODE_SPEEDSCOPE },
+	{ "pprof", 0, NO_ARG, set_form, NULL, ALL, MODE_PPROF },
+	{ "perf-script", 0, NO_ARG, set_form, NULL, ALL | SAMPLES, MODE_PERF_SCRIPT },
+	{ "annotate", 'a', ARG, set_form, &cfg.trace, ALL, MODE_ANNOTATE },
+	{ "diff", 'd', ARG, set_form, &cfg.old, ALL, MODE_DIFF },
+	{ "summary", 's', NO_ARG, set_form, NULL, ALL, MODE_SUMMARY },
 	{ "weight", 'w', ARG, set_text, &cfg.weight, RECORDED },
-	{ "off-cpu", OPT_OFF_CPU, MAY_ARG, set_off_cpu, NULL, RECORDED },
-	{ "outstanding", OPT_OUTSTANDING, ARG, set_outstanding, NULL, RECORDED },
-	{ "leaks", OPT_LEAKS, NO_ARG, set_leaks, NULL, RECORDED },
-	{ "event", 'e', ARG, add_list, &cfg.events, RECORDED },
-	{ "pid", OPT_PID, ARG, add_numbers, &cfg.pids, RECORDED },
-	{ "cpu", OPT_CPU, ARG, add_numbers, &cfg.cpus, RECORDED },
-	{ "comm", OPT_COMM, ARG, set_text, &cfg.comm, RECORDED },
-	{ "from", OPT_FROM, ARG, set_seconds, &cfg.from, RECORDED },
-	{ "to", OPT_TO, ARG, set_seconds, &cfg.to, RECORDED },
-	{ "tracer", OPT_TRACER, NO_ARG, set_flag, &cfg.keep_tracer, RECORDED },
-	{ "no-tracer", OPT_NO_TRACER, NO_ARG, set_flag, &cfg.drop_tracer, PROFILES | LISTS },
+	{ "off-cpu", 0, MAY_ARG, set_off_cpu, NULL, RECORDED },
+	{ "outstanding", 0, ARG, set_outstanding, NULL, RECORDED },
+	{ "leaks", 0, NO_ARG, set_leaks, NULL, RECORDED },
+	{ "event", 'e', ARG, set_text, &cfg.events, RECORDED },
+	{ "pid", 0, ARG, set_numbers, &cfg.pids, RECORDED },
+	{ "cpu", 0, ARG, set_numbers, &cfg.cpus, RECORDED },
+	{ "comm", 0, ARG, set_text, &cfg.comm, RECORDED },
+	{ "from", 0, ARG, set_seconds, &cfg.from, RECORDED },
+	{ "to", 0, ARG, set_seconds, &cfg.to, RECORDED },
+	{ "tracer", 0, NO_ARG, set_flag, &cfg.keep_tracer, RECORDED },
+	{ "no-tracer", 0, NO_ARG, set_flag, &cfg.drop_tracer, PROFILES | LISTS },
 	{ "sort", 'o', ARG, set_sort, NULL, MAPS & ~BIT(MODE_REPORT) },
-	{ "top", 't', ARG, set_positive, &cfg.top, MAPS | BIT(MODE_DIFF) },
-	{ "min-ref", 'm', ARG, set_count, &cfg.min_ref, MAPS | BIT(MODE_DIFF) },
+	{ "top", 't', ARG, set_number, &cfg.top, MAPS | BIT(MODE_DIFF) },
+	{ "min-ref", 'm', ARG, set_number, &cfg.min_ref, MAPS | BIT(MODE_DIFF) },
 	{ "grep", 'g', ARG, set_grep, NULL, MAPS | BIT(MODE_DIFF) | BIT(MODE_PERF_SCRIPT) },
-	{ "by", OPT_BY, ARG, set_by, NULL, BIT(MODE_REPORT) | SAMPLES },
+	{ "by", 0, ARG, set_by, NULL, BIT(MODE_REPORT) | SAMPLES },
 	{ "quiet", 'q', NO_ARG, set_flag, &quiet, ALL },
-	{ "version", 'V', NO_ARG, print_help, (char *)version, ALL },
+	{ "version", 'V', NO_ARG, print_help, (char *)"stackmap_dump 2.0\n", ALL },
 	{ "help", 'h', NO_ARG, print_help, (char *)help_text, ALL },
 };
 
@@ -243,56 +214,32 @@ static const struct choice choices[] = {
 
 static void refuse(bool bad, const struct choice *c, const char *why)
 {
-	if (!bad)
-		return;
-	complain("--%s: %s (see --help)", c->name, why);
-	exit(EXIT_USAGE);
+	if (bad)
+		usage(format("--%s: %s", c->name, why), NULL);
 }
 
-static void choose_form(void)
+/* Refuses options that would be ignored. Only a recording has samples. */
+static void check_options(bool saves, bool recording)
 {
 	const struct choice *c;
 
 	for (c = choices; c < choices + NR_CHOICES; c++) {
-		if (!given[c->val] || !c->form)
+		if (!c->given)
 			continue;
-		if (mode && mode != (enum mode)c->form)
-			usage("one form of output at a time", NULL);
-		mode = c->form;
-	}
-}
-
-/* Refuses options that would be ignored. */
-static void check_options(bool saves)
-{
-	const struct choice *c;
-
-	for (c = choices; c < choices + NR_CHOICES; c++) {
-		if (!given[c->val])
-			continue;
-		refuse(saves && !strchr("iq", c->val), c, "save does not use it");
+		refuse(saves && c->to != &cfg.instance && c->to != &quiet, c,
+		       "save does not use it");
 		refuse(!(c->modes & BIT(mode)), c, "this form of output does not use it");
-		refuse(c->val == 'l' && !given['v'], c, "needs --vmlinux");
-		refuse(given[c->val] > 1 && strchr("iavdwgk", c->val), c, "given twice");
+		refuse(c->val == 'l' && !cfg.vmlinux, c, "needs --vmlinux");
+		refuse(c->given > 1 && c->arg, c, "given twice");
+		refuse(!recording && c->modes & SAMPLES, c,
+		       "needs a recording: a trace.dat, or a directory with one");
 	}
-	if (given[OPT_OFF_CPU] && (given[OPT_OUTSTANDING] || given[OPT_LEAKS]))
+	if (cfg.off_cpu && cfg.allocs)
 		usage("--off-cpu is no weight of what is outstanding", NULL);
-	if (given[OPT_LEAKS] && (given[OPT_OUTSTANDING] || given['w']))
-		usage("--leaks has its own --outstanding and --weight", NULL);
-	if (given['w'] && given[OPT_OFF_CPU] && mode != MODE_PPROF)
+	if (cfg.weight && cfg.off_cpu && mode != MODE_PPROF)
 		usage("two weights only go into --pprof", NULL);
 	if (mode == MODE_PPROF && isatty(STDOUT_FILENO))
 		usage("--pprof is binary, please redirect it to a file", NULL);
-}
-
-/* Only a recording has samples. */
-static void check_samples(void)
-{
-	const struct choice *c;
-
-	for (c = choices; c < choices + NR_CHOICES; c++)
-		refuse(given[c->val] && c->modes & SAMPLES, c,
-		       "needs a recording: a trace.dat, or a directory with one");
 }
 
 static void print_stacks(struct map *m)
@@ -340,143 +287,103 @@ static int show(struct map *m, struct map *old, const char *recording)
 	return ret;
 }
 
-/* A full disk or a closed pipe is a failure. */
-static int close_stdout(void)
-{
-	bool bad = ferror(stdout);
-
-	if (!fclose(stdout) && !bad)
-		return 0;
-	fprintf(stderr, "%s: stdout: %s\n", program, strerror(errno));
-	return 1;
-}
-
-static bool is_kind(const char *path, mode_t kind)
-{
-	struct stat st;
-
-	return path && !stat(path, &st) && (st.st_mode & S_IFMT) == kind;
-}
-
-static bool is_beside(const char *dir, const char *name)
-{
-	char *path __free(pointer) = format("%s/%s", dir, name);
-
-	return !access(path, F_OK);
-}
-
 /*
- * Returns 1 if the map is damaged or missing. With --partial, a damaged map is usable. Beside a
- * recording, there may be no map. @path: NULL if none is needed.
+ * Returns 0, 1 if the map is damaged but can be used (--partial), or a negative number. Beside a
+ * recording, there may be no map, and a recording that is no directory's has none.
  */
-static int load(struct map *m, const char *path, bool beside, const struct map *sibling,
-		bool *usable)
+static int load(struct map *m, const char *path, const char *recording, const struct map *sibling)
 {
-	int ret = 0, damage = is_kind(path, S_IFDIR) ? check_directory(path) : 0;
+	int ret = check_directory(path), err = 0;
 
-	if (path && beside && !is_beside(path, "stack_map_bin"))
+	if (!recording || is_beside(path, "stack_map_bin"))
+		err = load_map(m, path);
+	else if (strcmp(path, recording))
 		m->dir = copy_string(path);
-	else if (path)
-		ret = load_map(m, path);
-	*usable = (!damage || cfg.partial) && (!ret || (cfg.partial && ret == -EINVAL));
-	if (*usable && load_symbols(m, sibling, &cfg)) {
-		*usable = false;
-		ret = -EINVAL;
-	}
-	return ret || damage ? 1 : 0;
+	ret = err ? err : ret;
+	if (ret && (ret != -EINVAL || !cfg.partial))
+		return ret;
+	return load_symbols(m, sibling, &cfg) ? -EINVAL : !!ret;
 }
 
-/* @recording: a trace.dat or NULL; its directory is @path, if it has one. */
 static int dump(const char *path, const char *recording)
 {
 	struct map m = {}, old = {};
-	bool usable, old_usable = true;
-	int ret;
+	int ret, old_ret = 0;
 
-	ret = load(&m, path, recording, NULL, &usable);
+	ret = load(&m, path, recording, NULL);
 	if (recording && !m.name)
 		m.name = copy_string(recording);
-	if (usable && cfg.old)
-		ret |= load(&old, cfg.old, false, &m, &old_usable);
-	if (usable && m.live && !m.nr_stacks)
-		note_empty(cfg.instance);
-	if (usable && old_usable) {
+	if (ret >= 0 && cfg.old)
+		old_ret = load(&old, cfg.old, NULL, &m);
+	if (ret >= 0 && m.live && !m.nr_stacks)
+		note_empty(m.dir ? m.dir : TRACEFS);
+	if (ret >= 0 && old_ret >= 0) {
 		if (mode != MODE_SUMMARY)
 			note("symbols: %s", recording && !m.kallsyms.nr ? recording : m.source);
 		setvbuf(stdout, NULL, _IOFBF, 1 << 20);
-		ret |= show(&m, &old, recording) ? 1 : 0;
+		ret |= show(&m, &old, recording);
 		note_objects(&m.users);
 	}
 	profile_free(&m);
 	map_free(&old);
 	map_free(&m);
-	return ret;
+	return ret || old_ret;
 }
 
 static bool is_recording(const char *path)
 {
 	static const char magic[] = "\x17\x08\x44tracing";
 	char buf[sizeof(magic)] = "";
-	int fd = is_kind(path, S_IFREG) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-	ssize_t len = read(fd, buf, sizeof(buf) - 1);
+	FILE *f __free(file) = NULL;
+	struct stat st;
 
-	if (fd >= 0)
-		close(fd);
-	return len > 0 && !strcmp(buf, magic);
+	if (!stat(path, &st) && S_ISREG(st.st_mode))
+		f = fopen(path, "re");
+	return f && fread(buf, 1, sizeof(buf) - 1, f) && !strcmp(buf, magic);
 }
 
 /* Of a directory, the map has what its instance has counted, the recording has whole stacks. */
-static int dump_input(const char *path)
+static char *find_recording(const char *path)
 {
-	char *recording __free(pointer) = NULL;
-	bool profile = BIT(mode) & PROFILES && !cfg.map_only;
+	bool profile = BIT(mode) & PROFILES;
 
-	if (is_recording(path) && !cfg.map_only) {
+	if (cfg.map_only)
+		return NULL;
+	if (is_recording(path)) {
 		if (!profile && mode != MODE_TEXT)
 			usage("this form of output is for maps, not for recordings", path);
-		mode = mode == MODE_TEXT ? MODE_REPORT : mode;
-		return dump(NULL, path);
+		mode = profile ? mode : MODE_REPORT;
+		return copy_string(path);
 	}
-	if (!profile || !path || !is_beside(path, "trace.dat")) {
-		check_samples();
-		return dump(path, NULL);
-	}
-	recording = format("%s/trace.dat", path);
-	note("the stacks are those of %s (--map-only: of the map)", recording);
-	return dump(path, recording);
-}
-
-static bool is_stdin(const char *path)
-{
-	return path && !strcmp(path, "-");
-}
-
-static bool looks_like_command(const char *word)
-{
-	return !strchr(word, '/') && !is_stdin(word) && access(word, F_OK);
+	if (!profile || !is_beside(path, "trace.dat"))
+		return NULL;
+	note("the stacks are those of %s/trace.dat (--map-only: of the map)", path);
+	return format("%s/trace.dat", path);
 }
 
 static int run(int argc, char **argv)
 {
-	char *live __free(pointer) = NULL;
-	const char *first = argc ? argv[0] : "";
+	const char *path = argc ? argv[0] : "";
+	char *recording __free(pointer) = NULL, *live __free(pointer) = NULL;
 
-	if (!strcmp(first, "save")) {
+	if (!strcmp(path, "save")) {
+		check_options(true, false);
 		if (argc != 2)
 			usage("save needs one directory", NULL);
 		return save(argv[1], cfg.instance) ? 1 : 0;
 	}
-	if (!strcmp(first, "record") || !strcmp(first, "report"))
-		usage(format("%s comes before its options", first), NULL);
-	if (*first && looks_like_command(first))
-		usage("no such command or file", first);
+	if (argc && !strchr(path, '/') && strcmp(path, "-") && access(path, F_OK))
+		usage("no such command or file (options come behind the command)", path);
 	if (argc > 1 || (argc && cfg.instance && !(BIT(mode) & PROFILES)))
 		usage("one input at a time", argv[argc - 1]);
-	if (is_stdin(first) && (is_stdin(cfg.trace) || is_stdin(cfg.old)))
-		usage("stdin cannot be two inputs", NULL);
-	if (!argc)
-		live = find_live_map(cfg.instance);
-	return live && check_instance(cfg.instance) ? 1 : dump_input(argc ? first : live);
+	if (argc)
+		recording = find_recording(path);
+	else
+		live = find_instance(cfg.instance);
+	check_options(false, recording);
+	cfg.by_task |= mode == MODE_PPROF;
+	cfg.all_values = mode == MODE_PPROF;
+	return live && check_instance(live) ? 1 : dump(argc ? path : live, recording);
 }
 
 int main(int argc, char **argv)
@@ -489,16 +396,16 @@ int main(int argc, char **argv)
 	if (!strcmp(command, "top"))
 		return top(argc, argv);
 	if (!strcmp(command, "help"))
-		print_and_exit(help_text);
+		argv[1] = (char *)"--help";
 	if (!strcmp(command, "report")) {
 		mode = MODE_REPORT;
 		optind = 2;
 	}
 	parse_choices(argc, argv, choices, NR_CHOICES, false);
-	choose_form();
-	check_options(optind < argc && !strcmp(argv[optind], "save"));
-	cfg.by_task |= mode == MODE_PPROF;
-	cfg.all_values = mode == MODE_PPROF;
 	ret = run(argc - optind, argv + optind);
-	return close_stdout() || ret;
+	/* A full disk or a closed pipe is a failure. */
+	if (!fflush(stdout) && !ferror(stdout))
+		return ret;
+	complain("stdout: %s", strerror(errno));
+	return 1;
 }

@@ -10,12 +10,10 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-#include "user.h"
-#include "util.h"
+#include "stackmap.h"
 
 #define MAP_MAGIC	0x464D5342
 #define MAP_VERSION	2
-#define MAX_SECTIONS	1024
 #define SECTION_OBJECTS	5
 #define RECORD_USER	1U
 #define RECORD_BY_FILE	2U
@@ -89,8 +87,6 @@ static void read_header(struct reader *r, u32 *nr_stacks, u32 *nr_sections)
 		damaged(r, 0, "bad magic %#x, this is no stack_map_bin", magic);
 	else if (version != MAP_VERSION)
 		damaged(r, 4, "version %u, only %u is known", version, MAP_VERSION);
-	else if (*nr_sections > MAX_SECTIONS)
-		damaged(r, 12, "%u sections, a map has at most %u", *nr_sections, MAX_SECTIONS);
 }
 
 /* The caller fills in the rest. */
@@ -124,9 +120,7 @@ static void read_stack(struct reader *r)
 			nr, MAX_DEPTH);
 	if (flags & ~(RECORD_USER | RECORD_BY_FILE))
 		damaged(r, start + 12, "stack_id %u: %#x where 0 belongs", id, flags);
-	if (r->bad)
-		return;
-	get_longs(r, ips, nr, "the frames of a record");
+	get_longs(r, ips, r->bad ? 0 : nr, "the frames of a record");
 	if (r->bad)
 		return;
 	for (i = 0; flags == RECORD_USER && i < nr; i++)
@@ -134,8 +128,10 @@ static void read_stack(struct reader *r)
 	s = map_add(r->map, ips, nr);
 	s->id = id;
 	s->ref = ref;
+	s->val[VAL_EVENTS] = ref;
 	s->nr_user = flags ? nr : 0;
 	s->user = flags;
+	r->map->nr_user_stacks += s->user;
 }
 
 static void read_object(struct reader *r, const char *what)
@@ -177,10 +173,9 @@ static void read_objects(struct reader *r, u64 start, u32 len)
 /* From the kernel's numbers to ours. What has no object stays an address. */
 static void translate_stack(struct map *m, const struct stack *s)
 {
-	u64 *word = m->ips + s->first;
-	u32 i;
+	u64 *word;
 
-	for (i = 0; s->user && i < s->nr; i++, word++) {
+	for (word = m->ips + s->first; word < m->ips + s->first + s->nr; word++) {
 		if (word_object(*word))
 			*word = make_word(pool_find(&m->numbers, word_object(*word), 0)->value,
 					  *word & OFFSET_MASK);
@@ -227,8 +222,9 @@ int read_map(struct map *m, const char *buf, size_t len)
 {
 	struct reader r = { .map = m, .buf = buf, .len = len };
 	u32 nr_stacks, nr_sections;
-	size_t first = m->nr_stacks;
+	struct stack *s;
 
+	m->values[VAL_EVENTS] = (struct value_type) { "events", "count" };
 	read_header(&r, &nr_stacks, &nr_sections);
 	for (; !r.bad && nr_stacks; nr_stacks--)
 		read_stack(&r);
@@ -236,8 +232,10 @@ int read_map(struct map *m, const char *buf, size_t len)
 		read_section(&r);
 	if (r.off < r.len)
 		damaged(&r, r.off, "more bytes after the last section");
-	for (; first < m->nr_stacks; first++)
-		translate_stack(m, &m->stacks[first]);
+	for_each_stack(s, m) {
+		if (s->user)
+			translate_stack(m, s);
+	}
 	return r.bad ? -EINVAL : 0;
 }
 
@@ -279,6 +277,7 @@ static int read_map_file(struct map *m, const char *path)
 int reload_map(struct map *m)
 {
 	m->nr_stacks = 0;
+	m->nr_user_stacks = 0;
 	m->nr_ips = 0;
 	return read_map_file(m, m->name);
 }

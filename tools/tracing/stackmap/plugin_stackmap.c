@@ -10,13 +10,9 @@
  *
  * Two instances in one recording may use an id for two stacks. Then it is printed without frames.
  */
-#include <unistd.h>
-
 #include <trace-seq.h>
 
-#include "event.h"
-#include "user.h"
-#include "util.h"
+#include "profile.h"
 
 const char * const program = "plugin_stackmap";
 
@@ -27,11 +23,11 @@ struct session {
 	struct kind		kind;		/* of the last event */
 	struct map		map;		/* a copy of stack_map_bin; has all files */
 	struct stacks		stacks;
-	struct pool		ambiguous;	/* {id, user}: 1 if it was defined as two stacks */
+	struct pool		ambiguous;	/* {id, user}: how often it got another stack */
 	struct words		words;		/* of the last stack */
 	bool			has_read_map;
-	bool			told_missing;
-	bool			told_damaged;
+	size_t			nr_missing;
+	size_t			nr_damaged;
 };
 
 static struct session *sessions;
@@ -43,55 +39,36 @@ static struct tep_plugin_option options[] = {
 		.description = "A copy of stack_map_bin, for the frames of stack ids",
 		.value = "",
 	},
-	{
-		.name = "offset",
-		.plugin_alias = "stackmap",
-		.description = "Show function names as well as their offsets",
-	},
 	{}
 };
 
-static const struct tep_plugin_option *const option_map = &options[0];
-static const struct tep_plugin_option *const option_offset = &options[1];
-
-static bool first_time(bool *told)
+/*
+ * With KASLR, hardly any symbol begins where _text of another boot was. kallsyms may lack _text;
+ * then, the lowest address of the kernel must be in a function.
+ */
+static bool is_of_this_boot(const struct session *ses)
 {
-	bool first = !*told;
-
-	*told = true;
-	return first;
-}
-
-static u64 lowest_ip(const struct map *m)
-{
+	const struct map *m = &ses->map;
+	u64 symbol = tep_find_function_address(ses->tep, m->text), lowest = UINT64_MAX;
 	const struct stack *st;
-	u64 lowest = UINT64_MAX;
 	size_t i, ip;
 
+	if (!m->text || symbol)
+		return !m->text || symbol == m->text;
 	for (i = 0; i < m->nr_stacks; i++) {
 		st = &m->stacks[i];
-		for (ip = st->first; ip < st->first + st->nr - st->nr_user; ip++) {
+		for (ip = st->first; !st->user && ip < st->first + st->nr; ip++) {
 			if (m->ips[ip] >= m->text && m->ips[ip] < lowest)
 				lowest = m->ips[ip];
 		}
 	}
-	return lowest;
-}
-
-/* With KASLR, hardly any symbol begins where _text of another boot was. kallsyms may lack _text. */
-static bool is_of_this_boot(const struct session *ses)
-{
-	u64 symbol = tep_find_function_address(ses->tep, ses->map.text);
-
-	if (!ses->map.text || symbol == ses->map.text)
-		return true;
-	return !symbol && tep_find_function(ses->tep, lowest_ip(&ses->map));
+	return tep_find_function(ses->tep, lowest);
 }
 
 /* False if there is none to read. A damaged map keeps the stacks before the damage. */
 static bool read_session_map(struct session *ses)
 {
-	const char *path = *option_map->value ? option_map->value : getenv("STACKMAP");
+	const char *path = *options->value ? options->value : getenv("STACKMAP");
 
 	if (ses->has_read_map || !path || !*path)
 		return false;
@@ -104,26 +81,6 @@ static bool read_session_map(struct session *ses)
 	complain("%s is not used: it is of another boot, or the trace has no symbols",
 		 ses->map.name);
 	return false;
-}
-
-static void tell_missing(struct session *ses, u32 id)
-{
-	if (!first_time(&ses->told_missing))
-		return;
-	if (ses->map.name)
-		complain("no frames for id %u: not all of them are in %s", id, ses->map.name);
-	else
-		complain("no frames for id %u; -O stackmap:map=FILE or STACKMAP=FILE names a map",
-			 id);
-}
-
-static void tell_ambiguous(struct session *ses, u32 id, bool user)
-{
-	u64 *told = &pool_find(&ses->ambiguous, id, user)->value;
-
-	if (!*told)
-		complain("id %u has two stacks, maybe of two instances: no frames for it", id);
-	*told = 1;
 }
 
 static bool is_ambiguous(struct session *ses, const struct stack_ids *ids, bool user)
@@ -142,14 +99,15 @@ static bool find_frames(struct session *ses, struct record *r, const struct stac
 {
 	u32 stack = read_stack(r, &ses->stacks, 0, 0);
 
-	ses->words.nr = 0;
-	ses->words.hits = 0;
+	ses->words = (struct words) { ses->words.w };
 	if (!stack || (!r->kind->defines && is_ambiguous(ses, ids, r->kind->is_user)))
 		return false;
 	if (resolve_stack(&ses->stacks, stack, &ses->words) ||
 	    (read_session_map(ses) && resolve_stack(&ses->stacks, stack, &ses->words)))
 		return true;
-	tell_missing(ses, ids->id[0]);
+	if (!ses->nr_missing++)
+		complain("no frames for id %u; -O stackmap:map=FILE or STACKMAP=FILE names a map",
+			 ids->id[0]);
 	return false;
 }
 
@@ -161,9 +119,6 @@ static void print_ip(struct trace_seq *s, struct tep_handle *tep, u64 ip)
 		trace_seq_puts(s, "=> [FTRACE TRAMPOLINE]\n");
 	else if (!name)
 		trace_seq_printf(s, "=> %llx\n", ip);
-	else if (option_offset->set)
-		trace_seq_printf(s, "=> %s+0x%llx  (%llx)\n", name,
-				 ip - tep_find_function_address(tep, ip), ip);
 	else
 		trace_seq_printf(s, "=> %s (%llx)\n", name, ip);
 }
@@ -223,12 +178,8 @@ static struct record make_record(struct session *ses, struct tep_event *ev, stru
 {
 	struct kind *k = &ses->kind;
 
-	if (k->event != ev) {
-		k->event = ev;
-		k->is_user = !strncmp(ev->name, "user_", 5);
-		k->defines = strstr(ev->name, "_def");
-		find_fields(k);
-	}
+	if (k->event != ev)
+		init_kind(k, ev);
 	return (struct record) { .kind = k, .rec = rec };
 }
 
@@ -246,8 +197,9 @@ static bool read_head(struct session *ses, struct record *r, u64 *cookie, struct
 		ret = read_definition(r, &ses->stacks, 0);
 	else if (field[FIELD_CALLER])
 		ret = read_frames(r, ips) < 0 ? -EINVAL : 0;
-	if (ret > 0)
-		tell_ambiguous(ses, ids->id[0], r->kind->is_user);
+	if (ret > 0 && !pool_find(&ses->ambiguous, ids->id[0], r->kind->is_user)->value++)
+		complain("id %u has two stacks, maybe of two instances: no frames for it",
+			 ids->id[0]);
 	return ret >= 0;
 }
 
@@ -256,40 +208,30 @@ static int print_event(struct trace_seq *s, struct tep_record *rec, struct tep_e
 {
 	struct session *ses = context;
 	struct record r = make_record(ses, ev, rec);
+	bool is_object = r.kind->field[FIELD_OBJECT];
+	u32 number, object = is_object ? read_object(&r, &ses->stacks, 0, &number) : 0;
 	struct stack_ids ids = {};
 	u64 cookie;
 
-	if (!read_head(ses, &r, &cookie, &ids)) {
-		if (first_time(&ses->told_damaged))
-			complain("damaged %s event", ev->name);
-		trace_seq_printf(s, "<%s, damaged>", ev->name);
-		return 0;
-	}
-	print_head(s, r.kind, cookie, &ids);
-	if (find_frames(ses, &r, &ids))
-		print_frames(s, ses, r.kind->is_user);
-	return 0;
-}
-
-static int define_object(struct trace_seq *s, struct tep_record *rec, struct tep_event *ev,
-			 void *context)
-{
-	struct session *ses = context;
-	struct record r = make_record(ses, ev, rec);
-	u32 number, object = read_object(&r, &ses->stacks, 0, &number);
-
-	if (object)
+	if (object) {
 		trace_seq_printf(s, "<%s %u %s>", ev->name, number,
 				 object_at(&ses->map.users, object)->path);
-	else
+	} else if (is_object || !read_head(ses, &r, &cookie, &ids)) {
+		if (!ses->nr_damaged++)
+			complain("damaged %s event", ev->name);
 		trace_seq_printf(s, "<%s, damaged>", ev->name);
+	} else {
+		print_head(s, r.kind, cookie, &ids);
+		if (find_frames(ses, &r, &ids))
+			print_frames(s, ses, r.kind->is_user);
+	}
 	return 0;
 }
 
 static char *const events[] = {
 	"stack_id", "stack_split", "stack_def", "user_stack_id", "user_stack_def",
 	"user_unwind_cookie", "user_unwind_stack_id", "user_unwind_stack_split",
-	"user_unwind_stack",
+	"user_unwind_stack", "user_object_def",
 };
 
 #define EXPORTED	__attribute__((visibility("default")))
@@ -305,10 +247,7 @@ EXPORTED int TEP_PLUGIN_LOADER(struct tep_handle *tep)
 	sessions = ses;
 	for (i = 0; i < ARRAY_SIZE(events); i++)
 		tep_register_event_handler(tep, -1, "ftrace", events[i], print_event, ses);
-	tep_register_event_handler(tep, -1, "ftrace", "user_object_def", define_object, ses);
 	tep_plugin_add_options("stackmap", options);
-	if (*option_map->value && access(option_map->value, R_OK))
-		complain("%s: %s", option_map->value, strerror(errno));
 	return 0;
 }
 
@@ -323,7 +262,6 @@ EXPORTED void TEP_PLUGIN_UNLOADER(struct tep_handle *tep)
 		return;
 	for (i = 0; i < ARRAY_SIZE(events); i++)
 		tep_unregister_event_handler(tep, -1, "ftrace", events[i], print_event, ses);
-	tep_unregister_event_handler(tep, -1, "ftrace", "user_object_def", define_object, ses);
 	tep_plugin_remove_options(options);
 	*last = ses->next;
 	stacks_free(&ses->stacks);

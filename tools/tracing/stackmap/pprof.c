@@ -5,8 +5,7 @@
  */
 #include <time.h>
 
-#include "util.h"
-#include "view.h"
+#include "stackmap.h"
 
 struct bytes {
 	char	*data;
@@ -71,23 +70,13 @@ struct pprof {
 	struct pool	*names;		/* of functions; other strings follow */
 };
 
-static void put_type(struct pprof *p, u32 field, const char *type, const char *unit)
+static void put_type(struct pprof *p, u32 field, const struct value_type *v)
 {
-	put_number(&p->message, TYPE_TYPE, intern(p->names, type));
-	put_number(&p->message, TYPE_UNIT, intern(p->names, unit));
+	if (!v->type)
+		return;
+	put_number(&p->message, TYPE_TYPE, intern(p->names, v->type));
+	put_number(&p->message, TYPE_UNIT, intern(p->names, v->unit));
 	put_message(&p->out, field, &p->message);
-}
-
-/* The last one is what pprof shows. */
-static void put_types(struct pprof *p, const struct value_type *v)
-{
-	int i;
-
-	for (i = 0; i < NR_VALUES; i++) {
-		if (v[i].type)
-			put_type(p, PROFILE_SAMPLE_TYPE, v[i].type, v[i].unit);
-	}
-	put_type(p, PROFILE_PERIOD_TYPE, "events", "count");
 }
 
 /* A function is its own location. Its number is that of its name, too. */
@@ -159,26 +148,24 @@ static void write_gzip(const char *data, size_t len)
 }
 
 /* @names: of the functions of merged stacks */
-void print_pprof(struct map *m, struct pool *names)
+void print_pprof(const struct map *m, struct pool *names)
 {
+	static const struct value_type period = { "events", "count" };
 	struct pprof p = { .names = names };
-	bool is_map = !m->values->type;
-	struct stack *s;
+	const struct stack *s;
 	size_t i;
 
-	if (is_map)
-		*m->values = (struct value_type) { "events", "count" };
 	for (i = 1; i <= names->nr; i++)
 		put_function(&p, i);
-	put_types(&p, m->values);
+	/* The last one is what pprof shows. */
+	for (i = 0; i < NR_VALUES; i++)
+		put_type(&p, PROFILE_SAMPLE_TYPE, &m->values[i]);
+	put_type(&p, PROFILE_PERIOD_TYPE, &period);
 	/* Parca shows a profile by its time. */
 	put_number(&p.out, PROFILE_TIME, (m->saved ? m->saved : (u64)time(NULL)) * 1000000000);
 	put_number(&p.out, PROFILE_PERIOD, 1);
-	for (i = 0; i < m->nr_stacks; i++) {
-		s = &m->stacks[i];
-		s->val[VAL_EVENTS] = is_map ? s->ref : s->val[VAL_EVENTS];
+	for_each_stack(s, m)
 		put_sample(&p, m, s);
-	}
 	/* The first string is empty. */
 	put_string(&p.out, PROFILE_STRING, "", &p.part);
 	for (i = 1; i <= names->nr; i++)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Output of a whole map: text, folded, JSON, speedscope. */
-#include "util.h"
-#include "view.h"
+#include "stackmap.h"
 
 static void print_indented(const char *lines, const char *indent)
 {
@@ -18,7 +17,7 @@ void print_frame(struct map *m, const struct stack *s, u32 i, const struct confi
 {
 	struct frame *f = frame_get(m, s, i);
 
-	puts(frame_text(f));
+	puts(f->text);
 	if (cfg->lines)
 		print_indented(frame_lines(m, f), "        ");
 }
@@ -38,10 +37,10 @@ void print_stack(struct map *m, const struct stack *s, const struct config *cfg)
 
 void print_text(struct map *m, const struct config *cfg)
 {
-	size_t i;
+	const struct stack *s;
 
-	for (i = 0; i < m->nr_stacks; i++)
-		print_stack(m, &m->stacks[i], cfg);
+	for_each_stack(s, m)
+		print_stack(m, s, cfg);
 }
 
 /* Replaces the characters that separate frames in flame graph formats. */
@@ -64,8 +63,7 @@ void print_folded(const struct map *m, struct pool *names)
 
 	for (i = 1; i <= names->nr; i++)
 		folded_name(pool_string(names, i));
-	for (i = 0; i < m->nr_stacks; i++) {
-		s = &m->stacks[i];
+	for_each_stack(s, m) {
 		for (frame = s->nr; frame--; ) {
 			fputs_unlocked(pool_string(names, m->ips[s->first + frame]), stdout);
 			putchar_unlocked(frame ? ';' : ' ');
@@ -121,7 +119,7 @@ static void print_json_stack(struct map *m, const struct stack *s, const struct 
 	fputs("],\n  \"symbols\": [", stdout);
 	for (i = 0; i < s->nr; i++) {
 		fputs_unlocked(i ? ", " : "", stdout);
-		text = frame_text(frame_get(m, s, i));
+		text = frame_get(m, s, i)->text;
 		print_json_string(text, strlen(text));
 	}
 	if (cfg->lines)
@@ -135,12 +133,12 @@ static void print_json_stack(struct map *m, const struct stack *s, const struct 
 
 void print_json(struct map *m, const struct config *cfg)
 {
-	size_t i;
+	const struct stack *s;
 
 	putchar('[');
-	for (i = 0; i < m->nr_stacks; i++) {
-		fputs(i ? ",\n " : "\n ", stdout);
-		print_json_stack(m, &m->stacks[i], cfg);
+	for_each_stack(s, m) {
+		fputs(s > m->stacks ? ",\n " : "\n ", stdout);
+		print_json_stack(m, s, cfg);
 	}
 	puts("\n]");
 }
@@ -150,46 +148,30 @@ static void print_speedscope_samples(const struct map *m)
 {
 	const struct stack *s;
 	u32 frame;
-	size_t i;
 
-	for (i = 0; i < m->nr_stacks; i++) {
-		s = &m->stacks[i];
-		fputs(i ? ",\n  [" : "\n  [", stdout);
+	for_each_stack(s, m) {
+		fputs(s > m->stacks ? ",\n  [" : "\n  [", stdout);
 		for (frame = s->nr; frame--; )
 			printf("%llu%c", m->ips[s->first + frame] - 1, frame ? ',' : ']');
 	}
 }
 
-static u64 print_speedscope_weights(const struct map *m)
+void print_speedscope(const struct map *m, const struct pool *names)
 {
+	const char *name;
 	u64 sum = 0;
 	size_t i;
 
-	for (i = 0; i < m->nr_stacks; i++) {
-		printf("%s%llu", i ? "," : "", m->stacks[i].ref);
-		sum += m->stacks[i].ref;
-	}
-	return sum;
-}
-
-/*
- * speedscope begins with a view that has the samples in their order. The format cannot choose
- * another view, so sort them such that this one shows the same as that of merged callers.
- */
-void print_speedscope(struct map *m, const struct pool *names)
-{
-	const char *name;
-	u64 sum;
-	size_t i;
-
-	sort_by_path(m);
 	printf("{\"$schema\": \"https://www.speedscope.app/file-format-schema.json\",\n"
 	       " \"exporter\": \"stackmap_dump\",\n \"profiles\": [{\"type\": \"sampled\", \"name\": ");
 	print_json_string(m->name, strlen(m->name));
 	printf(", \"unit\": \"none\",\n \"samples\": [");
 	print_speedscope_samples(m);
 	printf("],\n \"weights\": [");
-	sum = print_speedscope_weights(m);
+	for (i = 0; i < m->nr_stacks; i++) {
+		printf("%s%llu", i ? "," : "", m->stacks[i].ref);
+		sum += m->stacks[i].ref;
+	}
 	printf("],\n \"startValue\": 0, \"endValue\": %llu}],\n \"shared\": {\"frames\": [",
 	       sum);
 	for (i = 1; i <= names->nr; i++) {

@@ -1,72 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Selects and adds up samples, and makes stacks of a map of them. */
-#include <fnmatch.h>
-
+/*
+ * Makes stacks of a map of the samples of a recording, or prints the samples as "perf script" does.
+ */
 #include "profile.h"
-#include "symbols.h"
-#include "util.h"
-#include "view.h"
-
-const char *task_comm(struct profile *p, struct task_state *t)
-{
-	const char *comm;
-
-	if (!*t->id.comm) {
-		comm = t->id.pid ? tep_data_comm_from_pid(p->tep, t->id.pid) : "<idle>";
-		snprintf(t->id.comm, sizeof(t->id.comm), "%s", comm && *comm ? comm : "<...>");
-	}
-	return t->id.comm;
-}
-
-/* "1,5-7": without a list, every number is in it. */
-static bool number_in(const char *list, u32 n)
-{
-	unsigned long first, last;
-	char *end;
-
-	if (!list)
-		return true;
-	for (; *list; list = *end ? end + 1 : end) {
-		first = strtoul(list, &end, 10);
-		last = *end == '-' ? strtoul(end + 1, &end, 10) : first;
-		if (n >= first && n <= last)
-			return true;
-		end += strcspn(end, ",");
-	}
-	return false;
-}
-
-bool is_wanted(const struct record *r, struct task_state *t)
-{
-	const struct config *cfg = r->profile->cfg;
-
-	return r->kind->wanted && r->rec->ts >= cfg->from && (!cfg->to || r->rec->ts <= cfg->to) &&
-	       number_in(cfg->pids, r->pid) && number_in(cfg->cpus, r->cpu) &&
-	       (!cfg->comm || !fnmatch(cfg->comm, task_comm(r->profile, t), 0));
-}
-
-/* Samples are added up by {kind and value, stacks, task}: few words, as this is done for each. */
-static u64 *find_sum(struct profile *p, const struct sample *s, u32 value)
-{
-	bool by_task = p->cfg->by_task || p->cfg->off_cpu;
-	const u64 key[] = {
-		(u64)s->kind->event->id * NR_VALUES + value, (u64)s->kernel << 32 | s->user,
-		by_task ? s->task->nr : 0,
-	};
-
-	return &pool_at(&p->entries, pool_add(&p->entries, key, ARRAY_SIZE(key)))->value;
-}
-
-void count_sample(struct profile *p, const struct sample *s)
-{
-	u32 i;
-
-	p->counts[COUNT_SAMPLES]++;
-	for (i = 0; i < NR_VALUES; i++) {
-		if (s->val[i])
-			*find_sum(p, s, i) += s->val[i];
-	}
-}
 
 static void drop_frames(struct words *w, u32 n)
 {
@@ -80,8 +16,7 @@ static u32 resolve(struct profile *p, u32 kernel, u32 user, struct words *w)
 {
 	size_t nr;
 
-	w->nr = 0;
-	w->hits = 0;
+	*w = (struct words) { w->w };
 	if (kernel && !resolve_stack(&p->stacks, kernel, w)) {
 		add_word(w, WORD_UNDEFINED);
 		p->counts[COUNT_UNDEFINED]++;
@@ -100,79 +35,132 @@ static u32 resolve(struct profile *p, u32 kernel, u32 user, struct words *w)
 	return w->nr - nr;
 }
 
-static struct stack *add_stack(struct map *m, const struct words *w, u32 nr_user)
+/* NULL if it does not count. */
+static struct stack *make_stack(struct profile *p, struct sample *sample)
 {
-	struct stack *s = map_add(m, w->w, w->nr);
+	u64 ref = sample->val[p->map->main_value];
+	struct stack *s;
+	u32 nr_user;
 
-	s->id = m->nr_stacks - 1;
+	if (is_skipped_task(p, sample->task))
+		return NULL;
+	if (!sample->kind->has_stacks) {
+		p->counts[COUNT_NEVER] += sample->val[VAL_EVENTS];
+		return NULL;
+	}
+	if (!ref && !p->cfg->all_values)
+		return NULL;
+	nr_user = resolve(p, sample->kernel, sample->user, &p->words);
+	s = map_add(p->map, p->words.w, p->words.nr);
+	s->id = p->map->nr_stacks - 1;
 	s->nr_user = nr_user;
-	s->hits = w->hits;
+	s->hits = p->words.hits;
+	s->ref = ref;
+	memcpy(s->val, sample->val, sizeof(s->val));
+	s->task = p->cfg->by_task ? &sample->task->id : NULL;
 	return s;
 }
 
-/* Stacks of one task that consist of the same frames are one. @task: 0 for all. */
-static struct stack *find_stack(struct profile *p, struct pool *known, struct words *w, u32 nr_user,
-				u32 task)
+#define SPACES " \t\n\v\f\r"
+
+/*
+ * If a line ends with the name of its event and a colon, some readers show only samples of the
+ * first event. So all lines have fields, but for those that have a weight: there, the weight stands
+ * before the name, and the name must be the last. Some take " 12:" for the time.
+ */
+static void print_perf_event(const struct profile *p, struct sample *s)
 {
-	struct task_state *t = task ? p->tasks.list[task].ptr : NULL;
-	struct stack *s;
+	int which = p->map->main_value;
+	char *word, *rest = s->text;
+	bool ends = false;
+	size_t n;
+
+	if (which != VAL_EVENTS) {
+		printf("%llu %s:\n", s->val[which], s->kind->event->name);
+		return;
+	}
+	printf("%s:", s->kind->event->name);
+	while ((word = strtok_r(rest, SPACES, &rest))) {
+		n = strspn(word, "0123456789.");
+		if (n && word[n] == ':')
+			word[n] = ';';
+		ends = word[strlen(word) - 1] != ':';
+		printf(" %s", word);
+	}
+	puts(ends ? "" : " -");
+}
+
+/* With more than one space behind the name: it may have one letter only. */
+static void print_context(const struct sample *s)
+{
+	char *comm __free(pointer) = folded_name(copy_string(s->task->id.comm));
+
+	printf("%s", strcmp(comm, "<idle>") ? comm : "swapper");
+	printf(" %8u [%03u] %5llu.%06llu: ", s->task->id.pid, s->cpu, s->ts / 1000000000,
+	       s->ts / 1000 % 1000000);
+}
+
+static void print_perf_frame(struct map *m, const struct stack *s, u32 i)
+{
+	char *safe __free(pointer) = NULL;
+	struct frame *f = frame_get(m, s, i);
+	const char *mod, *name = frame_name(f, &mod);
+
+	safe = folded_name(copy_string(*name ? name : "[unknown]"));
+	printf("\t%16llx %s", f->ip, safe);
+	if (f->sym)
+		printf("+0x%llx", f->addr - f->sym->addr);
+	if (f->user)
+		printf(" (%s)\n", f->object ? f->object->path : "[unknown]");
+	else
+		printf(mod ? " ([%s])\n" : " ([kernel.kallsyms])\n", mod);
+}
+
+static void print_perf_sample(struct profile *p, struct sample *sample, const struct stack *s)
+{
 	u32 i;
 
-	add_word(w, nr_user);
-	add_word(w, task);
-	i = pool_add(known, w->w, w->nr);
-	w->nr -= 2;
-	if (i <= p->map->nr_stacks)
-		return &p->map->stacks[i - 1];
-	s = add_stack(p->map, w, nr_user);
-	if (t && *task_comm(p, t))
-		s->task = &t->id;
-	return s;
-}
-
-static void add_entry(struct profile *p, struct pool *known, u32 entry, struct words *w)
-{
-	const u64 *key = pool_words(&p->entries, entry);
-	u32 which = key[0] % NR_VALUES, task = key[2], nr_user;
-	u64 value = p->entries.list[entry].value;
-
-	if (p->cfg->off_cpu && is_skipped_task(p, p->tasks.list[task].ptr))
+	if (!stack_matches(p->map, s, p->cfg))
 		return;
-	if (!p->kinds[key[0] / NR_VALUES]->has_stacks) {
-		p->counts[COUNT_NEVER] += which == VAL_EVENTS ? value : 0;
-		return;
-	}
-	nr_user = resolve(p, key[1] >> 32, key[1], w);
-	find_stack(p, known, w, nr_user, p->cfg->by_task ? task : 0)->val[which] += value;
+	print_context(sample);
+	print_perf_event(p, sample);
+	for (i = 0; i < s->nr; i++)
+		print_perf_frame(p->map, s, i);
+	putchar('\n');
 }
 
-/* Nanoseconds as microseconds. */
-u64 weight_of(const u64 *values, int which)
+static int compare_samples(const void *a, const void *b)
 {
-	return which == VAL_DELAY ? (values[which] + 500) / 1000 : values[which];
+	const struct sample *sa = *(struct sample * const *)a, *sb = *(struct sample * const *)b;
+
+	return compare_u64(sa->seq, sb->seq);
 }
 
-/* Drops what weighs nothing. */
-static void set_weights(struct map *m, const struct config *cfg)
+/* They take the place of those of the map. */
+static void make_stacks(struct profile *p)
 {
+	struct map *m = p->map;
 	struct stack *s;
-	size_t i, n = 0;
+	size_t i;
 
-	for (i = 0; i < m->nr_stacks; i++) {
-		s = &m->stacks[i];
-		s->val[VAL_DELAY] = weight_of(s->val, VAL_DELAY);
-		s->ref = s->val[m->main_value];
-		if (s->ref || cfg->all_values)
-			m->stacks[n++] = *s;
+	sort_array(p->samples, p->nr_samples, sizeof(*p->samples), compare_samples);
+	m->nr_stacks = 0;
+	m->nr_ips = 0;
+	for (i = 0; i < p->nr_samples; i++) {
+		s = make_stack(p, p->samples[i]);
+		if (!s || !p->script)
+			continue;
+		print_perf_sample(p, p->samples[i], s);
+		m->nr_stacks = 0;
+		m->nr_ips = 0;
 	}
-	m->nr_stacks = n;
 }
 
 static void set_value_types(struct map *m, const struct config *cfg)
 {
-	m->values[VAL_EVENTS] = (struct value_type) { cfg->allocs ? "objects" : "events", "count" };
-	if (cfg->off_cpu)
-		m->values[VAL_EVENTS].type = "switches";
+	m->values[VAL_EVENTS] = (struct value_type) {
+		cfg->off_cpu ? "switches" : cfg->allocs ? "objects" : "events", "count",
+	};
 	if (cfg->weight)
 		m->values[VAL_FIELD] = (struct value_type) {
 			cfg->weight, strstr(cfg->weight, "bytes") ? "bytes" : "count",
@@ -182,114 +170,58 @@ static void set_value_types(struct map *m, const struct config *cfg)
 	m->main_value = cfg->off_cpu ? VAL_DELAY : cfg->weight ? VAL_FIELD : VAL_EVENTS;
 }
 
-static void make_stacks(struct profile *p)
+/* What is not as one might expect. From the first error on, the profile is wrong. */
+static int tell_counts(const struct profile *p, const char *path)
 {
-	struct pool known = {};
-	struct words w = {};
-	u32 i;
-
-	for (i = 1; i <= p->entries.nr; i++)
-		add_entry(p, &known, i, &w);
-	set_weights(p->map, p->cfg);
-	pool_free(&known);
-	free(w.w);
-}
-
-void print_sample(struct profile *p, struct sample *s)
-{
-	struct words w = {};
-	u32 nr_user;
-
-	if (s->unwanted || (p->cfg->off_cpu && is_skipped_task(p, s->task)))
-		return;
-	if (!s->kernel && !s->user && !s->kind->has_stacks) {
-		p->counts[COUNT_NEVER]++;
-		return;
-	}
-	nr_user = resolve(p, s->kernel, s->user, &w);
-	p->counts[COUNT_SAMPLES] += print_perf_sample(p, s, add_stack(p->map, &w, nr_user));
-	p->map->nr_stacks = 0;
-	p->map->nr_ips = 0;
-	free(w.w);
-}
-
-static void note_stats(const struct profile *p, const char *path)
-{
-	static const struct {
-		enum count	count;
-		const char	*before;
-		const char	*behind;
-	} notes[] = {
-		{ COUNT_NO_EVENT, "", "stacks have no event, it was lost" },
-		{ COUNT_UNDEFINED, "",
-		  "different stacks have ids that neither the recording nor a map defines" },
-		{ COUNT_USER_LOST, "", "user stacks were lost or not yet taken" },
-		{ COUNT_NEVER, "left out ", "events of kinds that have no stacks" },
-		{ COUNT_ASLEEP, "", "tasks were away at the end, and count up to there" },
-		{ COUNT_FIRST_IN, "", "times a task came whose leaving was not recorded" },
-		{ COUNT_SKIPPED, "left out ", "tasks: not all of their switches are recorded" },
-		{ COUNT_FREE_UNKNOWN, "", "frees of what was not seen allocated" },
-		{ COUNT_REUSED, "",
-		  "allocations at addresses in use: the older ones do not count" },
+	static const char * const texts[NR_COUNTS] = {
+		[COUNT_GAPS] = "gaps", [COUNT_LOST] = "buffer entries lost, or more",
+		[COUNT_NO_EVENT] = "stacks have no event, it was lost",
+		[COUNT_UNDEFINED] = "different stacks have ids that nothing defines",
+		[COUNT_USER_LOST] = "user stacks were lost or not yet taken",
+		[COUNT_NEVER] = "events left out, of kinds that have no stacks",
+		[COUNT_ASLEEP] = "tasks were away at the end, and count up to there",
+		[COUNT_FIRST_IN] = "times a task came whose leaving was not recorded",
+		[COUNT_SKIPPED] = "tasks left out: not all of their switches are recorded",
+		[COUNT_FREE_UNKNOWN] = "frees of what was not seen allocated",
+		[COUNT_REUSED] = "allocations at addresses in use: the older ones do not count",
+		[COUNT_PREEMPTED] = "switches were preemptions (see --off-cpu=preempted)",
+		[COUNT_DIFFER] = "ids are other stacks in the map beside it, of another recording",
+		[COUNT_CUT] = "records are shorter than their formats say",
 	};
 	const u64 *n = p->counts;
-	size_t i;
+	int i, ret = 0;
 
 	note("%s: %llu records, %llu samples", path, n[COUNT_RECORDS], n[COUNT_SAMPLES]);
-	if (n[COUNT_GAPS])
-		note("%llu gaps, with %llu or more buffer entries lost", n[COUNT_GAPS],
-		     n[COUNT_LOST]);
-	for (i = 0; i < ARRAY_SIZE(notes); i++) {
-		if (n[notes[i].count])
-			note("%s%llu %s", notes[i].before, n[notes[i].count], notes[i].behind);
+	for (i = 0; i < NR_COUNTS; i++) {
+		if (!texts[i] || !n[i])
+			continue;
+		if (i < FIRST_ERROR)
+			note("%llu %s", n[i], texts[i]);
+		else
+			ret = fail("%s: %llu %s", path, n[i], texts[i]);
 	}
-	if (p->cfg->off_cpu)
-		note("%llu switches were %s (--off-cpu%s counts these)", n[COUNT_PREEMPTED],
-		     p->cfg->preempted ? "no preemptions" : "preemptions",
-		     p->cfg->preempted ? "" : "=preempted");
+	if (n[COUNT_RECORDS] && (p->map->nr_stacks || p->script))
+		return ret;
+	return fail("%s: has no %s", path, !n[COUNT_RECORDS] ? "records" :
+		    n[COUNT_SAMPLES] ? "stacks" : "stacks of such events");
 }
 
-/* What makes a profile wrong, and not only smaller. */
-static int complain_stats(const struct profile *p, const char *path)
-{
-	bool none = !p->map->nr_stacks && !p->script;
-	const u64 *n = p->counts;
-
-	if (n[COUNT_DIFFER])
-		complain("%s: %llu ids are other stacks in the map beside it, of another recording",
-			 path, n[COUNT_DIFFER]);
-	if (n[COUNT_CUT])
-		complain("%s: %llu records are shorter than their formats say", path, n[COUNT_CUT]);
-	if (!n[COUNT_RECORDS])
-		complain("%s: has no records", path);
-	else if (none)
-		complain("%s: has no stacks%s", path, n[COUNT_SAMPLES] ? "" : " of such events");
-	return n[COUNT_DIFFER] || n[COUNT_CUT] || !n[COUNT_RECORDS] || none ? -EINVAL : 0;
-}
-
-/* The one that the map beside the file is of. */
-static struct instance *recorded_instance(struct profile *p)
+/* It is of the only instance that has records. */
+static void use_saved_map(struct profile *p)
 {
 	struct instance *found = NULL, *in;
 
+	if (!p->map->nr_stacks && !p->map->numbers.nr)
+		return;
 	for (in = p->instances; in < p->instances + p->nr_instances; in++) {
 		if (in->nr_records && found) {
 			note("the map is not used, as there are several instances (--instance)");
-			return NULL;
+			return;
 		}
 		found = in->nr_records ? in : found;
 	}
-	return found;
-}
-
-static void use_saved_map(struct profile *p, const struct map *saved)
-{
-	struct instance *in = NULL;
-
-	if (saved->nr_stacks || saved->numbers.nr)
-		in = recorded_instance(p);
-	if (in)
-		p->counts[COUNT_DIFFER] += use_map(&p->stacks, saved, in->nr);
+	if (found)
+		p->counts[COUNT_DIFFER] += use_map(&p->stacks, p->map, found->nr);
 }
 
 /* Symbols of another boot would give wrong names. */
@@ -323,56 +255,22 @@ static const struct symbol *find_recorded_symbol(struct profile *p, u64 addr)
 void profile_free(struct map *m)
 {
 	struct profile *p = m->profile;
-	struct sample *s;
+	size_t i;
 
 	if (!p)
 		return;
-	while ((s = p->unused)) {
-		p->unused = s->next;
-		free(s);
-	}
+	for (i = 0; i < p->nr_samples; i++)
+		free_sample(p->samples[i]);
+	free(p->samples);
+	free(p->words.w);
 	stacks_free(&p->stacks);
 	pool_free_all(&p->tasks);
 	pool_free_all(&p->symbols);
-	pool_free(&p->entries);
+	pool_free(&p->sums);
 	pool_free(&p->addresses);
 	dat_close(p);
 	free(p);
 	m->profile = NULL;
-}
-
-/* Samples are printed as they come, so all definitions are read before. */
-static int read_definitions(struct profile *p, const char *path, const struct map *saved)
-{
-	int ret;
-
-	p->define_only = true;
-	ret = dat_read(p, path);
-	p->define_only = false;
-	p->script = true;
-	if (!ret)
-		use_saved_map(p, saved);
-	dat_close(p);
-	return ret ? ret : dat_open(p, path);
-}
-
-static int read_profile(struct profile *p, const char *path, bool script, const struct map *saved)
-{
-	int ret = dat_open(p, path);
-
-	if (!ret)
-		ret = check_boot(p, path);
-	if (!ret && script)
-		ret = read_definitions(p, path, saved);
-	if (ret)
-		return ret;
-	ret = dat_read(p, path);
-	drop_waiting(p);
-	weigh_end(p);
-	use_saved_map(p, saved);
-	make_stacks(p);
-	note_stats(p, path);
-	return complain_stats(p, path) ? -EINVAL : ret;
 }
 
 /*
@@ -381,25 +279,25 @@ static int read_profile(struct profile *p, const char *path, bool script, const 
  */
 int make_profile(struct map *m, const char *path, bool script, const struct config *cfg)
 {
-	struct map saved = {
-		.stacks = m->stacks, .nr_stacks = m->nr_stacks, .ips = m->ips,
-		.numbers = m->numbers,
-	};
 	struct profile *p = check_mem(calloc(1, sizeof(*p)));
 	int ret;
 
 	p->map = m;
 	p->stacks.users = &m->users;
 	p->cfg = cfg;
+	p->script = script;
 	m->profile = p;
 	m->find_symbol = m->kallsyms.nr ? NULL : find_recorded_symbol;
-	m->stacks = NULL;
-	m->ips = NULL;
-	m->nr_stacks = 0;
-	m->nr_ips = 0;
 	set_value_types(m, cfg);
-	ret = read_profile(p, path, script, &saved);
-	free(saved.stacks);
-	free(saved.ips);
-	return ret;
+	ret = dat_open(p, path) ?: check_boot(p, path);
+	if (ret) {
+		m->nr_stacks = 0;
+		return ret;
+	}
+	ret = dat_read(p, path);
+	drop_waiting(p);
+	weigh_end(p);
+	use_saved_map(p);
+	make_stacks(p);
+	return tell_counts(p, path) ? -EINVAL : ret;
 }

@@ -1,34 +1,70 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Profiles of recordings (trace.dat), in one pass. What is kept does not grow with the number of
- * events, but with that of different stacks, of tasks, and of different addresses of memory.
+ * events (but for --perf-script, which prints them), but with that of different stacks, of tasks,
+ * and of different addresses of memory.
  *
  *   event.c	reads what is in a record
  *   dat.c	opens the file by libtracecmd, and tells for each record what kind of event it is
- *   sample.c	an event is a sample; finds its stacks among the records that follow
+ *   sample.c	an event is a sample; selects it, finds its stacks among the records that follow,
+ *		and adds it to an equal one; some values are known later: time off the CPU, memory
+ *		that is not freed
  *   stacks.c	definitions, the map beside the recording, and what an id stands for
- *   weigh.c	values that are known later: time off the CPU, memory that is not freed
- *   profile.c	selects samples, adds them up, and turns them into the stacks of a map
+ *   profile.c	turns samples into the stacks of a map
  *
  * A sample lives as long as someone holds it: its CPU, as stacks may follow; its task, as the user
- * stack comes on the way back, or until it runs again; the address that it has allocated; the queue
- * of samples to print. Who drops it last makes it count.
+ * stack comes on the way back, or until it runs again; the address that it has allocated. Who drops
+ * it last makes it count.
  */
 #ifndef STACKMAP_PROFILE_H
 #define STACKMAP_PROFILE_H
 
-#include <trace-cmd.h>
+#include <event-parse.h>
 
-#include "event.h"
 #include "stackmap.h"
-#include "user.h"
 
-#define MAX_KINDS	(UINT16_MAX + 1)
+#define SPLIT_MORE	0x80000000	/* in an id of stack_split: one more part follows */
+
+/* Fields of events; the names are in event.c. */
+enum field {
+	FIELD_PID, FIELD_FLAGS, FIELD_PREEMPT, FIELD_ID, FIELD_SIZE, FIELD_CALLER, FIELD_IP,
+	FIELD_OUTER, FIELD_REST, FIELD_COOKIE, FIELD_TGID, FIELD_OBJECT, FIELD_BIAS, FIELD_ID_SIZE,
+	FIELD_BUILD_ID, FIELD_PATH, FIELD_PREV_PID, FIELD_PREV_STATE, FIELD_PREV_COMM,
+	FIELD_NEXT_PID, FIELD_NEXT_COMM, FIELD_WEIGHT, FIELD_PTR, NR_FIELDS,
+};
+
+struct record;
+
+/* An event of the file; fields that it lacks are NULL. */
+struct kind {
+	struct tep_event		*event;
+	void				(*take)(struct record *r);	/* in a profile */
+	bool				is_event;
+	bool				is_user;	/* a stack of user space */
+	bool				defines;	/* what an id is */
+	bool				wanted;
+	bool				has_stacks;	/* some sample has */
+	bool				is_switch;
+	bool				is_alloc;
+	bool				is_free;
+	struct tep_format_field		*field[NR_FIELDS];
+};
+
+/* A record, with what each has in a profile. */
+struct record {
+	struct kind		*kind;
+	struct tep_record	*rec;
+	bool			cut;		/* it is shorter than its format says */
+	struct profile		*profile;
+	struct instance		*in;
+	struct cpu_state	*cpu;
+	u64			pid;
+	u64			flags;
+	u64			preempt;
+};
+
 #define MAX_INSTANCES	64
-#define MAX_CPUS	4096
 #define MAX_WAITING	256	/* events of a CPU */
-
-struct sample;
 
 struct task_state {
 	struct task	id;
@@ -51,18 +87,16 @@ struct cpu_state {
 
 struct instance {
 	struct tracecmd_input	*handle;
-	const char		*clock;
 	u32			nr;
 	u64			nr_records;
-	struct cpu_state	*cpus[MAX_CPUS];
 };
 
 struct sample {
-	struct sample	*next;		/* that waits for the same user stack, or is not used */
-	struct sample	*printed_next;
+	struct sample	*next;		/* that waits for the same user stack */
 	struct kind	*kind;
 	struct task_state *task;
 	u64		ts;
+	u64		seq;		/* they are printed in this order */
 	u64		val[NR_VALUES];
 	u32		kernel;		/* stacks; 0: none */
 	u32		user;
@@ -76,15 +110,13 @@ struct sample {
 	char		*text;		/* the fields, if they are printed */
 };
 
-/* What is not as one might expect, told in the end: see profile.c. */
+/* What they mean is in profile.c, which tells them in the end. */
 enum count {
 	COUNT_RECORDS, COUNT_EVENTS, COUNT_SAMPLES, COUNT_GAPS,
 	COUNT_LOST,		/* in the gaps, as far as it is known */
-	COUNT_PREEMPTED,		/* samples that are no sleep, or the reverse */
-	COUNT_DIFFER,		/* ids with another stack in the map than in the file */
-	COUNT_CUT,		/* records that are too short */
 	COUNT_NO_EVENT, COUNT_UNDEFINED, COUNT_USER_LOST, COUNT_NEVER, COUNT_ASLEEP, COUNT_FIRST_IN,
-	COUNT_SKIPPED, COUNT_FREE_UNKNOWN, COUNT_REUSED, NR_COUNTS,
+	COUNT_SKIPPED, COUNT_FREE_UNKNOWN, COUNT_REUSED, COUNT_PREEMPTED,
+	FIRST_ERROR, COUNT_DIFFER = FIRST_ERROR, COUNT_CUT, NR_COUNTS,
 };
 
 struct profile {
@@ -92,55 +124,47 @@ struct profile {
 	const struct config	*cfg;
 	struct tracecmd_input	*top;
 	struct tep_handle	*tep;
-	struct kind		*kinds[MAX_KINDS];
+	struct pool		kinds;		/* of {id} to a kind */
 	struct instance		instances[MAX_INSTANCES];
 	u32			nr_instances;
-	bool			mono;		/* the times are those of user_maps */
+	struct pool		cpus;		/* of {instance, CPU} to a cpu_state */
+	const char		*clock;
 	bool			filtered;	/* not all switches are recorded */
-	bool			define_only;	/* the first of two passes */
 	bool			count_only;
 	struct stacks		stacks;
-	struct pool		entries;	/* sums of samples, see profile.c */
+	struct pool		sums;		/* of {task and kind, stacks} to a sample */
 	struct pool		tasks;		/* of {instance, pid} to a task_state */
 	struct pool		symbols;	/* of {address}, if there is no kallsyms */
 	struct pool		addresses;	/* of {instance, address} to a sample */
-	struct sample		*unused;
-	bool			script;		/* samples are printed, in the order of time */
-	struct sample		*first;		/* of those to print */
-	struct sample		**last;
-	size_t			nr_queued;
+	bool			script;		/* samples are printed, so they are not added up */
+	struct sample		**samples;	/* that count */
+	size_t			nr_samples;
+	struct words		words;		/* of one stack */
+	u64			last_seq;
 	u64			last_ts;
 	u64			counts[NR_COUNTS];
 };
 
+/* event.c */
+void init_kind(struct kind *k, struct tep_event *ev);
+bool get_number(struct record *r, enum field which, u64 *n);
+bool get_bytes(struct record *r, enum field which, const char **bytes, u32 *len);
+bool read_ids(struct record *r, struct stack_ids *ids);
+int read_frames(struct record *r, u64 *ips);
+u32 read_stack(struct record *r, struct stacks *k, u32 in, u64 epoch);
+int read_definition(struct record *r, struct stacks *k, u32 in);
+u32 read_object(struct record *r, struct stacks *k, u32 in, u32 *number);
 /* dat.c */
 int dat_open(struct profile *p, const char *path);
 int dat_read(struct profile *p, const char *path);
 void dat_close(struct profile *p);
 int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unused, void *data);
-
 /* sample.c */
-void set_type(struct kind *k);
+void set_take(struct kind *k);
 void drop_waiting(struct profile *p);
-void queue_sample(struct profile *p, struct sample *s);
+void free_sample(struct sample *s);
 void sample_put(struct profile *p, struct sample *s);
-struct task_state *get_task(struct profile *p, const struct instance *in, u32 pid);
-
-/* weigh.c */
-void weigh_event(struct record *r, struct sample *s);
-void weigh_switch(struct record *r, u32 prev, u32 next);
-void weigh_free(struct record *r);
 void weigh_end(struct profile *p);
 bool is_skipped_task(const struct profile *p, const struct task_state *t);
-
-/* perf.c */
-bool print_perf_sample(struct profile *p, struct sample *sample, const struct stack *s);
-
-/* profile.c */
-bool is_wanted(const struct record *r, struct task_state *t);
-const char *task_comm(struct profile *p, struct task_state *t);
-void count_sample(struct profile *p, const struct sample *s);
-void print_sample(struct profile *p, struct sample *s);
-u64 weight_of(const u64 *values, int which);
 
 #endif

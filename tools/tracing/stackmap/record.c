@@ -12,9 +12,6 @@
 #include <unistd.h>
 
 #include "record.h"
-#include "user.h"
-#include "util.h"
-#include "view.h"
 
 struct wanted {
 	const char	*event;
@@ -26,15 +23,16 @@ struct recording {
 	struct wanted	*events;
 	size_t		nr_events;
 	size_t		last;		/* the first one of the last --event */
-	u32		*pids;
+	u64		*pids;
 	size_t		nr_pids;
+	u64		pid_arg;	/* the last one */
 	u64		buffer_kb;	/* 0: as it is */
 	u64		realtime;	/* 0: no */
 	u64		duration;	/* in seconds; 0: no limit */
 	bool		all;
 	const char	*user;		/* NULL: no stacks of user space; "": whatever there is */
 	char		**command;	/* NULL: none */
-	char		*output;
+	const char	*output;
 	const char	*instance;
 	/* What is there now. */
 	char		*dir;		/* of the instance */
@@ -46,7 +44,6 @@ struct recording {
 	bool		stopped;
 	u64		start;		/* in milliseconds; 0: not yet */
 	u64		last_look;	/* in seconds */
-	struct watch	watch;
 };
 
 static const char record_help[] =
@@ -55,16 +52,14 @@ static const char record_help[] =
 "Record events with their stacks while COMMAND runs, of it and its children, into DIR/trace.dat;\n"
 "without a COMMAND, those of all processes, until Ctrl-C. trace-cmd does the recording.\n"
 "\n"
-"  -e, --event EVENT      an event (sched:sched_switch, the default) or a group of events\n"
-"                         (sched); repeatable\n"
+"  -e, --event EVENT      an event or a group (sched:sched_switch is the default); repeatable\n"
 "  -f, --filter FILTER    only those of the last EVENT that FILTER selects (prev_prio < 100)\n"
 "  -p, --pid PID          record this process and its children to come; repeatable\n"
 "  -a, --all              record all processes while COMMAND runs\n"
 "  -d, --duration SECONDS end after this time; COMMAND gets a SIGTERM\n"
 "  -o, --output DIR       save into DIR (stackmap.data); an earlier recording becomes DIR.old\n"
-"  -u, --user[=HOW]       record the stacks of user space, too: \"delay\", once for each entry\n"
-"                         into the kernel, on the way back, or \"now\", at each event; without\n"
-"                         HOW, delay if the kernel can do that\n"
+"  -u, --user[=HOW]       record the stacks of user space, too: \"now\", at each event, or\n"
+"                         \"delay\", on the way back (the default if the kernel can do it)\n"
 "  -b, --buffer-size KB   size of the ring buffer of each CPU\n"
 "      --realtime PRIO    run the recorders with this real-time priority (1 to 99)\n"
 "  -i, --instance NAME    name of the trace instance (stackmap_record_PID)\n"
@@ -73,11 +68,10 @@ static const char record_help[] =
 "\n"
 "The exit status is that of COMMAND, 127 if it cannot be started, 1 if recording fails.\n";
 
-static struct recording rec;
-static const char *output = "stackmap.data";
+static struct recording rec = { .output = "stackmap.data" };
 
 /* An event, or several with commas between them. */
-static void add_events(void *to, char *arg)
+static void add_events(const struct choice *c, char *arg)
 {
 	char *event;
 
@@ -91,7 +85,7 @@ static void add_events(void *to, char *arg)
 	}
 }
 
-static void set_filters(void *to, char *arg)
+static void set_filters(const struct choice *c, char *arg)
 {
 	size_t i;
 
@@ -101,31 +95,29 @@ static void set_filters(void *to, char *arg)
 		rec.events[i].filter = arg;
 }
 
-static void add_pid(void *to, char *arg)
+static void add_pid(const struct choice *c, char *arg)
 {
-	u64 pid;
-
-	set_positive(&pid, arg);
-	*APPEND(rec.pids, rec.nr_pids) = pid;
+	set_number(c, arg);
+	*APPEND(rec.pids, rec.nr_pids) = rec.pid_arg;
 }
 
-static void set_user(void *to, char *arg)
+static void set_user(const struct choice *c, char *arg)
 {
 	if (arg && strcmp(arg, "delay") && strcmp(arg, "now"))
 		usage("--user knows delay and now, not", arg);
 	rec.user = arg ? arg : "";
 }
 
-static const struct choice choices[] = {
+static struct choice choices[] = {
 	{ "event", 'e', ARG, add_events, NULL },
 	{ "filter", 'f', ARG, set_filters, NULL },
-	{ "pid", 'p', ARG, add_pid, NULL },
+	{ "pid", 'p', ARG, add_pid, &rec.pid_arg },
 	{ "all", 'a', NO_ARG, set_flag, &rec.all },
-	{ "duration", 'd', ARG, set_positive, &rec.duration },
-	{ "output", 'o', ARG, set_text, &output },
+	{ "duration", 'd', ARG, set_number, &rec.duration },
+	{ "output", 'o', ARG, set_text, &rec.output },
 	{ "user", 'u', MAY_ARG, set_user, NULL },
-	{ "buffer-size", 'b', ARG, set_positive, &rec.buffer_kb },
-	{ "realtime", FIRST_LONG, ARG, set_positive, &rec.realtime },
+	{ "buffer-size", 'b', ARG, set_number, &rec.buffer_kb },
+	{ "realtime", 0, ARG, set_number, &rec.realtime },
 	{ "instance", 'i', ARG, set_instance, &rec.instance },
 	{ "quiet", 'q', NO_ARG, set_flag, &quiet },
 	{ "help", 'h', NO_ARG, print_help, (char *)record_help },
@@ -133,9 +125,6 @@ static const struct choice choices[] = {
 
 static void parse_record_options(int argc, char **argv)
 {
-	static char name[32], every_switch[] = "sched:sched_switch";
-
-	optind = 2;
 	parse_choices(argc, argv, choices, ARRAY_SIZE(choices), true);
 	if (optind < argc)
 		rec.command = argv + optind;
@@ -145,11 +134,10 @@ static void parse_record_options(int argc, char **argv)
 		usage("--realtime is a priority from 1 to 99", NULL);
 	rec.all |= !rec.command && !rec.nr_pids;
 	if (!rec.nr_events)
-		add_events(NULL, every_switch);
-	snprintf(name, sizeof(name), "stackmap_record_%d", getpid());
+		add_events(NULL, copy_string("sched:sched_switch"));
 	if (!rec.instance)
-		rec.instance = name;
-	rec.output = output_name(output);
+		rec.instance = format("stackmap_record_%d", getpid());
+	rec.output = output_name(rec.output);
 	rec.dir = find_instance(rec.instance);
 }
 
@@ -168,23 +156,19 @@ static int set_user_option(const struct recording *r)
 		if (!ret)
 			note("stacks of user space: %s", ways[i][1]);
 	}
-	if (ret)
-		complain("this kernel cannot do --user=%s: %s", r->user, strerror(-ret));
-	return ret;
+	return ret ? fail("this kernel cannot do --user=%s: %s", r->user, strerror(-ret)) : 0;
 }
 
 /* Its children to come are followed, the threads that it has are not. */
-static int follow_threads(const struct recording *r, u32 pid)
+static int follow_threads(const struct recording *r, u64 pid)
 {
-	char *pattern __free(pointer) = format("/proc/%u/task/*", pid);
+	char *pattern __free(pointer) = format("/proc/%llu/task/*", pid);
 	glob_t found = {};
 	int ret = 0;
 	size_t i;
 
-	if (glob(pattern, 0, NULL, &found)) {
-		complain("there is no process %u", pid);
-		ret = -ESRCH;
-	}
+	if (glob(pattern, 0, NULL, &found))
+		ret = fail("there is no process %llu", pid);
 	for (i = 0; !ret && i < found.gl_pathc; i++)
 		ret = set(r->dir, "set_event_pid", basename(found.gl_pathv[i]));
 	globfree(&found);
@@ -199,13 +183,9 @@ static int select_processes(const struct recording *r)
 	size_t i;
 	int ret;
 
-	if (!stat("/proc/self/ns/pid", &st) && st.st_ino != INITIAL_PID_NS) {
-		complain("in a pid namespace, only --all processes can be recorded");
-		return -EINVAL;
-	}
+	if (!stat("/proc/self/ns/pid", &st) && st.st_ino != INITIAL_PID_NS)
+		return fail("in a pid namespace, only --all processes can be recorded");
 	ret = set(r->dir, "options/event-fork", "1");
-	if (!ret && r->pid)
-		ret = follow_threads(r, r->pid);
 	for (i = 0; !ret && i < r->nr_pids; i++)
 		ret = follow_threads(r, r->pids[i]);
 	return ret;
@@ -261,32 +241,23 @@ static pid_t start_recorder(const struct recording *r)
 		args[nr++] = "-f";
 		args[nr++] = r->events[i].filter;
 	}
-	return start_program(args, r->output, false);
+	return start_program(args, r->output);
 }
 
-/* Waits for a byte before it starts. If the tool ends without it, there is no command. */
-static _Noreturn void be_command(const struct recording *r, int go)
-{
-	char c;
-
-	if (read(go, &c, 1) != 1)
-		_exit(NO_COMMAND);
-	unblock_signals();
-	execvp(r->command[0], r->command);
-	complain("%s: %s", r->command[0], strerror(errno));
-	_exit(NO_COMMAND);
-}
-
+/* It waits for a byte before it starts. If the tool ends without it, there is no command. */
 static int fork_command(struct recording *r)
 {
 	int go[2];
+	char c;
 
 	if (pipe2(go, O_CLOEXEC))
 		return -errno;
 	r->pid = fork();
 	if (!r->pid) {
 		close(go[1]);
-		be_command(r, go[0]);
+		if (read(go[0], &c, 1) == 1)
+			exec_program(r->command);
+		_exit(NO_COMMAND);
 	}
 	close(go[0]);
 	r->go = go[1];
@@ -334,13 +305,11 @@ static int wait_for_recorder(struct recording *r)
 
 static bool processes_ended(const struct recording *r)
 {
-	size_t i;
+	size_t i = 0;
 
-	for (i = 0; i < r->nr_pids; i++) {
-		if (!kill(r->pids[i], 0) || errno != ESRCH)
-			return false;
-	}
-	return r->nr_pids && !r->command;
+	while (i < r->nr_pids && kill(r->pids[i], 0) && errno == ESRCH)
+		i++;
+	return r->nr_pids && i == r->nr_pids && !r->command;
 }
 
 /*
@@ -385,43 +354,33 @@ static int keep_recording(struct recording *r)
 		}
 		r->stopped |= processes_ended(r);
 		if (r->user)
-			watch_drain(&r->watch);
+			watch_drain();
 		ret = recorder_ended(r) ? -EIO : look(r, ms / 1000);
 	}
 	return ret;
 }
 
-#define RESTORE	"trace-cmd restore -o trace.dat -i head.dat $(ls -v trace.dat.*)"
-
 /* The number of a CPU is its place among the arguments. */
-static int restore(const struct recording *r)
-{
-	const char * const args[] = { "sh", "-c", RESTORE, NULL };
-	int ret;
-
-	remove_files(r->output, "trace.dat");
-	ret = run_program(args, r->output, true);
-	if (ret) {
-		remove_files(r->output, "trace.dat");
-		complain("%s has no trace.dat. With more room, there: %s", r->output, RESTORE);
-	} else {
-		remove_files(r->output, "trace.dat.*");
-		note("%s/trace.dat was restored from the files of the recorders", r->output);
-	}
-	return ret;
-}
+#define RESTORE	"trace-cmd restore -o trace.dat -i head.dat $(ls -v trace.dat.*)"
 
 static int finish_recorder(const struct recording *r, int ret)
 {
+	int status;
+
 	if (!ret || ret == -ENOSPC) {
 		kill(r->recorder, SIGINT);
-		if (wait_for_program(r->recorder))
+		if (waitpid(r->recorder, &status, 0) != r->recorder || status)
 			ret = -EIO;
 	}
 	/* If trace-cmd has failed, its recorders go on. */
 	kill(-r->recorder, SIGKILL);
-	if (ret != -EIO || !restore(r))
+	/* Files of CPUs are not left if someone else has ended it. */
+	if (ret == -EIO && file_sizes(r->output, "trace.dat.*")) {
+		remove_files(r->output, "trace.dat");
+		complain("%s has no trace.dat. To make it, there: %s", r->output, RESTORE);
+	} else {
 		remove_files(r->output, "head.dat");
+	}
 	return ret;
 }
 
@@ -450,9 +409,9 @@ static int finish_recording(struct recording *r, int ret)
 	int err;
 
 	set(r->dir, "tracing_on", "0");
-	if (r->user)
-		watch_stop(&r->watch);
-	err = save_map(r->dir, r->output, r->watch.text, &nr_stacks);
+	err = save_map(r->dir, r->output, &nr_stacks);
+	if (r->user && watch_stop(r->output))
+		err = -EIO;
 	ret = finish_recorder(r, ret);
 	if (!err)
 		err = save_checksums(r->output);
@@ -463,16 +422,12 @@ static int finish_recording(struct recording *r, int ret)
 /* Of head.dat, trace.dat can be restored. */
 static int start_recording(struct recording *r)
 {
-	const char * const args[] = { "trace-cmd", "restore", "-c", "-o", "head.dat", NULL };
 	int ret;
 
-	if (r->user)
-		watch_start(&r->watch);
-	ret = run_program(args, r->output, false);
-	if (ret) {
-		complain("trace-cmd did not make %s/head.dat", r->output);
-		return ret;
-	}
+	if (r->user && watch_start(r->output))
+		return -EIO;
+	if (run_script("exec trace-cmd restore -c -o head.dat", NULL, r->output))
+		return fail("trace-cmd did not make %s/head.dat", r->output);
 	if (disk_is_full(r))
 		return -ENOSPC;
 	r->recorder = start_recorder(r);
@@ -485,12 +440,10 @@ static int start_recording(struct recording *r)
 
 static int record_in_instance(struct recording *r)
 {
-	int ret = set_up(r);
+	int ret;
 
-	if (!ret)
-		ret = output_make(r->output);
-	if (ret)
-		return ret;
+	if (set_up(r) || output_make(r->output))
+		return -EINVAL;
 	ret = start_recording(r);
 	if (!ret)
 		return finish_recording(r, keep_recording(r));
@@ -512,6 +465,8 @@ static int record_command(struct recording *r)
 		complain("fork: %s", strerror(errno));
 		return 1;
 	}
+	if (r->command)
+		*APPEND(r->pids, r->nr_pids) = r->pid;
 	ret = make_instance(r->dir);
 	if (!ret) {
 		ret = record_in_instance(r);
@@ -527,31 +482,18 @@ static int record_command(struct recording *r)
 	return WIFSIGNALED(r->status) ? 128 + WTERMSIG(r->status) : WEXITSTATUS(r->status);
 }
 
-static int check_programs(const struct recording *r)
+int record(int argc, char **argv)
 {
+	parse_record_options(argc, argv);
+	if (check_instance(TRACEFS))
+		return 1;
 	if (!find_program("trace-cmd")) {
 		complain("trace-cmd is not here; \"save\" works without it");
 		return 1;
 	}
-	if (r->command && !find_program(r->command[0])) {
-		complain("%s: %s", r->command[0], strerror(errno));
+	if (rec.command && !find_program(rec.command[0])) {
+		complain("%s: %s", rec.command[0], strerror(errno));
 		return NO_COMMAND;
 	}
-	return 0;
-}
-
-int record(int argc, char **argv)
-{
-	int ret;
-
-	parse_record_options(argc, argv);
-	ret = check_instance(NULL) ? 1 : check_programs(&rec);
-	if (!ret)
-		ret = record_command(&rec);
-	watch_free(&rec.watch);
-	free(rec.events);
-	free(rec.pids);
-	free(rec.output);
-	free(rec.dir);
-	return ret;
+	return record_command(&rec);
 }

@@ -17,38 +17,34 @@
 
 /* instance.c */
 char *find_instance(const char *instance);
-char *find_live_map(const char *instance);
-int check_instance(const char *instance);
-void note_empty(const char *instance);
+int check_instance(const char *dir);
+void note_empty(const char *dir);
 int write_file(const char *dir, const char *file, const char *text);
 int set(const char *dir, const char *file, const char *text);
 bool is_set(const char *dir, const char *file);
 int make_instance(const char *dir);
 void remove_instance(const char *dir);
 int enable_event(const char *dir, const char *event, const char *filter);
-FILE *open_in(const char *dir, const char *name, const char *mode);
 u64 count_of(const char *dir, const char *files, const char *key);
 u64 count_lost(const char *dir);
-/* output.c */
+void block_signals(sigset_t *set);
+void unblock_signals(void);
+bool find_program(const char *name);
+_Noreturn void exec_program(char * const *args);
+pid_t start_program(const char * const *args, const char *dir);
+int run_script(const char *script, const char *arg, const char *dir);
+/* record.c */
+int record(int argc, char **argv);
+/* save.c */
 char *output_name(const char *dir);
 int output_make(const char *dir);
 void output_discard(const char *dir);
 u64 file_sizes(const char *dir, const char *pattern);
 void remove_files(const char *dir, const char *pattern);
 bool has_room(const char *dir, u64 bytes);
-int copy_file(const char *from_dir, const char *name, const char *dir);
-int save_map(const char *from, const char *dir, const char *user_maps, size_t *nr_stacks);
+int check_saved(FILE *f, const char *dir, const char *name);
+int save_map(const char *from, const char *dir, size_t *nr_stacks);
 int save_checksums(const char *dir);
-/* program.c */
-void block_signals(sigset_t *set);
-void unblock_signals(void);
-bool find_program(const char *name);
-pid_t start_program(const char * const *args, const char *dir, bool silent);
-int wait_for_program(pid_t pid);
-int run_program(const char * const *args, const char *dir, bool silent);
-/* record.c */
-int record(int argc, char **argv);
-/* save.c */
 int save(const char *dir, const char *instance);
 /* top.c */
 int top(int argc, char **argv);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* --summary and --diff. */
-#include "symbols.h"
-#include "util.h"
-#include "view.h"
+#include "stackmap.h"
 
 #define GENERATION_SHIFT	19
 
@@ -10,19 +8,16 @@
 static void count_different(const struct map *m, size_t *nr_stacks, size_t *nr_ids)
 {
 	struct pool stacks = {}, ids = {};
-	struct words w = {};
 	const struct stack *s;
-	size_t i;
+	struct words w = {};
 
-	for (i = 0; i < m->nr_stacks; i++) {
-		s = &m->stacks[i];
+	for_each_stack(s, m) {
 		w.nr = 0;
-		add_word(&w, s->id);
-		pool_add(&ids, w.w, 1);
-		w.w[0] >>= GENERATION_SHIFT;
-		add_word(&w, s->user);
 		add_words(&w, m->ips + s->first, s->nr);
+		add_word(&w, s->user);
+		add_word(&w, s->id >> GENERATION_SHIFT);
 		pool_add(&stacks, w.w, w.nr);
+		pool_find(&ids, s->id, 0);
 	}
 	*nr_stacks = stacks.nr;
 	*nr_ids = ids.nr;
@@ -31,18 +26,9 @@ static void count_different(const struct map *m, size_t *nr_stacks, size_t *nr_i
 	free(w.w);
 }
 
-static void print_kernel(const struct map *m)
-{
-	char *id __free(pointer) = build_id_text(&m->build_id);
-
-	printf("kernel: %s%s%s\n", *m->release ? m->release : "unknown",
-	       *id ? ", build id " : "", id);
-}
-
 struct sums {
 	u64	refs;
 	u64	top;		/* of the ten most frequent stacks */
-	size_t	users;
 	size_t	saturated;
 	u32	deepest;
 };
@@ -50,14 +36,11 @@ struct sums {
 static void add_up(struct map *m, struct sums *sums)
 {
 	const struct stack *s;
-	size_t i;
 
 	sort_stacks(m, SORT_REF);
-	for (i = 0; i < m->nr_stacks; i++) {
-		s = &m->stacks[i];
+	for_each_stack(s, m) {
 		sums->refs += s->ref;
-		sums->top += i < 10 ? s->ref : 0;
-		sums->users += s->user;
+		sums->top += s - m->stacks < 10 ? s->ref : 0;
 		sums->saturated += s->ref == UINT32_MAX;
 		sums->deepest = s->nr > sums->deepest ? s->nr : sums->deepest;
 	}
@@ -66,15 +49,17 @@ static void add_up(struct map *m, struct sums *sums)
 /* Returns 1 if there are duplicates, which the kernel never makes. */
 int print_summary(struct map *m)
 {
+	char *id __free(pointer) = build_id_text(&m->build_id);
 	struct sums sums = {};
 	size_t stacks, ids;
 
 	add_up(m, &sums);
-	print_kernel(m);
+	printf("kernel: %s%s%s\n", *m->release ? m->release : "unknown",
+	       *id ? ", build id " : "", id);
 	printf("symbols: %s\n", m->source);
 	printf("stacks: %zu\nframes: %zu\n", m->nr_stacks, m->nr_ips);
-	if (sums.users)
-		printf("stacks of user space: %zu\n", sums.users);
+	if (m->nr_user_stacks)
+		printf("stacks of user space: %zu\n", m->nr_user_stacks);
 	printf("references: %llu\n", sums.refs);
 	if (m->split)
 		printf("split by interrupts: %llu\n", m->split);
@@ -96,34 +81,29 @@ struct change {
 	struct map	*map;
 	struct stack	stack;		/* of all generations: the newest id */
 	u64		refs[2];	/* in the new and in the old map, of all generations */
-	bool		in[2];
 	long long	by;
 };
 
-/* @changes: of {is_user, text...} */
+/* @changes: of {text..., is_user} */
 static struct change *get_change(struct pool *changes, struct pool *texts, struct map *m,
 				 const struct stack *s)
 {
 	struct words w = {};
 	struct pooled *e;
 	struct frame *f;
-	struct change *c;
 	u32 i;
 
-	add_word(&w, s->user);
 	for (i = 0; i < s->nr; i++) {
 		f = frame_get(m, s, i);
 		if (!f->uid)
-			f->uid = intern(texts, frame_text(f));
+			f->uid = intern(texts, f->text);
 		add_word(&w, f->uid);
 	}
+	add_word(&w, s->user);
 	e = pool_at(changes, pool_add(changes, w.w, w.nr));
 	free(w.w);
-	if (!e->ptr) {
-		c = check_mem(malloc(sizeof(*c)));
-		*c = (struct change) { .map = m, .stack = *s };
-		e->ptr = c;
-	}
+	if (!e->ptr)
+		e->ptr = check_mem(calloc(1, sizeof(struct change)));
 	return e->ptr;
 }
 
@@ -131,15 +111,13 @@ static void add_stacks(struct pool *changes, struct pool *texts, struct map *m, 
 {
 	const struct stack *s;
 	struct change *c;
-	size_t i;
 
-	for (i = 0; i < m->nr_stacks; i++) {
-		s = &m->stacks[i];
+	for_each_stack(s, m) {
 		c = get_change(changes, texts, m, s);
-		if (c->map == m && s->id > c->stack.id)
-			c->stack.id = s->id;
+		if (!c->map || (c->map == m && s->id > c->stack.id))
+			c->stack = *s;
+		c->map = c->map ? c->map : m;
 		c->refs[old] += s->ref;
-		c->in[old] = true;
 		c->by = c->refs[0] - c->refs[1];
 	}
 }
@@ -148,17 +126,9 @@ static int compare_by(const void *a, const void *b)
 {
 	const struct change *ca = ((const struct pooled *)a)->ptr;
 	const struct change *cb = ((const struct pooled *)b)->ptr;
-	int ret = compare_u64(llabs(cb->by), llabs(ca->by));
 
-	return ret ? ret : compare_u64(ca->stack.id, cb->stack.id);
-}
-
-/* A stack that is new or gone is a change even without references. */
-static bool is_change(const struct change *c, const struct config *cfg)
-{
-	if (!c->by && c->in[0] && c->in[1])
-		return false;
-	return (u64)llabs(c->by) >= cfg->min_ref && stack_matches(c->map, &c->stack, cfg);
+	return compare_u64(llabs(cb->by), llabs(ca->by)) ?:
+	       compare_u64(ca->stack.id, cb->stack.id);
 }
 
 void print_diff(struct map *m, struct map *old, const struct config *cfg)
@@ -172,11 +142,12 @@ void print_diff(struct map *m, struct map *old, const struct config *cfg)
 	pool_sort(&changes, compare_by);
 	for (i = 1; i <= changes.nr && (!cfg->top || n < cfg->top); i++) {
 		c = changes.list[i].ptr;
-		if (!is_change(c, cfg))
+		if (!c->by || (u64)llabs(c->by) < cfg->min_ref ||
+		    !stack_matches(c->map, &c->stack, cfg))
 			continue;
 		n++;
-		c->stack.ref = c->refs[!c->in[0]];
-		printf("%+lld %s ", c->by, !c->in[1] ? "new" : c->in[0] ? "moved" : "gone");
+		c->stack.ref = c->refs[0] ? c->refs[0] : c->refs[1];
+		printf("%+lld %s ", c->by, !c->refs[1] ? "new" : c->refs[0] ? "moved" : "gone");
 		print_stack(c->map, &c->stack, cfg);
 	}
 	pool_free_all(&changes);

@@ -4,80 +4,104 @@
  * and preempt_count, but an interrupt with events and stacks of its own may come between them, and
  * what takes the stack may be traced itself. So the latest event counts that has these and no stack
  * yet.
+ *
+ * The values of samples: a field of the event, time off the CPU, memory that is not freed.
  */
+#include <fnmatch.h>
+
 #include "profile.h"
-#include "util.h"
 
 #define FLAG_HARDIRQ	0x08
 #define FLAG_SOFTIRQ	0x10
 #define FLAG_NMI	0x40
 
-#define MAX_QUEUED	(1024 * 1024)
+#define STATE_MASK	0xff	/* more bits only tell that the task was preempted */
+#define STATE_DEAD	0x30	/* EXIT_DEAD, EXIT_ZOMBIE */
 
-struct task_state *get_task(struct profile *p, const struct instance *in, u32 pid)
+static struct task_state *get_task(struct profile *p, const struct instance *in, u32 pid)
 {
 	struct task_state *t = pool_get(&p->tasks, in->nr, pid, sizeof(*t));
 
 	if (!t->nr) {
-		t->id.pid = pid;
 		t->nr = p->tasks.nr;
+		t->id.pid = pid;
+		snprintf(t->id.comm, sizeof(t->id.comm), "%s", tep_data_comm_from_pid(p->tep, pid));
 	}
 	return t;
 }
 
-static void recycle(struct profile *p, struct sample *s)
+void free_sample(struct sample *s)
 {
 	free(s->text);
-	s->next = p->unused;
-	p->unused = s;
+	free(s);
 }
 
-/* A sample that is printed waits for those before it, but not for too many. */
-static void print_queue(struct profile *p)
+/* Those with the same stacks, and maybe of the same task, are one. */
+static void count_sample(struct profile *p, struct sample *s)
 {
-	struct sample *s;
+	u64 task = p->cfg->by_task || p->cfg->off_cpu ? s->task->nr : 0;
+	struct pooled *e = p->script ? NULL : pool_find(&p->sums, task << 32 | s->kind->event->id,
+							(u64)s->kernel << 32 | s->user);
+	struct sample *sum = e ? e->ptr : NULL;
+	u32 i;
 
-	while ((s = p->first) && (s->holders == 1 || p->nr_queued > MAX_QUEUED)) {
-		p->first = s->printed_next;
-		p->nr_queued--;
-		p->counts[COUNT_USER_LOST] += s->holders > 1;
-		print_sample(p, s);
-		if (!--s->holders)
-			recycle(p, s);
-	}
-}
-
-void queue_sample(struct profile *p, struct sample *s)
-{
-	s->printed_next = NULL;
-	s->holders++;
-	*(p->first ? p->last : &p->first) = s;
-	p->last = &s->printed_next;
-	p->nr_queued++;
+	p->counts[COUNT_SAMPLES]++;
+	if (!sum)
+		*APPEND(p->samples, p->nr_samples) = s;
+	if (!sum && e)
+		e->ptr = s;
+	if (!sum)
+		return;
+	for (i = 0; i < NR_VALUES; i++)
+		sum->val[i] += s->val[i];
+	free_sample(s);
 }
 
 void sample_put(struct profile *p, struct sample *s)
 {
-	if (!--s->holders) {
-		if (!p->script && !s->unwanted)
-			count_sample(p, s);
-		recycle(p, s);
+	if (--s->holders)
+		return;
+	if (s->unwanted)
+		free_sample(s);
+	else
+		count_sample(p, s);
+}
+
+/* "1,5-7": without a list, every number is in it. */
+static bool number_in(const char *list, u32 n)
+{
+	unsigned long first, last;
+	char *end;
+
+	if (!list)
+		return true;
+	for (; *list; list = *end ? end + 1 : end) {
+		first = strtoul(list, &end, 10);
+		last = *end == '-' ? strtoul(end + 1, &end, 10) : first;
+		if (n >= first && n <= last)
+			return true;
+		end += strcspn(end, ",");
 	}
-	print_queue(p);
+	return false;
+}
+
+static bool is_wanted(const struct record *r, struct task_state *t)
+{
+	const struct config *cfg = r->profile->cfg;
+
+	return r->kind->wanted && r->rec->ts >= cfg->from && (!cfg->to || r->rec->ts <= cfg->to) &&
+	       number_in(cfg->pids, r->pid) && number_in(cfg->cpus, r->rec->cpu) &&
+	       (!cfg->comm || !fnmatch(cfg->comm, t->id.comm, 0));
 }
 
 static struct sample *new_sample(const struct record *r)
 {
-	struct profile *p = r->profile;
-	struct sample *s = p->unused;
+	struct sample *s = check_mem(malloc(sizeof(*s)));
 
-	if (s)
-		p->unused = s->next;
-	else
-		s = check_mem(malloc(sizeof(*s)));
 	*s = (struct sample) {
-		.kind = r->kind, .task = get_task(p, r->in, r->pid), .ts = r->rec->ts,
-		.cpu = r->cpu, .flags = r->flags, .preempt = r->preempt, .holders = 1,
+		.kind = r->kind, .task = get_task(r->profile, r->in, r->pid), .ts = r->rec->ts,
+		.seq = ++r->profile->last_seq, .cpu = r->rec->cpu, .flags = r->flags,
+		.preempt = r->preempt, .holders = 1,
 	};
 	s->unwanted = !is_wanted(r, s->task);
 	return s;
@@ -116,6 +140,136 @@ static void learn_comm(struct record *r, u64 pid, enum field which)
 		memcpy(t->id.comm, comm, COMM_LEN);
 }
 
+static void take_weight(struct record *r, struct sample *s)
+{
+	const struct tep_format_field *f = r->kind->field[FIELD_WEIGHT];
+	u64 n;
+
+	if (!get_number(r, FIELD_WEIGHT, &n))
+		return;
+	if (f->flags & TEP_FIELD_IS_SIGNED && n && (long long)(n << (64 - 8 * f->size)) < 0)
+		n = 0;
+	s->val[VAL_FIELD] = n;
+}
+
+static void drop_sample(struct profile *p, struct sample *s)
+{
+	s->unwanted = true;
+	sample_put(p, s);
+}
+
+/* A task leaves the CPU: the time counts from here. */
+static void take_leave(struct record *r, struct sample *s)
+{
+	struct profile *p = r->profile;
+	struct task_state *t = s->task;
+	bool sleeps;
+	u64 state = 0;
+
+	get_number(r, FIELD_PREV_STATE, &state);
+	sleeps = state & STATE_MASK;
+	s->unwanted = !t->id.pid || state & STATE_DEAD || sleeps == p->cfg->preempted;
+	if (s->unwanted) {
+		p->counts[COUNT_PREEMPTED] += t->id.pid && !sleeps;
+		return;
+	}
+	if (t->away)
+		drop_sample(p, t->away);
+	t->away = s;
+	s->holders++;
+}
+
+/*
+ * Memory at an address is allocated again, with this sample, or freed, without one. @other: counts
+ * what is not as it should be. Returns false if there is no address.
+ */
+static bool set_owner(struct record *r, struct sample *s, enum count other)
+{
+	struct profile *p = r->profile;
+	struct sample *old;
+	struct pooled *e;
+	u64 ptr;
+
+	if (!get_number(r, FIELD_PTR, &ptr) || !ptr)
+		return false;
+	e = pool_find(&p->addresses, r->in->nr, ptr);
+	old = e->ptr;
+	p->counts[other] += s ? !!old : !old;
+	e->ptr = s;
+	if (s)
+		s->holders++;
+	if (old)
+		drop_sample(p, old);
+	return true;
+}
+
+static void weigh_event(struct record *r, struct sample *s)
+{
+	s->val[VAL_EVENTS] = 1;
+	if (r->kind->field[FIELD_WEIGHT])
+		take_weight(r, s);
+	if (r->kind->is_alloc)
+		s->unwanted = !set_owner(r, s, COUNT_REUSED);
+	else if (r->kind->is_switch && r->profile->cfg->off_cpu)
+		take_leave(r, s);
+}
+
+static void weigh_free(struct record *r)
+{
+	set_owner(r, NULL, COUNT_FREE_UNKNOWN);
+}
+
+static void come_back(struct profile *p, struct task_state *t, u64 now, u32 cpu)
+{
+	struct sample *s = t->away;
+
+	t->away = NULL;
+	s->val[VAL_DELAY] = (now - s->ts + 500) / 1000;
+	s->ts = now;
+	s->seq = ++p->last_seq;
+	s->cpu = cpu;
+	sample_put(p, s);
+}
+
+/*
+ * If only the switches of some tasks are recorded, those between them and others are. The others'
+ * times would be wrong. Such a task comes and never leaves, or the reverse. Then, only tasks count
+ * that have switched with one of these or with the idle task.
+ */
+static void check_chain(struct record *r, struct task_state *prev, struct task_state *next)
+{
+	struct cpu_state *c = r->cpu;
+	struct profile *p = r->profile;
+
+	if (c->has_next && c->next_pid != prev->id.pid) {
+		prev->skipped = true;
+		get_task(p, r->in, c->next_pid)->skipped = true;
+		p->filtered = true;
+	}
+	prev->followed |= !next->id.pid || next->skipped;
+	next->followed |= !prev->id.pid || prev->skipped;
+	c->has_next = true;
+	c->next_pid = next->id.pid;
+}
+
+bool is_skipped_task(const struct profile *p, const struct task_state *t)
+{
+	return t->skipped || (p->filtered && !t->followed);
+}
+
+static void weigh_switch(struct record *r, u32 prev, u32 next)
+{
+	struct task_state *from = get_task(r->profile, r->in, prev);
+	struct task_state *to = get_task(r->profile, r->in, next);
+
+	check_chain(r, from, to);
+	if (to->away)
+		come_back(r->profile, to, r->rec->ts, r->rec->cpu);
+	else if (next && !to->left)
+		r->profile->counts[COUNT_FIRST_IN]++;
+	from->left = true;
+}
+
 static void take_switch(struct record *r)
 {
 	u64 prev, next;
@@ -143,7 +297,7 @@ static char *text_of(struct record *r)
 
 static void take_event(struct record *r)
 {
-	struct cpu_state *c = r->in->cpus[r->cpu];
+	struct cpu_state *c = r->cpu;
 	struct profile *p = r->profile;
 	struct sample *s;
 
@@ -159,11 +313,8 @@ static void take_event(struct record *r)
 	if (s->unwanted)
 		return;
 	weigh_event(r, s);
-	if (!p->script || s->unwanted)
-		return;
-	s->text = text_of(r);
-	if (!p->cfg->off_cpu && !p->cfg->allocs)
-		queue_sample(p, s);
+	if (p->script && !s->unwanted)
+		s->text = text_of(r);
 }
 
 /*
@@ -172,7 +323,7 @@ static void take_event(struct record *r)
  */
 static struct sample *find_event(struct record *r, bool kernel)
 {
-	struct cpu_state *c = r->in->cpus[r->cpu];
+	struct cpu_state *c = r->cpu;
 	struct sample *s;
 	u32 i = c->nr;
 
@@ -191,16 +342,22 @@ static struct sample *find_event(struct record *r, bool kernel)
 	return NULL;
 }
 
-/* Those that waited for the last stack of the task do not get it. */
-static void new_cookie(struct profile *p, struct task_state *t, u64 cookie)
+/* @user: the stack that samples have waited for, 0 if it does not come */
+static void end_waiting(struct profile *p, struct task_state *t, u32 user)
 {
 	struct sample *s;
 
 	while ((s = t->waiting)) {
 		t->waiting = s->next;
-		p->counts[COUNT_USER_LOST]++;
+		s->user = user;
+		p->counts[COUNT_USER_LOST] += !user;
 		sample_put(p, s);
 	}
+}
+
+static void new_cookie(struct profile *p, struct task_state *t, u64 cookie)
+{
+	end_waiting(p, t, 0);
 	t->cookie = cookie;
 	t->unwound = 0;
 }
@@ -229,10 +386,11 @@ static void take_cookie(struct record *r)
 static u32 stack_of(struct record *r)
 {
 	struct profile *p = r->profile;
+	bool mono = !strcmp(p->clock, "mono");	/* as the times of user_maps */
 	u64 tgid, epoch = 0;
 
 	if (r->kind->is_user && get_number(r, FIELD_TGID, &tgid))
-		epoch = users_epoch(&p->map->users, tgid, p->mono ? r->rec->ts : UINT64_MAX);
+		epoch = users_epoch(&p->map->users, tgid, mono ? r->rec->ts : UINT64_MAX);
 	return read_stack(r, &p->stacks, r->in->nr, epoch);
 }
 
@@ -240,7 +398,6 @@ static u32 stack_of(struct record *r)
 static void take_unwound(struct record *r)
 {
 	struct task_state *t = get_task(r->profile, r->in, r->pid);
-	struct sample *s;
 	u64 cookie;
 
 	if (!get_number(r, FIELD_COOKIE, &cookie))
@@ -248,11 +405,7 @@ static void take_unwound(struct record *r)
 	if (cookie != t->cookie)
 		new_cookie(r->profile, t, cookie);
 	t->unwound = stack_of(r);
-	while ((s = t->waiting)) {
-		t->waiting = s->next;
-		s->user = t->unwound;
-		sample_put(r->profile, s);
-	}
+	end_waiting(r->profile, t, t->unwound);
 }
 
 static void take_stack(struct record *r)
@@ -275,37 +428,26 @@ static void take_object(struct record *r)
 	read_object(r, &r->profile->stacks, r->in->nr, &number);
 }
 
-enum { USER = 1, DEFINES = 2 };
-
-void set_type(struct kind *k)
+void set_take(struct kind *k)
 {
 	static const struct {
 		const char	*name;
 		void		(*take)(struct record *r);
-		u32		flags;
 	} types[] = {
-		{ "stack_id", take_stack, 0 },
-		{ "stack_split", take_stack, 0 },
-		{ "kernel_stack", take_stack, 0 },
-		{ "user_stack_id", take_stack, USER },
-		{ "user_stack", take_stack, USER },
-		{ "user_unwind_cookie", take_cookie, 0 },
-		{ "user_unwind_stack_id", take_unwound, USER },
-		{ "user_unwind_stack_split", take_unwound, USER },
-		{ "user_unwind_stack", take_unwound, USER },
-		{ "stack_def", take_definition, DEFINES },
-		{ "user_stack_def", take_definition, DEFINES | USER },
-		{ "user_object_def", take_object, DEFINES },
+		{ "stack_id", take_stack }, { "stack_split", take_stack },
+		{ "kernel_stack", take_stack }, { "user_stack_id", take_stack },
+		{ "user_stack", take_stack }, { "user_unwind_cookie", take_cookie },
+		{ "user_unwind_stack_id", take_unwound },
+		{ "user_unwind_stack_split", take_unwound },
+		{ "user_unwind_stack", take_unwound }, { "stack_def", take_definition },
+		{ "user_stack_def", take_definition }, { "user_object_def", take_object },
 	};
 	size_t i;
 
 	k->take = take_event;
 	for (i = 0; !strcmp(k->event->system, "ftrace") && i < ARRAY_SIZE(types); i++) {
-		if (strcmp(k->event->name, types[i].name))
-			continue;
-		k->take = types[i].take;
-		k->is_user = types[i].flags & USER;
-		k->defines = types[i].flags & DEFINES;
+		if (!strcmp(k->event->name, types[i].name))
+			k->take = types[i].take;
 	}
 	k->is_event = k->take == take_event;
 }
@@ -313,15 +455,34 @@ void set_type(struct kind *k)
 /* At the end. */
 void drop_waiting(struct profile *p)
 {
-	struct instance *in;
-	u32 cpu, i;
+	struct cpu_state *c;
+	u32 i;
 
-	for (in = p->instances; in < p->instances + p->nr_instances; in++) {
-		for (cpu = 0; cpu < MAX_CPUS; cpu++) {
-			if (in->cpus[cpu])
-				drop_oldest(p, in->cpus[cpu], in->cpus[cpu]->nr);
-		}
+	for (i = 1; i <= p->cpus.nr; i++) {
+		c = p->cpus.list[i].ptr;
+		drop_oldest(p, c, c->nr);
 	}
 	for (i = 1; i <= p->tasks.nr; i++)
 		new_cookie(p, p->tasks.list[i].ptr, 0);
+}
+
+/* What sleeps at the end is counted up to there. */
+void weigh_end(struct profile *p)
+{
+	struct task_state *t;
+	size_t i;
+
+	for (i = 1; i <= p->tasks.nr; i++) {
+		t = p->tasks.list[i].ptr;
+		p->counts[COUNT_SKIPPED] += t->left && t->id.pid && is_skipped_task(p, t);
+		if (!t->away)
+			continue;
+		p->counts[COUNT_ASLEEP] += !is_skipped_task(p, t);
+		come_back(p, t, p->last_ts, t->away->cpu);
+	}
+	/* What is not freed. */
+	for (i = 1; i <= p->addresses.nr; i++) {
+		if (p->addresses.list[i].ptr)
+			sample_put(p, p->addresses.list[i].ptr);
+	}
 }

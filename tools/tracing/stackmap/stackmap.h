@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Types and limits of stackmap_dump.
+ * What the parts of stackmap_dump share.
  *
  * A map is read whole, into an array of stacks and an array of addresses. An address is looked up
- * in up to two tables of symbols, first kallsyms, then vmlinux. The texts of a limited
- * number of addresses are kept (frame.c), so memory is proportional to the size of the input.
+ * in up to two tables of symbols, first kallsyms, then vmlinux. The text of each address is kept
+ * (frame.c). So memory is proportional to the size of the input.
  */
 #ifndef STACKMAP_H
 #define STACKMAP_H
 
 #include <regex.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+
+#include "util.h"
 
 /* Limits of a map. A larger count means that the map is damaged. */
 #define MAX_DEPTH	1024		/* the most frames that ftrace records */
@@ -23,11 +21,6 @@
 #define COMM_LEN	15		/* the longest name of a task */
 
 #define TRAMPOLINE_MARKER	0x7fffffff	/* the kernel's FTRACE_TRAMPOLINE_MARKER */
-
-#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
-
-typedef uint32_t u32;
-typedef unsigned long long u64;
 
 /* What a sample weighs. */
 enum { VAL_EVENTS, VAL_FIELD, VAL_DELAY, NR_VALUES };
@@ -79,34 +72,6 @@ struct build_id {
 	unsigned char	bytes[MAX_BUILD_ID];
 };
 
-struct words {
-	u64	*w;
-	size_t	nr;
-	u64	hits;		/* as in struct stack */
-};
-
-/*
- * Arrays of words, each stored once. The first one has the number 1. A value that belongs to it is
- * 0 at first, or it is a structure. So a pool is a set of stacks, or a table from a key to a value.
- */
-struct pooled {
-	u64	hash;
-	union {
-		u64	value;
-		void	*ptr;
-	};
-	size_t	first;		/* index of the first word */
-	u32	nr;
-};
-
-struct pool {
-	struct pooled	*list;		/* list[0] is not used */
-	size_t		nr;		/* the highest number */
-	struct words	words;
-	u32		*slots;		/* numbers, by hash; 0: free */
-	size_t		mask;
-};
-
 struct task {
 	char	comm[COMM_LEN + 1];
 	u32	pid;
@@ -147,7 +112,6 @@ struct stacks {
 	struct pool	stacks;
 };
 
-struct vmlinux;
 struct profile;
 
 struct map {
@@ -157,6 +121,7 @@ struct map {
 	u64		saved;		/* seconds since 1970, 0 if not known */
 	struct stack	*stacks;
 	size_t		nr_stacks;
+	size_t		nr_user_stacks;	/* of them, when they were read */
 	u64		*ips;
 	size_t		nr_ips;
 	u64		split;		/* section 4: number of stacks that were split */
@@ -175,6 +140,9 @@ struct map {
 	struct pool	numbers;	/* of {the kernel's number} to that of an object */
 	char		*source;	/* description of where the symbols came from */
 };
+
+#define for_each_stack(s, m)	\
+	for (s = (m)->stacks; (size_t)(s - (m)->stacks) < (m)->nr_stacks; s++)
 
 enum sort_key { SORT_REF, SORT_DEPTH, SORT_ID };
 
@@ -195,10 +163,10 @@ struct config {
 	bool		has_grep;
 	regex_t		grep;
 	/* Of a recording: what counts, and how much. */
-	char		*events;	/* with commas between them */
-	char		*pids;
+	const char	*events;	/* with commas between them */
+	const char	*pids;
 	const char	*comm;		/* a pattern of the shell */
-	char		*cpus;
+	const char	*cpus;
 	u64		from;		/* nanoseconds */
 	u64		to;
 	const char	*weight;	/* a field */
@@ -215,6 +183,71 @@ struct config {
 
 #define MAX_READS	5	/* of a file that the kernel may replace meanwhile */
 
+/*
+ * Files that processes have mapped (objects), and where: user_maps of a recording, whose lines are
+ * nearly in the order of time. "save" scans /proc, "record" follows perf events, too (watch.c).
+ *
+ *	@123456789 map 1234 5581c000-5581e000 1000 ID /usr/bin/cat
+ *	@123456789 fork 1300 1234	process 1300 begins with what 1234 has mapped so far
+ *	@123456789 exec 1234		nothing that was mapped before is there any more
+ *
+ * The time is in nanoseconds of the clock mono; without it, the line counts from the beginning.
+ * ID is the build id in hexadecimal, or "-". Without a path, nothing is known of what is there.
+ *
+ * A user stack is stored by file: bit 63, the number of the object in 19 bits, and the
+ * offset in the file in 44 bits, as the kernel does it (with numbers of its own). What is in no
+ * file stays an address. The highest number is not used, because [vsyscall] has such addresses.
+ */
+#define OFFSET_BITS	44
+#define OFFSET_MASK	((1ULL << OFFSET_BITS) - 1)
+#define OBJECT_LIMIT	0x7ffffU
+
+/* Returns 0 for an address. */
+static inline u32 word_object(u64 word)
+{
+	u32 nr = word >> OFFSET_BITS & OBJECT_LIMIT;
+
+	return word >> 63 && nr != OBJECT_LIMIT ? nr : 0;
+}
+
+static inline u64 make_word(u32 object, u64 offset)
+{
+	return 1ULL << 63 | (u64)object << OFFSET_BITS | offset;
+}
+
+/* A program can put any word on its stack. An address never looks as a place in a file. */
+static inline u64 address_word(u64 addr)
+{
+	return word_object(addr) ? addr | make_word(OBJECT_LIMIT, 0) : addr;
+}
+
+struct mapping {
+	u64			time;
+	u64			start;
+	u64			end;
+	u64			offset;
+	u32			object;		/* 0: unknown */
+	bool			exec;		/* nothing before it counts */
+	const struct process	*parent;	/* what it had mapped then was copied */
+};
+
+/* In the place of the kernel's frames: there is no stack, or its id has no definition. */
+#define WORD_NO_STACK	(UINT64_MAX - 1)
+#define WORD_UNDEFINED	(UINT64_MAX - 2)
+
+struct frame {
+	u64			ip;
+	u64			addr;		/* the same, or the offset in the object */
+	const struct symbol	*sym;		/* NULL: no symbol */
+	struct object		*object;	/* the file of a frame of user space, or NULL */
+	char			*text;		/* schedule+0x48/0xc0 [mod] */
+	char			*lines;		/* for --lines, made on first use */
+	u32			uid;		/* number in a pool of names */
+	bool			exact;		/* not a return address */
+	bool			user;		/* a frame of user space */
+	signed char		matches;	/* --grep, -1: not tried yet */
+};
+
 /* map.c */
 char *slurp_map(const char *path, size_t *len);
 struct stack *map_add(struct map *m, const u64 *ips, u32 nr);
@@ -229,5 +262,98 @@ u32 stack_of_ids(struct stacks *k, u32 in, bool user, u64 epoch, const struct st
 u32 stack_of_frames(struct stacks *k, bool user, u64 epoch, const u64 *ips, u32 nr);
 bool resolve_stack(struct stacks *k, u32 stack, struct words *w);
 void stacks_free(struct stacks *k);
+/* source.c */
+int load_kallsyms(struct map *m, const struct config *cfg);
+int load_symbols(struct map *m, const struct map *sibling, const struct config *cfg);
+void map_free(struct map *m);
+/* symtab.c */
+bool same_id(const struct build_id *a, const struct build_id *b);
+char *build_id_text(const struct build_id *id);
+char *parse_build_id(char *s, struct build_id *id);
+void build_id_of_notes(const char *p, size_t len, struct build_id *id);
+int check_build_id(const struct map *m, const struct build_id *id, const char *path,
+		   const struct config *cfg);
+void symtab_add(struct symtab *t, const struct symbol *s);
+void symtab_finish(struct symtab *t);
+const struct symbol *symtab_find(const struct symtab *t, u64 addr);
+void symtab_shift(struct symtab *t, u64 delta);
+const char *symtab_keep(struct symtab *t, char *name);
+void symtab_free(struct symtab *t);
+int parse_symbol_line(void *t, char *line);
+int symtab_load(struct symtab *t, const char *path);
+/* user.c */
+struct object *object_at(const struct users *u, u32 nr);
+u32 get_object(struct users *u, const char *path, const struct build_id *id);
+u32 user_object(struct users *u, const char *path, const struct build_id *id, u64 bias);
+u64 users_epoch(struct users *u, u32 tgid, u64 time);
+u64 place_word(struct users *u, u64 epoch, u64 addr, bool exact);
+int parse_user_line(void *users, char *line);
+int load_users(struct users *u, const char *path);
+void users_free(struct users *u);
+/* elf.c */
+const struct symbol *find_in_object(struct users *u, struct object *o, u64 offset);
+void object_free_symbols(struct object *o);
+void note_objects(const struct users *u);
+void vmlinux_free(struct vmlinux *v);
+char *vmlinux_lines(const struct vmlinux *v, u64 addr);
+int vmlinux_load(struct map *m, const struct config *cfg);
+/* watch.c */
+void read_file_id(const char *path, struct build_id *id);
+int save_users(const char *dir);
+int watch_start(const char *dir);
+void watch_drain(void);
+int watch_stop(const char *dir);
+/* frame.c */
+const struct symbol *find_symbol(const struct map *m, u64 ip, bool exact);
+const char *frame_name(struct frame *f, const char **mod);
+const char *frame_lines(const struct map *m, struct frame *f);
+struct frame *frame_get(struct map *m, const struct stack *s, u32 i);
+void frames_free(struct map *m);
+/* functions.c */
+void merge_stacks(struct map *m, struct pool *names, struct config *cfg);
+double share(u64 part, u64 all);
+void print_functions(const struct map *m, const struct pool *names, const struct config *cfg);
+void sort_stacks(struct map *m, enum sort_key key);
+bool stack_matches(struct map *m, const struct stack *s, const struct config *cfg);
+void select_stacks(struct map *m, const struct config *cfg, size_t top);
+u32 tracer_frames(const struct map *m, const u64 *ips, u32 nr);
+void drop_tracers(struct map *m);
+/* annotate.c */
+int annotate(struct map *m, const struct config *cfg);
+/* pprof.c */
+void print_pprof(const struct map *m, struct pool *names);
+/* print.c */
+void print_frame(struct map *m, const struct stack *s, u32 i, const struct config *cfg);
+void print_stack(struct map *m, const struct stack *s, const struct config *cfg);
+void print_text(struct map *m, const struct config *cfg);
+char *folded_name(char *name);
+void print_folded(const struct map *m, struct pool *names);
+void print_json(struct map *m, const struct config *cfg);
+void print_speedscope(const struct map *m, const struct pool *names);
+/* report.c */
+int print_summary(struct map *m);
+void print_diff(struct map *m, struct map *old, const struct config *cfg);
+
+/* profile.c and dat.c */
+#ifdef HAVE_LIBTRACECMD
+int make_profile(struct map *m, const char *path, bool script, const struct config *cfg);
+void profile_free(struct map *m);
+u64 count_events(const char *path);
+#else
+static inline int make_profile(struct map *m, const char *path, bool script,
+			       const struct config *cfg)
+{
+	return fail("%s: built without libtracecmd, which reads recordings", path);
+}
+
+static inline void profile_free(struct map *m)
+{
+}
+
+static inline u64 count_events(const char *path)
+{
+	return 0;
+}
+#endif
 
 #endif

@@ -4,10 +4,9 @@
  * stack is a number in a pool. It is resolved as late as possible, because a definition may come
  * behind the first use, and some are in the map only.
  */
-#include "user.h"
-#include "util.h"
+#include "stackmap.h"
 
-/* {flags, epoch, address, id, address, id...} or {flags, epoch, frames} */
+/* {flags, epoch, address, id, address, id...} or {flags, epoch, 0, content} */
 enum { STACK_USER = 1, STACK_FRAMES = 2 };
 
 #define OF_USER		0x100000000ULL	/* in the first word of the key of an id */
@@ -17,6 +16,7 @@ struct ref {
 	u32	instance;
 	u32	content;	/* 0: not defined so far */
 	bool	from_map;	/* files have our numbers */
+	bool	in_full;	/* without an id: there are no files */
 };
 
 static u64 *ref_of_id(struct stacks *k, u32 in, bool user, u32 id)
@@ -40,21 +40,26 @@ static struct ref *get_ref(struct stacks *k, u32 in, bool user, u32 id)
 	return *nr ? &k->refs[*nr - 1] : new_ref(k, in, nr);
 }
 
-/*
- * Returns false if the id was another stack before: a generation is used again after some thousand
- * others.
- */
-bool define_stack(struct stacks *k, u32 in, bool user, u32 id, const u64 *ips, u32 nr)
+/* A definition goes before the map. Returns false if the id was another stack before. */
+static bool set_content(struct stacks *k, u32 in, bool user, u32 id, u32 content, bool from_map)
 {
 	struct ref *ref = get_ref(k, in, user, id);
-	u32 content = pool_add(&k->contents, ips, nr);
-	bool same = !ref->content || ref->from_map || ref->content == content;
+	bool defined = ref->content && !ref->from_map;
+	bool same = !defined || ref->content == content;
 
+	if (from_map && defined)
+		return same;
+	/* A generation is used again after some thousand others. */
 	if (!same)
 		ref = new_ref(k, in, ref_of_id(k, in, user, id));
 	ref->content = content;
-	ref->from_map = false;
+	ref->from_map = from_map;
 	return same;
+}
+
+bool define_stack(struct stacks *k, u32 in, bool user, u32 id, const u64 *ips, u32 nr)
+{
+	return set_content(k, in, user, id, pool_add(&k->contents, ips, nr), false);
 }
 
 /* What no event defines. Returns how many ids are other stacks in the map than in the events. */
@@ -62,7 +67,6 @@ size_t use_map(struct stacks *k, const struct map *m, u32 in)
 {
 	size_t differ = 0, i;
 	const struct stack *s;
-	struct ref *ref;
 	u32 content;
 
 	for (i = 1; i <= m->numbers.nr; i++) {
@@ -70,16 +74,9 @@ size_t use_map(struct stacks *k, const struct map *m, u32 in)
 			pool_find(&k->objects, in, *pool_words(&m->numbers, i))->value =
 				m->numbers.list[i].value;
 	}
-	for (i = 0; i < m->nr_stacks; i++) {
-		s = &m->stacks[i];
-		ref = get_ref(k, in, s->user, s->id);
+	for_each_stack(s, m) {
 		content = pool_add(&k->contents, m->ips + s->first, s->nr);
-		if (!ref->content || ref->from_map) {
-			ref->content = content;
-			ref->from_map = true;
-		} else {
-			differ += !s->user && ref->content != content;
-		}
+		differ += !set_content(k, in, s->user, s->id, content, true) && !s->user;
 	}
 	return differ;
 }
@@ -98,16 +95,17 @@ u32 stack_of_ids(struct stacks *k, u32 in, bool user, u64 epoch, const struct st
 
 u32 stack_of_frames(struct stacks *k, bool user, u64 epoch, const u64 *ips, u32 nr)
 {
-	u64 w[2 + MAX_DEPTH] = { STACK_FRAMES | (user ? STACK_USER : 0), epoch };
+	const u64 w[] = {
+		STACK_FRAMES | (user ? STACK_USER : 0), epoch, 0, pool_add(&k->contents, ips, nr),
+	};
 
-	memcpy(w + 2, ips, nr * sizeof(*ips));
-	return pool_add(&k->stacks, w, 2 + nr);
+	return pool_add(&k->stacks, w, ARRAY_SIZE(w));
 }
 
-/* The kernel's number of a file (@ref: of an id, so that there may be one), or an address. */
+/* The kernel's number of a file, or an address. */
 static u64 user_word(struct stacks *k, const struct ref *ref, u64 epoch, u64 word, bool exact)
 {
-	u64 object = ref ? word_object(word) : 0;
+	u64 object = ref->in_full ? 0 : word_object(word);
 
 	if (!object)
 		return place_word(k->users, epoch, word, exact);
@@ -115,31 +113,27 @@ static u64 user_word(struct stacks *k, const struct ref *ref, u64 epoch, u64 wor
 	return make_word(object, word & OFFSET_MASK);
 }
 
-/* @s: the stack; @exact: the first frame is no call. What is from a map was translated before. */
-static void add_frames(struct stacks *k, const struct ref *ref, const u64 *s, const u64 *ips,
-		       u32 nr, bool exact, struct words *w)
-{
-	size_t i, first = w->nr;
-
-	add_words(w, ips, nr);
-	for (i = first; s[0] & STACK_USER && i < w->nr; i++) {
-		if (!ref || !ref->from_map || !word_object(w->w[i]))
-			w->w[i] = user_word(k, ref, s[1], w->w[i], exact && i == first);
-	}
-}
-
-/* @ip: what an interrupt has hit, before the part, or 0. False if the id is not defined. */
+/*
+ * @s: the stack; @ip: what an interrupt has hit, before the part, or 0. False if the id is not
+ * defined. What is from a map was translated before.
+ */
 static bool add_part(struct stacks *k, const u64 *s, u64 ip, const struct ref *ref,
 		     struct words *w)
 {
+	size_t i, first;
+
 	if (!ref->content)
 		return false;
 	if (ip) {
 		w->hits |= w->nr < 64 ? 1ULL << w->nr : 0;
 		add_word(w, s[0] & STACK_USER ? user_word(k, ref, s[1], ip, true) : ip);
 	}
-	add_frames(k, ref, s, pool_words(&k->contents, ref->content),
-		   k->contents.list[ref->content].nr, !ip, w);
+	first = w->nr;
+	add_words(w, pool_words(&k->contents, ref->content), k->contents.list[ref->content].nr);
+	for (i = first; s[0] & STACK_USER && i < w->nr; i++) {
+		if (!ref->from_map || !word_object(w->w[i]))
+			w->w[i] = user_word(k, ref, s[1], w->w[i], !ip && i == first);
+	}
 	return true;
 }
 
@@ -147,15 +141,12 @@ static bool add_part(struct stacks *k, const u64 *s, u64 ip, const struct ref *r
 bool resolve_stack(struct stacks *k, u32 stack, struct words *w)
 {
 	const u64 *s = pool_words(&k->stacks, stack);
+	const struct ref in_full = { .content = s[3], .in_full = true };
 	u32 i, nr = k->stacks.list[stack].nr;
 	const struct words before = *w;
 
-	if (s[0] & STACK_FRAMES) {
-		add_frames(k, NULL, s, s + 2, nr - 2, true, w);
-		return true;
-	}
 	for (i = 2; i < nr; i += 2) {
-		if (add_part(k, s, s[i], &k->refs[s[i + 1]], w))
+		if (add_part(k, s, s[i], s[0] & STACK_FRAMES ? &in_full : &k->refs[s[i + 1]], w))
 			continue;
 		w->nr = before.nr;
 		w->hits = before.hits;

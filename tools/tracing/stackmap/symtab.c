@@ -3,12 +3,13 @@
  * Symbols by address. As in the kernel's %pS, the first of several aliases is used, and a symbol
  * ends where the next one starts.
  *
- * The source is a copy of /proc/kallsyms. object.c fills the same table from an ELF file.
+ * The source is a copy of /proc/kallsyms. elf.c fills the same table from an ELF file. The build id
+ * tells one kernel from another, even if both have _text at the same address.
  */
 #include <ctype.h>
+#include <elf.h>
 
-#include "symbols.h"
-#include "util.h"
+#include "stackmap.h"
 
 #define SYM_PAGE	4096ULL
 
@@ -16,11 +17,8 @@ static int compare_symbols(const void *a, const void *b)
 {
 	const struct symbol *sa = a, *sb = b;
 
-	if (sa->addr != sb->addr)
-		return sa->addr < sb->addr ? -1 : 1;
-	if (sa->seq != sb->seq)
-		return sa->seq < sb->seq ? -1 : 1;
-	return strcmp(sa->name, sb->name);
+	return compare_u64(sa->addr, sb->addr) ?: compare_u64(sa->seq, sb->seq) ?:
+	       strcmp(sa->name, sb->name);
 }
 
 static bool is_text(const struct symbol *s)
@@ -85,9 +83,7 @@ static int compare_addr(const void *key, const void *elem)
 	const struct symbol *s = elem;
 	u64 addr = *(const u64 *)key;
 
-	if (addr < s->addr)
-		return -1;
-	return addr >= s->end;
+	return addr < s->addr ? -1 : addr >= s->end;
 }
 
 const struct symbol *symtab_find(const struct symtab *t, u64 addr)
@@ -136,11 +132,9 @@ void symtab_free(struct symtab *t)
  */
 static bool is_skipped(const struct symbol *s)
 {
-	if (s->name[0] == '$' || !strncmp(s->name, ".L", 2))
-		return true;
-	if (s->type == 'a' || s->type == 'A')
-		return true;
-	return s->mod && !strncmp(s->mod, "__builtin__", strlen("__builtin__"));
+	return s->name[0] == '$' || !strncmp(s->name, ".L", 2) ||
+	       s->type == 'a' || s->type == 'A' ||
+	       (s->mod && !strncmp(s->mod, "__builtin__", strlen("__builtin__")));
 }
 
 void symtab_add(struct symtab *t, const struct symbol *s)
@@ -153,49 +147,34 @@ void symtab_add(struct symtab *t, const struct symbol *s)
 		*APPEND(t->syms, t->nr) = *s;
 }
 
-static char *strip_brackets(char *s)
+/*
+ * "ffffffffc0000000 t nft_do_chain\t[nf_tables]". A copy may have come through a program that ends
+ * lines by "\r\n".
+ */
+int parse_symbol_line(void *table, char *line)
 {
-	size_t len = strlen(s);
-
-	if (len < 3 || s[0] != '[' || s[len - 1] != ']')
-		return NULL;
-	s[len - 1] = '\0';
-	return s + 1;
-}
-
-/* "t nft_do_chain\t[nf_tables]", the rest of a line after the address */
-static int parse_symbol(struct symtab *t, u64 addr, char *rest)
-{
-	struct symbol s = { .addr = addr, .type = rest[0], .seq = t->nr };
-	char *tab;
-
-	if (!rest[0] || rest[1] != ' ' || !rest[2])
-		return -EINVAL;
-	s.name = rest + 2;
-	tab = strchr(s.name, '\t');
-	if (tab) {
-		*tab = '\0';
-		s.mod = strip_brackets(tab + 1);
-		if (!s.mod)
-			return -EINVAL;
-	}
-	symtab_add(t, &s);
-	return 0;
-}
-
-/* A copy may have come through a program that ends lines by "\r\n". */
-int parse_symbol_line(void *t, char *line)
-{
-	u64 addr;
-	char *end;
+	struct symtab *t = table;
+	struct symbol s = { .seq = t->nr };
+	char *tab, *end;
+	int at = 0;
 
 	line[strcspn(line, "\r")] = '\0';
 	if (!*line || *line == '#')
 		return 0;
-	if (!isxdigit((unsigned char)*line))
+	if (sscanf(line, "%llx%*1[ ]%c%*1[ ]%n", &s.addr, &s.type, &at) != 2 || !at || !line[at])
 		return -EINVAL;
-	addr = strtoull(line, &end, 16);
-	return *end == ' ' ? parse_symbol(t, addr, end + 1) : -EINVAL;
+	s.name = line + at;
+	tab = strchr(s.name, '\t');
+	if (tab) {
+		*tab = '\0';
+		s.mod = tab + 2;
+		end = strchr(tab + 1, ']');
+		if (tab[1] != '[' || !end || end == s.mod || end[1])
+			return -EINVAL;
+		*end = '\0';
+	}
+	symtab_add(t, &s);
+	return 0;
 }
 
 int symtab_load(struct symtab *t, const char *path)
@@ -205,10 +184,67 @@ int symtab_load(struct symtab *t, const char *path)
 
 	symtab_keep(t, buf);
 	/* Then all are 0, and else only the first ones. */
-	if (!ret && t->nr && !t->syms[t->nr - 1].addr) {
-		complain("%s: kptr_restrict hides all addresses (root sees them, unless it is 2)",
-			 path);
-		ret = -EPERM;
-	}
+	if (!ret && t->nr && !t->syms[t->nr - 1].addr)
+		ret = fail("%s: kptr_restrict hides all addresses (root sees them, unless it is 2)",
+			   path);
+	symtab_finish(t);
 	return ret;
+}
+
+bool same_id(const struct build_id *a, const struct build_id *b)
+{
+	return a->len && a->len == b->len && !memcmp(a->bytes, b->bytes, a->len);
+}
+
+char *build_id_text(const struct build_id *id)
+{
+	char *text = check_mem(calloc(MAX_BUILD_ID, 2 + 1));
+	size_t i;
+
+	for (i = 0; i < id->len; i++)
+		sprintf(text + 2 * i, "%02x", id->bytes[i]);
+	return text;
+}
+
+/* Returns what follows the hexadecimal digits. */
+char *parse_build_id(char *s, struct build_id *id)
+{
+	while (id->len < MAX_BUILD_ID && isxdigit((unsigned char)s[0]) &&
+	       isxdigit((unsigned char)s[1]) && sscanf(s, "%2hhx", &id->bytes[id->len]) == 1) {
+		id->len++;
+		s += 2;
+	}
+	return s;
+}
+
+#define ALIGN_NOTE(n)	(((n) + 3ULL) & ~3ULL)
+
+void build_id_of_notes(const char *p, size_t len, struct build_id *id)
+{
+	Elf32_Nhdr head;	/* that of 64 bits is the same */
+	u64 value, end;
+
+	for (; len >= sizeof(head); p += end, len -= end) {
+		memcpy(&head, p, sizeof(head));
+		value = sizeof(head) + ALIGN_NOTE(head.n_namesz);
+		end = value + ALIGN_NOTE(head.n_descsz);
+		if (end > len)
+			return;
+		if (head.n_type == NT_GNU_BUILD_ID && head.n_namesz == 4 &&
+		    !memcmp(p + sizeof(head), "GNU", 4) && head.n_descsz <= MAX_BUILD_ID) {
+			id->len = head.n_descsz;
+			memcpy(id->bytes, p + value, id->len);
+			return;
+		}
+	}
+}
+
+/* A missing build id is no error: some kernels and files have none. */
+int check_build_id(const struct map *m, const struct build_id *id, const char *path,
+		   const struct config *cfg)
+{
+	if (cfg->force || !id->len || !m->build_id.len || same_id(id, &m->build_id))
+		return 0;
+	return fail("%s: has another build id than the kernel of %s (--force to ignore)", path,
+		    m->name);
 }

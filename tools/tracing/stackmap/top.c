@@ -1,28 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 /* "top": which stacks of the live map are used most now, by the differences of their counts. */
-#include <poll.h>
-#include <signal.h>
 #include <sys/ioctl.h>
-#include <termios.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "record.h"
-#include "symbols.h"
-#include "util.h"
-#include "view.h"
+
+/* Clears a terminal, and lets it cut lines that are too long. */
+#define CLEAR	"\033[H\033[J\033[?7l"
+#define WRAP	"\033[?7h"
 
 static const char top_help[] =
 "Usage: stackmap_dump top [OPTIONS]\n"
 "\n"
 "Show the stacks that the running kernel used most since the last look at the map, each second:\n"
 "how often in a second, how often in all, and the functions, the innermost first. No event is\n"
-"read. q or Ctrl-C ends it.\n"
+"read. Ctrl-C ends it.\n"
 "\n"
 "  -i, --instance NAME    the map of this trace instance\n"
 "  -d, --delay SECONDS    time between two looks (1)\n"
 "  -n, --number N         end after N looks\n"
-"  -t, --top N            show N stacks (as many as fit; with -b, all that were used)\n"
-"  -b, --batch            print text that is not for a terminal, with all functions\n"
+"  -t, --top N            show N stacks (as many as fit on the terminal)\n"
 "  -h, --help             print this text\n";
 
 struct top {
@@ -30,30 +28,25 @@ struct top {
 	u64		delay;		/* in nanoseconds */
 	u64		number;		/* of looks; 0: no end */
 	u64		limit;		/* of rows; 0: all */
-	bool		batch;
 	struct map	map;		/* ref: since the last look, val[0]: in all */
 	struct pool	refs;		/* of {id, is_user} */
-	u64		time;		/* of the look, in milliseconds */
 };
 
 static void parse_top_options(int argc, char **argv, struct top *t)
 {
-	const struct choice choices[] = {
+	struct choice choices[] = {
 		{ "instance", 'i', ARG, set_instance, &t->instance },
 		{ "delay", 'd', ARG, set_seconds, &t->delay },
-		{ "number", 'n', ARG, set_count, &t->number },
-		{ "top", 't', ARG, set_count, &t->limit },
-		{ "batch", 'b', NO_ARG, set_flag, &t->batch },
+		{ "number", 'n', ARG, set_number, &t->number },
+		{ "top", 't', ARG, set_number, &t->limit },
 		{ "help", 'h', NO_ARG, print_help, (char *)top_help },
 	};
 
-	optind = 2;
 	parse_choices(argc, argv, choices, ARRAY_SIZE(choices), true);
 	if (optind < argc)
 		usage("top has no arguments", argv[optind]);
 	if (t->delay < 10000000)
 		usage("--delay is 0.01 seconds or more", NULL);
-	t->batch |= !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
 }
 
 /* A stack is new if its id was not there before, or if it counts less: there was a reset. */
@@ -62,11 +55,9 @@ static u64 take_refs(struct top *t)
 	struct pool before = t->refs;
 	struct stack *s;
 	u64 old, sum = 0;
-	size_t i;
 
 	t->refs = (struct pool) {};
-	for (i = 0; i < t->map.nr_stacks; i++) {
-		s = &t->map.stacks[i];
+	for_each_stack(s, &t->map) {
 		old = pool_find(&before, s->id, s->user)->value;
 		pool_find(&t->refs, s->id, s->user)->value = s->ref;
 		s->val[0] = s->ref;
@@ -77,132 +68,77 @@ static u64 take_refs(struct top *t)
 	return sum;
 }
 
-/* @width: of the line; 0: no limit */
-static void print_use(struct map *m, const struct stack *s, u64 ms, size_t width)
+static void print_use(struct map *m, const struct stack *s, u64 ms)
 {
-	char *line __free(pointer) = NULL;
 	const char *mod;
-	size_t len;
-	FILE *f;
 	u32 i;
 
-	f = check_mem(open_memstream(&line, &len));
-	fprintf(f, "%10.1f %10llu  ", s->ref * 1000.0 / ms, s->val[0]);
-	for (i = 0; i < s->nr && (!width || (size_t)ftell(f) < width); i++)
-		fprintf(f, "%s%s", i ? " < " : "", frame_name(frame_get(m, s, i), &mod));
-	fclose(f);
-	printf("%.*s\n", (int)(width && len > width ? width : len), (char *)check_mem(line));
+	printf("%10.1f %10llu  ", s->ref * 1000.0 / ms, s->val[0]);
+	for (i = 0; i < s->nr; i++)
+		printf("%s%s", i ? " < " : "", frame_name(frame_get(m, s, i), &mod));
+	putchar('\n');
 }
 
 /* @sum: of all stacks since the last look, so many milliseconds ago. */
 static void show(struct top *t, u64 sum, u64 ms)
 {
-	struct winsize size = { .ws_row = 24, .ws_col = 80 };
+	struct winsize size = { .ws_row = 24 };
+	bool on_terminal = isatty(STDOUT_FILENO);
 	size_t i, nr = 0, limit = t->limit ? t->limit : SIZE_MAX;
 	struct map *m = &t->map;
 
 	sort_stacks(m, SORT_REF);
 	while (nr < m->nr_stacks && m->stacks[nr].ref)
 		nr++;
-	if (!t->batch) {
+	if (on_terminal) {
 		ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
-		limit = t->limit ? t->limit : size.ws_row > 4 ? size.ws_row - 4U : 1;
-		printf("\033[H\033[J");
+		limit = t->limit ? t->limit : size.ws_row > 5 ? size.ws_row - 5U : 1;
+		printf(CLEAR);
 	}
 	printf("%.1f stacks in a second, %zu different ones now, %zu in the map\n\n",
 	       sum * 1000.0 / ms, nr, m->nr_stacks);
 	printf("%10s %10s  STACK\n", "A SECOND", "IN ALL");
 	for (i = 0; i < nr && i < limit; i++)
-		print_use(m, &m->stacks[i], ms, t->batch ? 0 : size.ws_col - 1);
-	if (t->batch)
-		putchar('\n');
+		print_use(m, &m->stacks[i], ms);
+	puts(on_terminal ? WRAP : "");
 	fflush(stdout);
-}
-
-/* Returns false if it is time to end. */
-static bool wait_for_look(const struct top *t)
-{
-	struct pollfd fd = { .fd = t->batch ? -1 : STDIN_FILENO, .events = POLLIN };
-	u64 now, until = t->time + t->delay / 1000000;
-	char c;
-
-	for (now = now_ms(); now < until; now = now_ms()) {
-		if (poll(&fd, 1, until - now) > 0 && (read(STDIN_FILENO, &c, 1) != 1 || c == 'q'))
-			return false;
-	}
-	return true;
-}
-
-static int look_again(struct top *t)
-{
-	u64 before = t->time;
-	int ret;
-
-	ret = reload_map(&t->map);
-	if (ret)
-		return ret;
-	drop_tracers(&t->map);
-	t->time = now_ms();
-	show(t, take_refs(t), t->time - before);
-	return ferror(stdout) ? -EIO : 0;
 }
 
 static int watch_map(struct top *t)
 {
-	u64 i;
-	int ret = 0;
-
-	t->time = now_ms();
-	take_refs(t);
-	for (i = 0; !ret && (!t->number || i < t->number) && wait_for_look(t); i++)
-		ret = look_again(t);
-	return ret;
-}
-
-static struct termios terminal;
-
-static void end_by_signal(int sig)
-{
-	tcsetattr(STDIN_FILENO, TCSANOW, &terminal);
-	_exit(0);
-}
-
-static int watch_on_terminal(struct top *t)
-{
-	struct termios now;
+	const struct timespec delay = { t->delay / 1000000000, t->delay % 1000000000 };
+	u64 i, before, now = now_ms();
 	int ret;
 
-	tcgetattr(STDIN_FILENO, &terminal);
-	signal(SIGINT, end_by_signal);
-	signal(SIGTERM, end_by_signal);
-	signal(SIGHUP, end_by_signal);
-	now = terminal;
-	now.c_lflag &= ~(ICANON | ECHO);
-	tcsetattr(STDIN_FILENO, TCSANOW, &now);
-	ret = watch_map(t);
-	tcsetattr(STDIN_FILENO, TCSANOW, &terminal);
-	return ret;
+	/* A look is one write, so Ctrl-C does not come in the middle. */
+	setvbuf(stdout, NULL, _IOFBF, 1 << 16);
+	take_refs(t);
+	for (i = 0; !t->number || i < t->number; i++) {
+		nanosleep(&delay, NULL);
+		ret = reload_map(&t->map);
+		if (ret)
+			return ret;
+		drop_tracers(&t->map);
+		before = now;
+		now = now_ms();
+		show(t, take_refs(t), now - before);
+		if (ferror(stdout))
+			return -EIO;
+	}
+	return 0;
 }
 
 int top(int argc, char **argv)
 {
-	char *path __free(pointer) = NULL;
-	struct top t = { .delay = 1000000000 };
+	static struct top t = { .delay = 1000000000 };
+	char *dir __free(pointer) = NULL;
 	struct config cfg = {};
-	int ret;
 
 	parse_top_options(argc, argv, &t);
-	path = find_live_map(t.instance);
-	ret = check_instance(t.instance);
-	if (!ret)
-		ret = load_map(&t.map, path);
-	if (!ret)
-		ret = load_symbols(&t.map, NULL, &cfg);
-	if (!ret && !t.map.nr_stacks)
-		note_empty(t.instance);
-	if (!ret)
-		ret = t.batch ? watch_map(&t) : watch_on_terminal(&t);
-	map_free(&t.map);
-	pool_free(&t.refs);
-	return ret ? 1 : 0;
+	dir = find_instance(t.instance);
+	if (check_instance(dir) || load_map(&t.map, dir) || load_symbols(&t.map, NULL, &cfg))
+		return 1;
+	if (!t.map.nr_stacks)
+		note_empty(dir);
+	return watch_map(&t) ? 1 : 0;
 }

@@ -2,9 +2,7 @@
 /* Reads user_maps, and finds the file that a process had mapped at an address at some time. */
 #include <ctype.h>
 
-#include "symbols.h"
-#include "user.h"
-#include "util.h"
+#include "stackmap.h"
 
 struct process {
 	struct mapping	*maps;
@@ -18,14 +16,12 @@ static struct process *get_process(struct users *u, u32 tgid)
 
 static char *object_name(const char *path)
 {
-	const char *slash = strrchr(path, '/');
-	size_t len;
+	const char *name = basename(path);
+	int len = strlen(name);
 
-	path = slash && slash[1] ? slash + 1 : path;
-	len = strlen(path);
-	if (*path != '[' || len < 3 || path[len - 1] != ']')
-		return copy_string(path);
-	return format("%.*s", (int)len - 2, path + 1);
+	if (*name == '[' && name[len - 1] == ']')
+		return format("%.*s", len - 2, name + 1);
+	return copy_string(name);
 }
 
 /* Anyone can make a file whose name tells the terminal what to do. */
@@ -46,8 +42,8 @@ static char *unescape(const char *path)
 	unsigned int c;
 
 	for (; *s; to++) {
-		if (*s == '\\' && s[1] >= '0' && s[1] <= '3' && strspn(s + 1, "01234567") >= 3 &&
-		    sscanf(s + 1, "%3o", &c) == 1 && c) {
+		if (*s == '\\' && strspn(s + 1, "01234567") >= 3 &&
+		    sscanf(s + 1, "%3o", &c) == 1) {
 			*to = c;
 			s += 4;
 		} else {
@@ -95,13 +91,10 @@ u32 user_object(struct users *u, const char *path, const struct build_id *id, u6
 	return i;
 }
 
-/* How many lines of the process are not later than that, and which process it is. */
-u64 users_epoch(struct users *u, u32 tgid, u64 time)
+/* How many lines of the process are not later than that. */
+static size_t lines_until(const struct process *p, u64 time)
 {
-	const u64 key[] = { tgid, 0 };
-	u64 nr = pool_add(&u->processes, key, ARRAY_SIZE(key));
-	const struct process *p = u->processes.list[nr].ptr;
-	size_t lo = 0, hi = p ? p->nr_maps : 0, mid;
+	size_t lo = 0, hi = p->nr_maps, mid;
 
 	while (lo < hi) {
 		mid = lo + (hi - lo) / 2;
@@ -110,25 +103,40 @@ u64 users_epoch(struct users *u, u32 tgid, u64 time)
 		else
 			hi = mid;
 	}
-	return p ? nr << 32 | lo : 0;
+	return lo;
 }
+
+/* Which process it is, and how many of its lines count. */
+u64 users_epoch(struct users *u, u32 tgid, u64 time)
+{
+	const u64 key[] = { tgid, 0 };
+	u64 nr = pool_add(&u->processes, key, ARRAY_SIZE(key));
+	const struct process *p = u->processes.list[nr].ptr;
+
+	return p ? nr << 32 | lines_until(p, time) : 0;
+}
+
+/* In a damaged file, a process may be its own parent. */
+#define MAX_FORKS	1000
 
 static const struct mapping *find_mapping(struct users *u, u64 epoch, u64 addr)
 {
 	const struct mapping *map;
 	const struct process *p;
 	size_t i = (u32)epoch;
+	u32 forks = 0;
 
 	if (!epoch)
 		return NULL;
 	p = u->processes.list[epoch >> 32].ptr;
 	while (i--) {
 		map = &p->maps[i];
-		if (map->exec)
+		if (map->exec || forks > MAX_FORKS)
 			return NULL;
 		if (map->parent) {
 			p = map->parent;
-			i = map->nr_parent;
+			i = lines_until(p, map->time);
+			forks++;
 		} else if (addr >= map->start && addr < map->end) {
 			return map;
 		}
@@ -148,26 +156,28 @@ u64 place_word(struct users *u, u64 epoch, u64 addr, bool exact)
 	return offset > OFFSET_MASK ? address_word(addr) : make_word(map->object, offset);
 }
 
-/* Lines that are not in the order of time count as later. */
+/* The lines of a process become sorted by time. */
 static struct mapping *add_mapping(struct process *p, u64 time)
 {
-	u64 last = p->nr_maps ? p->maps[p->nr_maps - 1].time : 0;
 	struct mapping *map = APPEND(p->maps, p->nr_maps);
 
-	*map = (struct mapping) { .time = time > last ? time : last };
+	for (; map > p->maps && map[-1].time > time; map--)
+		map[0] = map[-1];
+	*map = (struct mapping) { .time = time };
 	return map;
 }
 
 static int parse_map(struct users *u, char *line, u64 time)
 {
-	u64 tgid, start, end, offset;
+	u64 start, end, offset;
 	struct build_id id = {};
 	struct mapping *map;
 	int at = 0;
+	u32 tgid;
 	char *p;
 
-	if (sscanf(line, "map %llu %llx-%llx %llx %n", &tgid, &start, &end, &offset, &at) != 4 ||
-	    tgid > UINT32_MAX || end <= start || !line[at])
+	if (sscanf(line, "map %u %llx-%llx %llx %n", &tgid, &start, &end, &offset, &at) != 4 ||
+	    end <= start || !line[at])
 		return -EINVAL;
 	p = line[at] == '-' ? line + at + 1 : parse_build_id(line + at, &id);
 	if (*p && *p++ != ' ')
@@ -180,38 +190,23 @@ static int parse_map(struct users *u, char *line, u64 time)
 	return 0;
 }
 
-static void add_fork(struct users *u, u32 child, u32 tgid, u64 time)
-{
-	struct process *parent = get_process(u, tgid);
-	/* Taken first: a damaged file may have a process that is its own parent. */
-	size_t nr = parent->nr_maps;
-	struct mapping *map = add_mapping(get_process(u, child), time);
-
-	map->parent = parent;
-	map->nr_parent = nr;
-}
-
 int parse_user_line(void *users, char *line)
 {
 	struct users *u = users;
-	u64 time = 0, tgid, parent = 0;
+	u32 tgid, parent;
+	u64 time = 0;
 	int at = 0;
 	char more;
 
 	if (*line == '@' && sscanf(line, "@%llu %n", &time, &at) != 1)
 		return -EINVAL;
 	line += at;
-	if (!strncmp(line, "map ", 4))
-		return parse_map(u, line, time);
-	if (sscanf(line, "fork %llu %llu%c", &tgid, &parent, &more) != 2 &&
-	    sscanf(line, "exec %llu%c", &tgid, &more) != 1)
-		return -EINVAL;
-	if (tgid > UINT32_MAX || parent > UINT32_MAX)
-		return -EINVAL;
-	if (*line == 'f')
-		add_fork(u, tgid, parent, time);
-	else
+	if (sscanf(line, "fork %u %u%c", &tgid, &parent, &more) == 2)
+		add_mapping(get_process(u, tgid), time)->parent = get_process(u, parent);
+	else if (sscanf(line, "exec %u%c", &tgid, &more) == 1)
 		add_mapping(get_process(u, tgid), time)->exec = true;
+	else
+		return parse_map(u, line, time);
 	return 0;
 }
 

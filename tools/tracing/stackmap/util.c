@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Messages, options, memory, files. */
+/* Messages, memory, files, options. */
 #include <ctype.h>
-#include <stdarg.h>
+#include <getopt.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "util.h"
 
@@ -11,25 +12,7 @@ bool quiet;
 _Noreturn void usage(const char *why, const char *arg)
 {
 	complain("%s%s%s (see --help)", why, arg ? ": " : "", arg ? arg : "");
-	exit(EXIT_USAGE);
-}
-
-u64 parse_number(const char *s, u64 max, int base)
-{
-	unsigned long long n;
-	char *end;
-
-	errno = 0;
-	n = strtoull(s, &end, base);
-	if (!isxdigit((unsigned char)*s) || *end || errno || n > max)
-		usage("not a valid number", s);
-	return n;
-}
-
-_Noreturn void print_and_exit(const char *text)
-{
-	fputs(text, stdout);
-	exit(fflush(stdout) ? 1 : 0);
+	exit(2);
 }
 
 void *check_mem(void *p)
@@ -108,18 +91,14 @@ int parse_lines(const char *name, const char *what, char *buf, size_t len, line_
 	char *line, *end;
 
 	if (!len)
-		complain("%s: empty", name);
-	else if (buf[len - 1] != '\n')
-		complain("%s: byte %zu: cut off in a line", name, len);
-	if (!len || buf[len - 1] != '\n')
-		return -EINVAL;
+		return fail("%s: empty", name);
+	if (buf[len - 1] != '\n')
+		return fail("%s: byte %zu: cut off in a line", name, len);
 	for (line = buf; line < buf + len; line = end + 1) {
 		end = memchr(line, '\n', buf + len - line);
 		*end = '\0';
-		if (line + strlen(line) == end && !parse(to, line))
-			continue;
-		complain("%s: byte %td: not a line of %s", name, line - buf, what);
-		return -EINVAL;
+		if (line + strlen(line) != end || parse(to, line))
+			return fail("%s: byte %td: not a line of %s", name, line - buf, what);
 	}
 	return 0;
 }
@@ -130,10 +109,22 @@ int load_lines(const char *path, const char *what, char **buf, line_fn *parse, v
 	size_t len;
 
 	*buf = slurp(path, &len);
-	if (*buf)
-		return parse_lines(path, what, *buf, len, parse, to);
-	complain("%s: %s", path, strerror(errno));
-	return -ENOENT;
+	return *buf ? parse_lines(path, what, *buf, len, parse, to) :
+		      fail("%s: %s", path, strerror(errno));
+}
+
+FILE *open_in(const char *dir, const char *name, const char *mode)
+{
+	char *path __free(pointer) = format("%s/%s", dir, name);
+
+	return fopen(path, mode);
+}
+
+bool is_beside(const char *dir, const char *name)
+{
+	char *path __free(pointer) = format("%s/%s", dir, name);
+
+	return !access(path, F_OK);
 }
 
 u64 now_ms(void)
@@ -142,4 +133,86 @@ u64 now_ms(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec * 1000ULL + t.tv_nsec / 1000000;
+}
+
+void set_flag(const struct choice *c, char *arg)
+{
+	*(bool *)c->to = true;
+}
+
+void set_text(const struct choice *c, char *arg)
+{
+	*(const char **)c->to = arg;
+}
+
+#define MAX_NUMBER	10000000000ULL
+
+/* 1 or more */
+void set_number(const struct choice *c, char *arg)
+{
+	u64 n;
+	char *end;
+
+	n = strtoull(arg, &end, 10);
+	if (!isdigit((unsigned char)*arg) || *end || !n || n > MAX_NUMBER)
+		usage("not a valid number", arg);
+	*(u64 *)c->to = n;
+}
+
+/* In nanoseconds. */
+void set_seconds(const struct choice *c, char *arg)
+{
+	char *end;
+	double n = strtod(arg, &end);
+
+	if (end == arg || *end || !(n >= 0 && n <= 1e10))
+		usage("not a number of seconds", arg);
+	*(u64 *)c->to = n * 1e9;
+}
+
+void set_instance(const struct choice *c, char *arg)
+{
+	if (!*arg || *arg == '.' || strchr(arg, '/'))
+		usage("not the name of an instance", arg);
+	set_text(c, arg);
+}
+
+void print_help(const struct choice *c, char *arg)
+{
+	fputs(c->to, stdout);
+	exit(fflush(stdout) ? 1 : 0);
+}
+
+/* @command: the options come behind it, and end with the first word that is none */
+void parse_choices(int argc, char **argv, struct choice *choices, size_t nr, bool command)
+{
+	struct option *options = check_mem(calloc(nr + 1, sizeof(*options)));
+	char *letters = check_mem(calloc(nr + 1, 3)), *p = letters;
+	struct choice *c;
+	size_t i;
+	int opt;
+
+	if (command) {
+		optind = 2;
+		*p++ = '+';
+	}
+	for (i = 0; i < nr; i++) {
+		c = &choices[i];
+		if (c->val)
+			p += sprintf(p, "%c%.*s", c->val, c->arg, "::");
+		else
+			c->val = FIRST_LONG + i;
+		options[i] = (struct option) { c->name, c->arg, NULL, c->val };
+	}
+	while ((opt = getopt_long(argc, argv, letters, options, NULL)) != -1) {
+		/* getopt_long() has printed the error. */
+		if (opt == '?')
+			exit(2);
+		for (c = choices; c->val != opt; c++)
+			;
+		c->set(c, optarg);
+		c->given++;
+	}
+	free(options);
+	free(letters);
 }

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Messages, options, memory, files, strings, pools. */
+/* What knows nothing of stacks: messages, options, memory, files, strings, pools. */
 #ifndef STACKMAP_UTIL_H
 #define STACKMAP_UTIL_H
 
-#include <dirent.h>
 #include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "stackmap.h"
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+
+typedef uint32_t u32;
+typedef unsigned long long u64;
 
 extern const char * const program;	/* of main.c or of the plugin: who complains */
 extern bool quiet;
@@ -19,14 +25,19 @@ do {										\
 	fprintf(stderr, "%s: " fmt "\n", program, ##__VA_ARGS__);			\
 } while (0)
 
+/* For the return of a function that has failed. */
+#define fail(...)								\
+({										\
+	complain(__VA_ARGS__);							\
+	-EINVAL;								\
+})
+
 /* On stderr, so that pipes get only the output. */
 #define note(...)								\
 do {										\
 	if (!quiet)								\
 		complain(__VA_ARGS__);						\
 } while (0)
-
-enum { EXIT_USAGE = 2 };
 
 /* An allocated string. */
 #define format(...)								\
@@ -47,7 +58,7 @@ enum { EXIT_USAGE = 2 };
 	&(*a_)[(*n_)++];							\
 })
 
-/* What a variable points to goes with the variable. @what: pointer, file or dir */
+/* What a variable points to goes with the variable. @what: pointer or file */
 #define __free(what)	__attribute__((cleanup(cleanup_##what)))
 
 static inline void cleanup_pointer(void *p)
@@ -61,11 +72,33 @@ static inline void cleanup_file(FILE **f)
 		fclose(*f);
 }
 
-static inline void cleanup_dir(DIR **dir)
-{
-	if (*dir)
-		closedir(*dir);
-}
+struct words {
+	u64	*w;
+	size_t	nr;
+	u64	hits;		/* as in struct stack */
+};
+
+/*
+ * Arrays of words, each stored once. The first one has the number 1. A value that belongs to it is
+ * 0 at first, or it is a structure. So a pool is a set of stacks, or a table from a key to a value.
+ */
+struct pooled {
+	u64	hash;
+	union {
+		u64	value;
+		void	*ptr;
+	};
+	size_t	first;		/* index of the first word */
+	u32	nr;
+};
+
+struct pool {
+	struct pooled	*list;		/* list[0] is not used */
+	size_t		nr;		/* the highest number */
+	struct words	words;
+	u32		*slots;		/* numbers, by hash; 0: free */
+	size_t		mask;
+};
 
 /* Returns 0 if it is such a line. */
 typedef int line_fn(void *to, char *line);
@@ -73,34 +106,22 @@ typedef int line_fn(void *to, char *line);
 /* A table tells what each option takes and what it sets. */
 enum { NO_ARG, ARG, MAY_ARG };	/* as getopt_long() has them */
 
-#define FIRST_LONG	0x101	/* the value of the first option without a letter */
+#define FIRST_LONG	0x100	/* the value of the first option without a letter */
 
 struct choice {
 	const char	*name;
-	int		val;		/* the letter */
+	int		val;		/* the letter; 0: it gets a number */
 	int		arg;
-	void		(*set)(void *to, char *arg);
+	void		(*set)(const struct choice *c, char *arg);
 	void		*to;
 	unsigned int	modes;		/* of main.c: those that use it */
 	int		form;		/* that it chooses */
+	unsigned int	given;		/* so many times */
 };
 
-extern unsigned int given[FIRST_LONG + 32];	/* times that each option was given */
-
-/* checksum.c */
+/* save.c */
 u32 crc32(const void *data, size_t len, u32 crc);
-char *sum_file(const char *dir, const char *name);
 int check_directory(const char *dir);
-/* options.c */
-void set_flag(void *to, char *arg);
-void set_text(void *to, char *arg);
-void set_count(void *to, char *arg);
-void set_positive(void *to, char *arg);
-void set_seconds(void *to, char *arg);
-void set_instance(void *to, char *arg);
-void print_help(void *to, char *arg);
-void parse_choices(int argc, char **argv, const struct choice *choices, size_t nr,
-		   bool first_ends);
 /* pool.c */
 u32 pool_add(struct pool *p, const u64 *words, u32 nr);
 u32 intern(struct pool *p, const char *s);
@@ -112,8 +133,6 @@ void add_word(struct words *w, u64 word);
 void pool_free(struct pool *p);
 /* util.c */
 _Noreturn void usage(const char *why, const char *arg);
-u64 parse_number(const char *s, u64 max, int base);
-_Noreturn void print_and_exit(const char *text);
 void *check_mem(void *p);
 void *grow(void *array, size_t nr, size_t more, size_t size);
 void sort_array(void *array, size_t nr, size_t size, int (*cmp)(const void *, const void *));
@@ -123,9 +142,23 @@ char *slurp(const char *path, size_t *len);
 int parse_lines(const char *name, const char *what, char *buf, size_t len, line_fn *parse,
 		void *to);
 int load_lines(const char *path, const char *what, char **buf, line_fn *parse, void *to);
+FILE *open_in(const char *dir, const char *name, const char *mode);
+bool is_beside(const char *dir, const char *name);
 u64 now_ms(void);
+void set_flag(const struct choice *c, char *arg);
+void set_text(const struct choice *c, char *arg);
+void set_number(const struct choice *c, char *arg);
+void set_seconds(const struct choice *c, char *arg);
+void set_instance(const struct choice *c, char *arg);
+void print_help(const struct choice *c, char *arg);
+void parse_choices(int argc, char **argv, struct choice *choices, size_t nr, bool command);
 
-/* Valid until more is added. */
+static inline int compare_u64(u64 a, u64 b)
+{
+	return a < b ? -1 : a > b;
+}
+
+/* Valid until more is added. A function, as pool_add() in its argument may move the list. */
 static inline struct pooled *pool_at(struct pool *p, u32 nr)
 {
 	return &p->list[nr];

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Writes user_maps (see user.c) while processes come and go: perf events tell about each mapping
- * and each new task. They count nothing.
+ * Writes user_maps (see stackmap.h): first what the processes have mapped, from /proc. While they
+ * come and go, perf events tell about each mapping and each new task. These count nothing.
  */
+#include <elf.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <linux/perf_event.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -11,10 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "user.h"
-#include "util.h"
-#include "view.h"
+#include "record.h"
 
+#define HEADERS		4096
 #define WATCH_PAGES	128		/* for the events of each CPU, a power of 2 */
 
 struct watched {
@@ -22,19 +23,93 @@ struct watched {
 	struct perf_event_mmap_page	*ring;
 };
 
-/* A line of the file. */
-struct change_of_maps {
-	u64	time;
-	size_t	seq;
-	char	*line;
-};
+static FILE *out;
+static struct watched *cpus;
+static size_t nr_cpus;
 
 #define PAGE		((size_t)sysconf(_SC_PAGESIZE))
 #define RING_SIZE	((WATCH_PAGES + 1) * PAGE)
 #define READ_LOST	0x10	/* PERF_FORMAT_LOST, which older headers lack */
 
+/*
+ * The linker puts the note into the first page of an ELF file. It is found there for each word
+ * size, and without elfutils, which test machines may lack.
+ */
+void read_file_id(const char *path, struct build_id *id)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	char buf[HEADERS];
+	struct stat st;
+	ssize_t len, at;
+
+	if (fd < 0)
+		return;
+	len = fstat(fd, &st) || !S_ISREG(st.st_mode) ? 0 : read(fd, buf, sizeof(buf));
+	if (len > SELFMAG && !memcmp(buf, ELFMAG, SELFMAG)) {
+		for (at = 0; !id->len && at < len; at += 4)
+			build_id_of_notes(buf + at, len - at, id);
+	}
+	close(fd);
+}
+
+static void write_mapping(FILE *f, u32 tgid, const struct mapping *map, const struct build_id *id,
+			  const char *path)
+{
+	char *hex __free(pointer) = build_id_text(id);
+
+	fprintf(f, "map %u %llx-%llx %llx %s%s%s\n", tgid, map->start, map->end, map->offset,
+		*hex ? hex : "-", *path ? " " : "", path);
+}
+
+/* "55d0-55d2 r-xp 00001000 fe:01 1234     /usr/bin/cat". Functions are in executable mappings. */
+static void scan_mapping(FILE *f, u32 tgid, char *line)
+{
+	char perms[5], *path __free(pointer) = NULL;
+	struct build_id id = {};
+	struct mapping map = {};
+	int at = 0;
+	u64 inode;
+
+	line[strcspn(line, "\n")] = '\0';
+	if (sscanf(line, "%llx-%llx %4s %llx %*s %llu %n", &map.start, &map.end, perms,
+		   &map.offset, &inode, &at) != 5 || !at || perms[2] != 'x')
+		return;
+	path = format("/proc/%u/root%s", tgid, line + at);
+	if (inode)
+		read_file_id(path, &id);
+	write_mapping(f, tgid, &map, &id, line + at);
+}
+
+static void scan_processes(FILE *f)
+{
+	char *line __free(pointer) = NULL;
+	glob_t found = {};
+	size_t i, room = 0;
+	u32 tgid;
+
+	glob("/proc/[0-9]*/maps", GLOB_NOSORT, NULL, &found);
+	for (i = 0; i < found.gl_pathc; i++) {
+		FILE *maps __free(file) = fopen(found.gl_pathv[i], "re");
+
+		tgid = strtoul(found.gl_pathv[i] + strlen("/proc/"), NULL, 10);
+		while (maps && getline(&line, &room, maps) > 0)
+			scan_mapping(f, tgid, line);
+	}
+	globfree(&found);
+}
+
+/* Only what is running now. */
+int save_users(const char *dir)
+{
+	FILE *f __free(file) = open_in(dir, "user_maps", "we");
+
+	if (f)
+		scan_processes(f);
+	return check_saved(f, dir, "user_maps");
+}
+
 /* Returns 0, also for a CPU that is off, or an error. */
-static int watch_cpu(struct watch *w, int cpu)
+static int watch_cpu(int cpu)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = PERF_COUNT_SW_DUMMY,
@@ -42,26 +117,16 @@ static int watch_cpu(struct watch *w, int cpu)
 		.task = 1, .comm = 1, .comm_exec = 1, .use_clockid = 1, .clockid = CLOCK_MONOTONIC,
 		.build_id = 1, .read_format = READ_LOST,
 	};
-	int ret, fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	int fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	void *ring;
 
 	if (fd < 0)
 		return errno == ENODEV ? 0 : -errno;
 	ring = mmap(NULL, RING_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (ring == MAP_FAILED) {
-		ret = -errno;
-		close(fd);
-		return ret;
-	}
-	w->cpus[w->nr_cpus++] = (struct watched) { fd, ring };
+	if (ring == MAP_FAILED)
+		return -errno;
+	cpus[nr_cpus++] = (struct watched) { fd, ring };
 	return 0;
-}
-
-static void add_change(struct watch *w, u64 time, char *line)
-{
-	const struct change_of_maps c = { time, w->nr_changes, line };
-
-	*APPEND(w->changes, w->nr_changes) = c;
 }
 
 /* That of a mapping; others have only the first numbers. */
@@ -72,69 +137,44 @@ struct watch_record {
 	uint64_t			addr;
 	uint64_t			len;
 	uint64_t			pgoff;
-	union {
-		struct {
-			u32		maj;
-			u32		min;
-			uint64_t	ino;
-			uint64_t	generation;
-		};
-		struct {			/* if there is a build id */
-			unsigned char	id_len;
-			unsigned char	unused[3];
-			unsigned char	id[20];
-		};
-	};
+	unsigned char			id_len;	/* if there is a build id */
+	unsigned char			unused[3];
+	unsigned char			id[20];
 	u32				prot;
 	u32				flags;
 	char				path[];
 };
 
-/* That of the path, if the kernel does not tell it. Another file may be there now. */
-static void record_id(const struct watch_record *r, struct build_id *id)
-{
-	struct stat st;
-
-	if (r->head.misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
-		id->len = r->id_len < sizeof(r->id) ? r->id_len : sizeof(r->id);
-		memcpy(id->bytes, r->id, id->len);
-	} else if (*r->path == '/' && !stat(r->path, &st) && st.st_ino == r->ino) {
-		read_file_id(r->path, id);
-	}
-}
-
-/* A path that begins with two slashes is none: "//anon" */
-static void watch_mmap(struct watch *w, const struct watch_record *r, u64 time)
+/* A path that begins with two slashes is none: "//anon". One of two lines could forge one. */
+static void watch_mmap(const struct watch_record *r, u64 time)
 {
 	struct mapping map = { .start = r->addr, .end = r->addr + r->len, .offset = r->pgoff };
-	const char *path = strncmp(r->path, "//", 2) ? r->path : "";
+	bool named = strncmp(r->path, "//", 2) && !strchr(r->path, '\n');
 	struct build_id id = {};
-	char *line;
-	size_t len;
-	FILE *f;
 
 	if (!(r->prot & PROT_EXEC))
 		return;
-	f = check_mem(open_memstream(&line, &len));
-	record_id(r, &id);
-	write_mapping(f, r->pid, &map, &id, path);
-	fclose(f);
-	add_change(w, time, check_mem(line));
+	if (r->head.misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
+		id.len = r->id_len < sizeof(r->id) ? r->id_len : sizeof(r->id);
+		memcpy(id.bytes, r->id, id.len);
+	}
+	fprintf(out, "@%llu ", time);
+	write_mapping(out, r->pid, &map, &id, named ? r->path : "");
 }
 
 /* The last 8 bytes are the time. After an exec, nothing that was mapped before is there. */
-static void take_change(struct watch *w, const struct watch_record *r)
+static void take_change(const struct watch_record *r)
 {
 	u32 type = r->head.type;
 	uint64_t time;
 
 	memcpy(&time, (const char *)r + r->head.size - sizeof(time), sizeof(time));
 	if (type == PERF_RECORD_MMAP2)
-		watch_mmap(w, r, time);
+		watch_mmap(r, time);
 	else if (type == PERF_RECORD_FORK && r->pid != r->ppid)
-		add_change(w, time, format("fork %u %u\n", r->pid, r->ppid));
+		fprintf(out, "@%llu fork %u %u\n", (u64)time, r->pid, r->ppid);
 	else if (type == PERF_RECORD_COMM && r->head.misc & PERF_RECORD_MISC_COMM_EXEC)
-		add_change(w, time, format("exec %u\n", r->pid));
+		fprintf(out, "@%llu exec %u\n", (u64)time, r->pid);
 }
 
 /* The ring may end inside of what is copied. */
@@ -148,7 +188,7 @@ static void copy_from_ring(void *to, const struct perf_event_mmap_page *ring, u6
 	memcpy((char *)to + first, data, len - first);
 }
 
-static void drain_ring(struct watch *w, struct perf_event_mmap_page *ring)
+static void drain_ring(struct perf_event_mmap_page *ring)
 {
 	u64 head = __atomic_load_n(&ring->data_head, __ATOMIC_ACQUIRE), at = ring->data_tail;
 	static union {
@@ -159,89 +199,53 @@ static void drain_ring(struct watch *w, struct perf_event_mmap_page *ring)
 	while (at < head) {
 		copy_from_ring(&record, ring, at, sizeof(record.r.head));
 		copy_from_ring(&record, ring, at, record.r.head.size);
-		take_change(w, &record.r);
+		take_change(&record.r);
 		at += record.r.head.size;
 	}
 	__atomic_store_n(&ring->data_tail, at, __ATOMIC_RELEASE);
 }
 
-void watch_drain(struct watch *w)
+void watch_drain(void)
 {
 	size_t i;
 
-	for (i = 0; i < w->nr_cpus; i++)
-		drain_ring(w, w->cpus[i].ring);
-}
-
-static void watch_close(struct watch *w)
-{
-	u64 count[2], lost = 0;
-	size_t i;
-
-	for (i = 0; i < w->nr_cpus; i++) {
-		if (read(w->cpus[i].fd, count, sizeof(count)) == sizeof(count))
-			lost += count[1];
-		munmap(w->cpus[i].ring, RING_SIZE);
-		close(w->cpus[i].fd);
-	}
-	w->nr_cpus = 0;
-	if (lost)
-		note("%llu changes of mappings were lost", lost);
+	for (i = 0; i < nr_cpus; i++)
+		drain_ring(cpus[i].ring);
 }
 
 /* What runs already is scanned behind the start of the events, so that nothing is missed. */
-void watch_start(struct watch *w)
+int watch_start(const char *dir)
 {
 	long i, nr = sysconf(_SC_NPROCESSORS_CONF);
 	int ret = 0;
 
-	w->cpus = check_mem(calloc(nr, sizeof(*w->cpus)));
+	out = open_in(dir, "user_maps", "we");
+	if (!out)
+		return check_saved(out, dir, "user_maps");
+	cpus = check_mem(calloc(nr, sizeof(*cpus)));
 	for (i = 0; !ret && i < nr; i++)
-		ret = watch_cpu(w, i);
-	if (ret) {
-		watch_close(w);
+		ret = watch_cpu(i);
+	if (ret)
 		note("perf events: %s; processes that end early will have no names of functions",
 		     strerror(-ret));
+	scan_processes(out);
+	return 0;
+}
+
+/* Completes the file. */
+int watch_stop(const char *dir)
+{
+	u64 count[2], lost = 0;
+	size_t i;
+
+	if (!nr_cpus)
+		scan_processes(out);
+	watch_drain();
+	for (i = 0; i < nr_cpus; i++) {
+		if (read(cpus[i].fd, count, sizeof(count)) == sizeof(count))
+			lost += count[1];
 	}
-	w->out = check_mem(open_memstream(&w->text, &w->len));
-	scan_processes(w->out);
-}
-
-static int compare_maps_changes(const void *a, const void *b)
-{
-	const struct change_of_maps *ca = a, *cb = b;
-	int ret = compare_u64(ca->time, cb->time);
-
-	return ret ? ret : compare_u64(ca->seq, cb->seq);
-}
-
-/* Completes the text. */
-void watch_stop(struct watch *w)
-{
-	size_t i;
-
-	if (!w->nr_cpus)
-		scan_processes(w->out);
-	watch_drain(w);
-	watch_close(w);
-	sort_array(w->changes, w->nr_changes, sizeof(*w->changes), compare_maps_changes);
-	for (i = 0; i < w->nr_changes; i++)
-		fprintf(w->out, "@%llu %s", w->changes[i].time, w->changes[i].line);
-	fclose(w->out);
-	w->out = NULL;
-	check_mem(w->text);
-}
-
-void watch_free(struct watch *w)
-{
-	size_t i;
-
-	watch_close(w);
-	if (w->out)
-		fclose(w->out);
-	for (i = 0; i < w->nr_changes; i++)
-		free(w->changes[i].line);
-	free(w->changes);
-	free(w->cpus);
-	free(w->text);
+	if (lost)
+		note("%llu changes of mappings were lost", lost);
+	return check_saved(out, dir, "user_maps");
 }

@@ -8,10 +8,6 @@
 #include <unistd.h>
 
 #include "../profile.h"
-#include "../symbols.h"
-#include "../user.h"
-#include "../util.h"
-#include "../view.h"
 
 const char * const program = "fuzzer";
 
@@ -43,6 +39,7 @@ static void fixed_map(struct map *m)
 		.id = 3, .nr = 4, .nr_user = 4, .user = true, .ref = 5, .first = 4,
 	};
 	m->nr_stacks = 3;
+	m->values[VAL_EVENTS] = (struct value_type) { "events", "count" };
 }
 
 /* A text ends with a newline. */

@@ -629,18 +629,6 @@ static void test_instances(void)
 	said();
 }
 
-static void test_offset(void)
-{
-	struct trace t;
-
-	set_option("stackmap:offset", "1");
-	open_trace(&t, machines);
-	build_def(&t, 7, 1, SCHEDULE + 0x40);
-	prints(&t, "offsets", "<stack_def 7>\n=> schedule+0x40  (81000140)\n");
-	close_trace(&t);
-	set_option("stackmap:offset", "0");
-}
-
 static void test_deep(void)
 {
 	char *want = malloc(20000), *p;
@@ -940,7 +928,6 @@ int main(int argc, char **argv)
 	test_traces();
 	test_instances();
 	test_files();
-	test_offset();
 	test_deep();
 	test_maps();
 	test_bad_maps();

@@ -182,7 +182,7 @@ class Damage(Case):
         self.refuse(mkmap.make([], version=1), 4, "version 1")
 
     def test_counts(self):
-        self.refuse(struct.pack("<4I", mkmap.MAGIC, 2, 0, 0xFFFFFFFF), 12, "sections")
+        self.refuse(struct.pack("<4I", mkmap.MAGIC, 2, 0, 0xFFFFFFFF), 16, "truncated")
         for nr in [1, 0x80001, 0xFFFFFFFF]:
             self.refuse(struct.pack("<4I", mkmap.MAGIC, 2, nr, 0), 16, "truncated")
 
@@ -375,11 +375,11 @@ class Symbols(Case):
         self.file("kallsyms", golden_text("kallsyms64"))
         self.file("build_id", "ff" * 20 + "\n")
         path = self.file("map", golden_map("le64"))
-        for args in [[self.dir], ["-k", KALLSYMS, self.dir], ["--diff", self.dir, path]]:
+        for args in [[self.dir], ["--diff", self.dir, path]]:
             out, err = self.run_tool(*args, rc=1)
             self.assertEqual(out, "")
         out, err = self.run_tool(self.dir, rc=1)
-        self.assertIn("build_id: has another build id than the kernel of", err)
+        self.assertIn("kallsyms: has another build id than the kernel of", err)
         self.assertEqual(self.run_tool("-f", self.dir)[0], golden_text("text64.txt"))
         self.file("build_id", bytes(range(20)).hex() + "\n")
         self.assertEqual(self.run_tool(self.dir)[0], golden_text("text64.txt"))
@@ -395,7 +395,7 @@ class Symbols(Case):
         if not LIVE_ID or not text:
             self.skipTest("the running kernel does not tell its build id, or hides its addresses")
         hint = "give the kallsyms (-k) or the vmlinux (-v) of the map's kernel"
-        for build_id, base, live in [(LIVE_ID, text, True), (LIVE_ID, text + 4096, False),
+        for build_id, base, live in [(LIVE_ID, text, True), (LIVE_ID, text - 4096, True),
                                      (bytes(20), text, False), (LIVE_ID, None, False),
                                      (None, text, False)]:
             sections = [(mkmap.BUILD_ID, build_id)] if build_id else []
@@ -412,7 +412,7 @@ class Symbols(Case):
         self.assertIn("symbols: kallsyms " + KALLSYMS, err)
         self.assertIn("raw addresses", self.run_tool("-", stdin=golden_map("le64"))[1])
 
-    def test_more_addresses_than_are_kept(self):
+    def test_many_addresses(self):
         rnd = random.Random(5)
         stacks = [(i, 1, [rnd.randrange(1 << 64) for _ in range(1024)]) for i in range(200)]
         out = self.dump(mkmap.make(stacks), "--sort", "id")
@@ -500,16 +500,6 @@ class Output(Case):
         lines = self.dump(mkmap.make(stacks), "-k", KALLSYMS, "--folded").splitlines()
         got = {line.split(" ")[0]: int(line.split(" ")[1]) for line in lines}
         self.assertEqual((len(lines), got), (len(want), want))
-
-    def test_speedscope_has_callers_side_by_side(self):
-        stacks = [(i, 100 - i, [TEXT + leaf, TEXT + root]) for i, (leaf, root) in enumerate(
-            [(0x148, 0x30), (0x190, 0x190), (0x30, 0x30), (0x148, 0x190), (0x149, 0x30)])]
-        prof = json.loads(self.dump(mkmap.make(stacks), "-k", KALLSYMS, "--speedscope"))
-        names = [f["name"] for f in prof["shared"]["frames"]]
-        got = [[names[i] for i in s] for s in prof["profiles"][0]["samples"]]
-        self.assertEqual(got, [["do_exit", "schedule"], ["do_exit", "do_exit"],
-                               ["weak_one", "schedule"], ["weak_one", "weak_one"]])
-        self.assertEqual(prof["profiles"][0]["weights"], [196, 98, 97, 99])
 
     def test_folded_line_by_line(self):
         for data in [self.nasty("--folded"), golden_text("folded64.txt")]:
@@ -687,7 +677,8 @@ class Output(Case):
 
     def test_line_ends_of_dos(self):
         text = self.SPLIT_TRACE
-        self.assertEqual(self.annotated(text.replace("\n", "\r\n")), self.annotated(text))
+        out, found = self.annotated(text.replace("\n", "\r\n"))
+        self.assertEqual((out.replace("\r", ""), found), self.annotated(text))
 
     def test_nul_in_a_trace(self):
         nul = " bash-123 [000] d..2.  1.000003: tracing_mark_write: a\0b\n"
@@ -1206,7 +1197,7 @@ class Recording(RecordingCase):
         self.switch(dat, 8, 5, after=100, stack="CB")
         self.switch(dat, 5, 7, after=100, stack="AB")
         out, err = self.tool(dat, "-F", "--off-cpu")
-        self.assertIn("left out 2 tasks", err)
+        self.assertIn("2 tasks left out", err)
         self.assertEqual(out, "do_exit;schedule 200\n")
 
     def test_clocks(self):
@@ -1335,7 +1326,7 @@ class Recording(RecordingCase):
         self.event(dat, "kmalloc", 1, 8)
         for form in ["-F", "--perf-script"]:
             out, err = self.tool(dat, form)
-            self.assertIn("left out 1 events of kinds that have no stacks", err)
+            self.assertIn("1 events left out, of kinds that have no stacks", err)
         self.assertEqual(self.folded(dat), {"do_exit;schedule": 1, "[no_stack]": 1})
 
     def test_damage(self):
@@ -1403,7 +1394,7 @@ class UserStacks(RecordingCase):
         err = self.tool(dat, "-F", more=maps)[1]
         self.assertIn("not here", err)
         if "elfutils" not in err:
-            self.assertIn("(--symfs DIR): /nonexistent/cat\n", err)
+            self.assertIn("/nonexistent/cat: not here", err)
 
     def test_maps_change(self):
         """dlopen, dlclose, dlopen at one address; exec; a process id that is used again; fork."""
@@ -1591,13 +1582,13 @@ class UserSymbols(Case):
                          [f"/usr/bin/prog+{offsets[0]:#x}"])
         self.assertNotIn("not here", self.err)
         self.frames(offsets, "/usr/bin/gone", args=args)
-        self.assertIn("not here, so without names of functions (--symfs DIR): /usr/bin/gone\n",
+        self.assertIn("/usr/bin/gone: not here, so without names of functions (--symfs DIR)\n",
                       self.err)
 
     def test_build_id(self):
         offsets = [self.offset("main")]
         self.assertEqual(self.frames(offsets, build_id="cd" * 20), [f"{self.prog}+{offsets[0]:#x}"])
-        self.assertIn(f"another file than the one that was mapped: {self.prog}", self.err)
+        self.assertIn(f"{self.prog}: not used, as it is another file than the one", self.err)
 
     def test_files_without_a_build_id(self):
         """Reported as not checked. If the mapped file had a build id, it is another file."""
@@ -1655,7 +1646,7 @@ class UserMaps(Case):
             self.run_tool(self.dir, rc=int(good[cut - 1] != "\n"))
         for bad in ["map 1 2-3 4\n", "map x 2-3 4 -\n", "map 1 2 3 4 -\n", "map 1 2-3 4 abc\n",
                     "map 1 2-3 4 " + "ab" * 65 + " x\n", "fork 1\n", "fork 1 x\n", "exec x\n",
-                    "map 4294967296 2-3 4 -\n", "map 1 -1-3 4 -\n", "maps\n", "fork 1 2\0\n",
+                    "map 1 -1-3 4 -\n", "maps\n", "fork 1 2\0\n",
                     "@x map 1 2-3 4 -\n", "map 1 2-3 4 =1 x\n"]:
             self.file("user_maps", good + bad)
             err = self.run_tool(self.dir, rc=1)[1]
@@ -1666,7 +1657,8 @@ class Usage(Case):
     """The command line."""
 
     def test_help(self):
-        out = self.run_tool("--help")[0]
+        out = self.run_tool("help")[0]
+        self.assertEqual(out, self.run_tool("--help")[0])
         self.assertIn("Examples:", out)
         man = os.path.join(HERE, "../../../../Documentation/tools/stackmap_dump.rst")
         with open(man, encoding="utf-8") as f:
@@ -1684,10 +1676,10 @@ class Usage(Case):
                      ["--sort", "name", "-"], ["--grep", "(", "-"], ["-F", "-j", "-"],
                      ["a", "b"], ["--lines", "-"], ["-i", "../x"], ["-i", "x", "file"],
                      ["--min-ref", "x", "-"], ["--text-base", "1", "-"],
-                     ["--annotate", "-", "-"], ["-j", "-a", "x", "-"],
+                     ["-j", "-a", "x", "-"],
                      ["-F", "-a", "x", "-"], ["-M", "-"], ["-s", "-M", "-"], ["recrod"],
                      ["-F", "report", "-"],
-                     ["save"], ["save", "a", "b"], ["-i", "x", "save"], ["--diff", "-", "-"],
+                     ["save"], ["save", "a", "b"], ["-i", "x", "save"],
                      ["-a", "x", "-a", "y", "-"], ["-d", "x", "-d", "y", "-"],
                      ["-v", "x", "-v", "y", "-"], ["-i", "x", "-i", "y"]]:
             out, err = self.run_tool(*args, rc=2)
@@ -1749,7 +1741,7 @@ class Record(Case):
                      ["-o", "."], ["-o", ".."], ["-o", "./"], ["-o", "x/."], ["-o", "x/.//"],
                      ["-o", "../.."], ["-o", "/"]]:
             self.record(*args, "true", rc=2)
-        self.assertIn("record comes before its options",
+        self.assertIn("options come behind the command): record",
                       self.run_tool("-q", "record", "true", rc=2)[1])
 
     def test_no_stack_map(self):
@@ -1852,7 +1844,8 @@ class Tracefs(Case):
             out = self.run_fake(times, "-q", "-k", KALLSYMS)[0]
             self.assertEqual(out, golden_text("text64.txt"))
         for args in [[], ["-p"], [self.map]]:
-            out, err = self.run_fake(5, "-k", KALLSYMS, *args, rc=1)
+            # A file is opened once more, to see if it is a recording.
+            out, err = self.run_fake(6, "-k", KALLSYMS, *args, rc=1)
             self.assertEqual(out, "")
             self.assertIn("stack_map_bin: the map was reset or replaced each time", err)
 
@@ -1928,21 +1921,22 @@ WATCH = """\
 
 #include "%s"
 
-int main(void)
+int main(int argc, char **argv)
 {
-	struct watch w = {};
+	const char *dir = argv[1];
 	size_t i, nr, page = sysconf(_SC_PAGESIZE);
 	void *p;
 
-	watch_start(&w);
-	nr = w.nr_cpus;
+	if (watch_start(dir))
+		return 1;
+	nr = nr_cpus;
 	for (i = 0; nr && i < 40000; i++) {
 		p = mmap(NULL, page, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANON, -1, 0);
 		munmap(p, page);
 	}
-	watch_stop(&w);
-	printf("%%zu %%zu\\n", nr, w.nr_changes);
-	watch_free(&w);
+	if (watch_stop(dir))
+		return 1;
+	printf("%%zu\\n", nr);
 	return 0;
 }
 """
@@ -1963,11 +1957,12 @@ class Watch(Case):
                       "weigh.c", "plugin_stackmap.c")]
         subprocess.run(["cc", "-w", "-D_GNU_SOURCE", "-I", os.path.join(HERE, ".."), "-o", path,
                         main] + others, check=True)
-        done = subprocess.run(["taskset", "-c", "0", path], capture_output=True, text=True,
+        done = subprocess.run(["taskset", "-c", "0", path, self.dir], capture_output=True, text=True,
                               check=True)
-        cpus, changes = map(int, done.stdout.split())
-        if not cpus:
+        if not int(done.stdout):
             self.skipTest(done.stderr)
+        with open(os.path.join(self.dir, "user_maps"), encoding="utf-8") as f:
+            changes = len([line for line in f if line.startswith("@")])
         lost = re.search(r"(\d+) changes of mappings were lost", done.stderr)
         self.assertTrue(lost, done)
         self.assertGreaterEqual(changes + int(lost[1]), 40000)
@@ -2061,11 +2056,6 @@ class Vmlinux(Case):
         self.assertIn("outer+0x4", self.dump(data, "-v", self.elf, "--force"))
         err = self.run_tool("-v", self.elf, "-", stdin=self.map([("outer", 4)], build_id=b""))[1]
         self.assertIn("no build id in the map", err)
-
-    def test_build_id_of_a_saved_directory(self):
-        self.file("stack_map_bin", self.map([("outer", 4)], build_id=b""))
-        self.file("build_id", "cd" * 20 + "\n")
-        self.run_tool("-v", self.elf, self.dir, rc=1)
 
     def test_lines_and_inlined_callers(self):
         out = self.dump(self.map([("mark_inner", 0), ("mark_inner", 1)]), "-v", self.elf,

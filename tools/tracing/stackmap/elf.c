@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What ELF files tell: symbols of files of user space, and symbols, source lines and inlined
+ * callers of a vmlinux. libdwfl finds a file, or by its build id another copy (also by debuginfod,
+ * if DEBUGINFOD_URLS is set), and the debug file; the look-up is our own.
+ */
+#include <ctype.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "stackmap.h"
+
+#ifdef HAVE_LIBDW
+#include <dwarf.h>
+#include <elfutils/libdwfl.h>
+#include <gelf.h>
+
+#define WHY_MISSING	"not here, so without names of functions (--symfs DIR)"
+#else
+#define WHY_MISSING	"built without elfutils (libdw), so without names of functions"
+#endif
+
+#define MAX_NOTES	8
+
+void note_objects(const struct users *u)
+{
+	static const char * const why[] = {
+		[OBJECT_MISSING] = WHY_MISSING,
+		[OBJECT_OTHER] = "not used, as it is another file than the one that was mapped",
+		[OBJECT_UNCHECKED] = "used, but nothing tells if it is the file that was mapped",
+		[OBJECT_FOUND] = NULL,
+	};
+	const struct object *o;
+	size_t i, n = 0;
+
+	for (i = 1; (o = object_at(u, i)); i++) {
+		if (why[o->state] && n++ < MAX_NOTES)
+			note("%s: %s", o->path, why[o->state]);
+	}
+	if (n > MAX_NOTES)
+		note("the same for %zu more files", n - MAX_NOTES);
+}
+
+#ifdef HAVE_LIBDW
+
+static char debug_dirs[PATH_MAX + 32];
+static char *debug_path = debug_dirs;
+
+/* @symfs: below this are the files, or "" */
+static Dwfl *elf_begin_files(const char *symfs)
+{
+	static const Dwfl_Callbacks callbacks = {
+		.find_elf = dwfl_build_id_find_elf, .find_debuginfo = dwfl_standard_find_debuginfo,
+		.section_address = dwfl_offline_section_address, .debuginfo_path = &debug_path,
+	};
+
+	snprintf(debug_dirs, sizeof(debug_dirs), ":.debug:%s/usr/lib/debug", symfs);
+	return check_mem(dwfl_begin(&callbacks));
+}
+
+/* @id: that of the file, if it has one */
+static Dwfl_Module *elf_report_file(Dwfl *dwfl, const char *name, const char *path,
+				    struct build_id *id)
+{
+	const unsigned char *bytes;
+	Dwfl_Module *mod;
+	GElf_Addr addr;
+	struct stat st;
+	int len;
+
+	/* Others might block, or do something when they are read. */
+	if (stat(path, &st) || !S_ISREG(st.st_mode) || access(path, R_OK))
+		return NULL;
+	dwfl_report_begin(dwfl);
+	mod = dwfl_report_offline(dwfl, name, path, -1);
+	dwfl_report_end(dwfl, NULL, NULL);
+	if (!mod)
+		return NULL;
+	dwfl_module_getelf(mod, &addr);
+	len = dwfl_module_build_id(mod, &bytes, &addr);
+	id->len = len > 0 && len <= MAX_BUILD_ID ? len : 0;
+	if (id->len)
+		memcpy(id->bytes, bytes, id->len);
+	return mod;
+}
+
+#ifdef HAVE_DEMANGLE
+char *__cxa_demangle(const char *name, char *buf, size_t *len, int *status);
+#else
+static char *__cxa_demangle(const char *name, char *buf, size_t *len, int *status)
+{
+	return NULL;
+}
+#endif
+
+/* Not to be sent to a terminal. */
+static bool has_controls(const char *name)
+{
+	while (*name && !iscntrl((unsigned char)*name))
+		name++;
+	return *name;
+}
+
+/* Functions, and labels of assembler. */
+static bool is_function(const char *name, const GElf_Sym *sym, Elf *elf, GElf_Word section)
+{
+	Elf_Scn *scn = elf && section < SHN_LORESERVE ? elf_getscn(elf, section) : NULL;
+	int type = GELF_ST_TYPE(sym->st_info);
+	GElf_Shdr shdr;
+
+	return name && *name && !has_controls(name) &&
+	       (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE) &&
+	       scn && gelf_getshdr(scn, &shdr) && shdr.sh_flags & SHF_EXECINSTR;
+}
+
+/*
+ * At one address, functions are preferred to labels, and global names to weak ones, then those with
+ * fewer underscores, as in kallsyms. @sizes: a function ends where its symbol says
+ */
+static void elf_symbols(struct symtab *t, Dwfl_Module *mod, bool sizes)
+{
+	int i, nr = dwfl_module_getsymtab(mod);
+	struct symbol s = {};
+	GElf_Word section;
+	GElf_Addr addr;
+	GElf_Sym sym;
+	char *plain;
+	bool last;
+	Elf *elf;
+
+	for (i = 1; i < nr; i++) {
+		s.name = dwfl_module_getsym_info(mod, i, &sym, &addr, &section, &elf, NULL);
+		if (!is_function(s.name, &sym, elf, section))
+			continue;
+		last = !sym.st_size || GELF_ST_BIND(sym.st_info) == STB_WEAK;
+		s.seq = (u32)last << 31 | (u32)strspn(s.name, "_");
+		s.addr = addr;
+		s.end = sizes && sym.st_size ? addr + sym.st_size : 0;
+		plain = strncmp(s.name, "_Z", 2) ? NULL :
+			__cxa_demangle(s.name, NULL, NULL, NULL);
+		if (plain)
+			s.name = symtab_keep(t, plain);
+		symtab_add(t, &s);
+	}
+	symtab_finish(t);
+}
+
+/* The file that was mapped, or its debug file, which has the same build id. */
+static Dwfl_Module *report_path(struct object *o, const char *path)
+{
+	struct build_id found;
+	Dwfl_Module *mod;
+
+	mod = elf_report_file(o->dwfl, o->name, path, &found);
+	if (!mod)
+		return NULL;
+	o->state = !o->id.len ? OBJECT_UNCHECKED :
+		   same_id(&found, &o->id) ? OBJECT_FOUND : OBJECT_OTHER;
+	return o->state != OBJECT_OTHER ? mod : NULL;
+}
+
+/* By its build id only. */
+static Dwfl_Module *report_id(struct object *o)
+{
+	GElf_Addr bias;
+	Dwfl_Module *mod;
+
+	dwfl_report_begin(o->dwfl);
+	mod = dwfl_report_module(o->dwfl, o->name, 0, OFFSET_MASK);
+	if (mod && dwfl_module_report_build_id(mod, o->id.bytes, o->id.len, 0))
+		mod = NULL;
+	dwfl_report_end(o->dwfl, NULL, NULL);
+	if (!mod || !dwfl_module_getelf(mod, &bias))
+		return NULL;
+	o->state = OBJECT_FOUND;
+	return mod;
+}
+
+/* A debug file without its program has lost where the text is in the file; the kernel knows it. */
+static Dwfl_Module *open_object(const char *symfs, struct object *o)
+{
+	char *path __free(pointer) = format("%s%s", symfs, o->file);
+	char *hex __free(pointer) = build_id_text(&o->id);
+	char *debug __free(pointer) = NULL;
+	Dwfl_Module *mod = NULL;
+
+	o->state = OBJECT_MISSING;
+	if (*o->file == '/')
+		mod = report_path(o, path);
+	if (mod || o->id.len < 2)
+		return mod;
+	mod = report_id(o);
+	if (mod || !o->has_bias)
+		return mod;
+	debug = format("%s/usr/lib/debug/.build-id/%.2s/%s.debug", symfs, hex, hex + 2);
+	return report_path(o, debug);
+}
+
+/* p_vaddr - p_offset of the text; 0 if there is none. */
+static u64 text_bias(Elf *elf)
+{
+	GElf_Phdr phdr;
+	int i;
+
+	for (i = 0; gelf_getphdr(elf, i, &phdr); i++) {
+		if (phdr.p_type == PT_LOAD && phdr.p_flags & PF_X)
+			return phdr.p_vaddr - phdr.p_offset;
+	}
+	return 0;
+}
+
+/* The symbols are by offsets in the file, as stacks are. */
+static void load_object(struct users *u, struct object *o)
+{
+	const char *symfs = u->symfs ? u->symfs : "";
+	GElf_Addr load_bias = 0;
+	Dwfl_Module *mod;
+	Elf *elf;
+
+	o->dwfl = elf_begin_files(symfs);
+	mod = open_object(symfs, o);
+	elf = mod ? dwfl_module_getelf(mod, &load_bias) : NULL;
+	if (!elf)
+		return;
+	elf_symbols(&o->symtab, mod, true);
+	symtab_shift(&o->symtab, -(load_bias + (o->has_bias ? o->bias : text_bias(elf))));
+}
+
+const struct symbol *find_in_object(struct users *u, struct object *o, u64 offset)
+{
+	if (o->state == OBJECT_NEW)
+		load_object(u, o);
+	return symtab_find(&o->symtab, offset);
+}
+
+void object_free_symbols(struct object *o)
+{
+	symtab_free(&o->symtab);
+	dwfl_end(o->dwfl);
+}
+
+struct vmlinux {
+	Dwfl		*dwfl;
+	Dwarf		*dwarf;
+	u64		delta;		/* run time minus the addresses that libdwfl uses */
+	Dwarf_Addr	bias;		/* these minus those of dwarf */
+	struct symtab	units;		/* seq: the offset of the DIE */
+};
+
+void vmlinux_free(struct vmlinux *v)
+{
+	if (!v)
+		return;
+	dwfl_end(v->dwfl);
+	symtab_free(&v->units);
+	free(v);
+}
+
+/* The addresses of compile units. Not every compiler writes .debug_aranges. */
+static void index_units(struct vmlinux *v)
+{
+	struct symbol unit = { .name = "" };
+	Dwarf_Addr base, lo, hi;
+	Dwarf_CU *cu = NULL;
+	ptrdiff_t off;
+	Dwarf_Die die;
+
+	while (!dwarf_get_units(v->dwarf, cu, &cu, NULL, NULL, &die, NULL)) {
+		off = 0;
+		while ((off = dwarf_ranges(&die, off, &base, &lo, &hi)) > 0) {
+			unit.addr = lo;
+			unit.end = hi;
+			unit.seq = dwarf_dieoffset(&die);
+			symtab_add(&v->units, &unit);
+		}
+	}
+	symtab_finish(&v->units);
+}
+
+/* Paths relative to the top of the kernel tree. */
+static const char *source_path(Dwarf_Die *cu, const char *path)
+{
+	Dwarf_Attribute attr;
+	const char *dir = dwarf_formstring(dwarf_attr(cu, DW_AT_comp_dir, &attr));
+	size_t len = dir ? strlen(dir) : 0;
+
+	if (len && !strncmp(path, dir, len) && path[len] == '/')
+		return path + len + 1;
+	return strncmp(path, "./", 2) ? path : path + 2;
+}
+
+/* Of the inlined function @die. */
+static const char *call_site(Dwarf_Die *cu, Dwarf_Die *die, int *line)
+{
+	Dwarf_Word file = 0, number = 0;
+	Dwarf_Attribute attr;
+	Dwarf_Files *files;
+	size_t nr;
+
+	dwarf_formudata(dwarf_attr(die, DW_AT_call_file, &attr), &file);
+	dwarf_formudata(dwarf_attr(die, DW_AT_call_line, &attr), &number);
+	*line = number;
+	if (dwarf_getsrcfiles(cu, &files, &nr) || file >= nr)
+		return NULL;
+	return dwarf_filesrc(files, file, NULL, NULL);
+}
+
+static bool is_scope(Dwarf_Die *die)
+{
+	int tag = dwarf_tag(die);
+
+	return tag == DW_TAG_inlined_subroutine || tag == DW_TAG_subprogram;
+}
+
+/* Innermost first, up to the function that has a symbol. */
+static void print_scopes(FILE *f, Dwarf_Die *cu, Dwarf_Die *scopes, int nr, Dwarf_Addr addr)
+{
+	Dwarf_Line *at = dwarf_getsrc_die(cu, addr);
+	const char *file = at ? dwarf_linesrc(at, NULL, NULL) : NULL, *name;
+	int i, line = 0;
+	bool inlined;
+
+	dwarf_lineno(at, &line);
+	for (i = 0; i < nr; i++) {
+		if (!is_scope(&scopes[i]))
+			continue;
+		inlined = dwarf_tag(&scopes[i]) == DW_TAG_inlined_subroutine;
+		name = dwarf_diename(&scopes[i]);
+		fprintf(f, "%s%s at %s:%d\n", name ? name : "?", inlined ? " (inlined)" : "",
+			file ? source_path(cu, file) : "?", line);
+		if (!inlined)
+			return;
+		file = call_site(cu, &scopes[i], &line);
+	}
+}
+
+static void print_lines(FILE *f, Dwarf_Die *cu, Dwarf_Addr addr)
+{
+	Dwarf_Die *at = NULL, *chain = NULL;
+	int nr, i = 0;
+
+	/* Outside of an inlined function, these are the scopes of its definition. */
+	nr = dwarf_getscopes(cu, addr, &at);
+	while (i < nr && !is_scope(&at[i]))
+		i++;
+	if (i < nr) {
+		nr = dwarf_getscopes_die(&at[i], &chain);
+		print_scopes(f, cu, chain, nr, addr);
+	}
+	free(chain);
+	free(at);
+}
+
+/* Returns the lines "function at file:line" of a run-time address, "" if unknown. */
+char *vmlinux_lines(const struct vmlinux *v, u64 addr)
+{
+	const struct symbol *unit;
+	char *buf = NULL;
+	Dwarf_Die cu;
+	size_t len;
+	FILE *f;
+
+	addr -= v->delta + v->bias;
+	f = check_mem(open_memstream(&buf, &len));
+	unit = symtab_find(&v->units, addr);
+	if (unit && dwarf_offdie(v->dwarf, unit->seq, &cu))
+		print_lines(f, &cu, addr);
+	fclose(f);
+	return check_mem(buf);
+}
+
+static Dwfl_Module *open_vmlinux(struct vmlinux *v, const struct map *m, const struct config *cfg)
+{
+	const char *path = cfg->vmlinux;
+	struct build_id id;
+	Dwfl_Module *mod;
+
+	v->dwfl = elf_begin_files("");
+	mod = elf_report_file(v->dwfl, "kernel", path, &id);
+	if (!mod) {
+		complain("%s: %s", path, access(path, R_OK) ? strerror(errno) : "not an ELF file");
+		return NULL;
+	}
+	if (!id.len || !m->build_id.len)
+		note("%s: no build id in the %s, cannot check that it fits", path,
+		     id.len ? "map" : "file");
+	return check_build_id(m, &id, path, cfg) ? NULL : mod;
+}
+
+/* The sizes of symbols are as in kallsyms, up to the next one. */
+int vmlinux_load(struct map *m, const struct config *cfg)
+{
+	struct vmlinux *v = check_mem(calloc(1, sizeof(*v)));
+	u64 text = m->text ? m->text : m->kallsyms.text;
+	const char *path = cfg->vmlinux;
+	GElf_Addr bias = 0;
+	Dwfl_Module *mod;
+
+	m->vmlinux = v;
+	mod = open_vmlinux(v, m, cfg);
+	if (!mod)
+		return -EINVAL;
+	elf_symbols(&m->elfsyms, mod, false);
+	dwfl_module_getelf(mod, &bias);
+	v->delta = text && m->elfsyms.text ? text - m->elfsyms.text : -bias;
+	symtab_shift(&m->elfsyms, v->delta);
+	if (!text || !m->elfsyms.text)
+		note("%s: address of _text unknown, cannot undo KASLR", path);
+	v->dwarf = cfg->lines ? dwfl_module_getdwarf(mod, &v->bias) : NULL;
+	if (v->dwarf)
+		index_units(v);
+	if (m->elfsyms.nr && (v->dwarf || !cfg->lines))
+		return 0;
+	return fail("%s: %s", path, m->elfsyms.nr ? "no debug information (CONFIG_DEBUG_INFO)" :
+		    "no symbols, is it stripped?");
+}
+
+#else /* !HAVE_LIBDW */
+
+const struct symbol *find_in_object(struct users *u, struct object *o, u64 offset)
+{
+	o->state = OBJECT_MISSING;
+	return NULL;
+}
+
+void object_free_symbols(struct object *o)
+{
+}
+
+void vmlinux_free(struct vmlinux *v)
+{
+}
+
+char *vmlinux_lines(const struct vmlinux *v, u64 addr)
+{
+	return copy_string("");
+}
+
+int vmlinux_load(struct map *m, const struct config *cfg)
+{
+	return fail("%s: built without elfutils (libdw), cannot use --vmlinux", cfg->vmlinux);
+}
+
+#endif /* HAVE_LIBDW */
