@@ -111,7 +111,7 @@ says "$out has no trace.dat. To make it, there: trace-cmd restore"
 gone
 undisturbed
 # shellcheck disable=SC2046
-(cd "$out" && trace-cmd restore -o trace.dat -i head.dat $(ls -v trace.dat.*))
+(cd "$out" && trace-cmd restore -o trace.dat -i head.dat $(ls -v trace.dat.*) && rm head.dat trace.dat.*)
 report "$out"
 [ "$(grep -c ' stack_id: ' "$TMPDIR/report")" -gt 1000 ] || fail "too little was restored"
 

@@ -121,7 +121,8 @@ for event in sched:nothing nothing nothing:sched_switch sched_switch,nothing; do
 	nothing_left
 done
 recorded 1 -o "$out" -e sched_switch -f 'nothing == 1' touch "$TMPDIR/ran"
-says "nothing == 1: not a filter of this event: Field not found"
+says "nothing == 1: not a filter of this event"
+says "Field not found"
 nothing_left
 recorded 2 -o "$out" -f 'common_pid < 0' touch "$TMPDIR/ran"
 recorded 2 -o "$out" --realtime 100 touch "$TMPDIR/ran"
