@@ -263,9 +263,10 @@ for ((minute = 1; minute <= minutes; minute++)); do
 	start_recording
 	# shellcheck disable=SC2046 # a list
 	may_fail $(workers)
-	both tracing_on 1
 	asked=$(asked)
 	start_pair
+	# Now, because a list of processes that is written anew is empty for a moment, which means all processes.
+	both tracing_on 1
 	end=$(($(now) + 50))
 	while [ "$(now)" -lt $end ]; do sleep 1; done
 	rm "$TMPDIR/go_on" "$TMPDIR/work_on"
