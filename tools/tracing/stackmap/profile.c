@@ -136,26 +136,6 @@ static int compare_samples(const void *a, const void *b)
 	return compare_u64(sa->seq, sb->seq);
 }
 
-/* They take the place of those of the map. */
-static void make_stacks(struct profile *p)
-{
-	struct map *m = p->map;
-	struct stack *s;
-	size_t i;
-
-	sort_array(p->samples, p->nr_samples, sizeof(*p->samples), compare_samples);
-	m->nr_stacks = 0;
-	m->nr_ips = 0;
-	for (i = 0; i < p->nr_samples; i++) {
-		s = make_stack(p, p->samples[i]);
-		if (!s || !p->script)
-			continue;
-		print_perf_sample(p, p->samples[i], s);
-		m->nr_stacks = 0;
-		m->nr_ips = 0;
-	}
-}
-
 static void set_value_types(struct map *m, const struct config *cfg)
 {
 	m->values[VAL_EVENTS] = (struct value_type) {
@@ -224,6 +204,41 @@ static void use_saved_map(struct profile *p)
 		p->counts[COUNT_DIFFER] += use_map(&p->stacks, p->map, found->nr);
 }
 
+/* Of the first @n samples in the order of time. They take the place of those of the map. */
+static void make_stacks(struct profile *p, size_t n)
+{
+	struct map *m = p->map;
+	struct stack *s;
+	size_t i;
+
+	if (!p->has_map)
+		use_saved_map(p);
+	p->has_map = true;
+	m->nr_stacks = 0;
+	m->nr_ips = 0;
+	sort_array(p->samples, p->nr_samples, sizeof(*p->samples), compare_samples);
+	for (i = 0; i < n; i++) {
+		s = make_stack(p, p->samples[i]);
+		if (s && p->script) {
+			print_perf_sample(p, p->samples[i], s);
+			m->nr_stacks = 0;
+			m->nr_ips = 0;
+		}
+		free_sample(p->samples[i]);
+	}
+	p->nr_samples -= n;
+	if (p->nr_samples)
+		memmove(p->samples, p->samples + n, p->nr_samples * sizeof(*p->samples));
+}
+
+/* Samples that are printed are not kept to the end. The later ones may wait for definitions. */
+void keep_sample(struct profile *p, struct sample *s)
+{
+	*APPEND(p->samples, p->nr_samples) = s;
+	if (p->script && p->nr_samples == MAX_KEPT)
+		make_stacks(p, MAX_KEPT / 2);
+}
+
 /* Symbols of another boot would give wrong names. */
 static int check_boot(const struct profile *p, const char *path)
 {
@@ -255,12 +270,9 @@ static const struct symbol *find_recorded_symbol(struct profile *p, u64 addr)
 void profile_free(struct map *m)
 {
 	struct profile *p = m->profile;
-	size_t i;
 
 	if (!p)
 		return;
-	for (i = 0; i < p->nr_samples; i++)
-		free_sample(p->samples[i]);
 	free(p->samples);
 	free(p->words.w);
 	stacks_free(&p->stacks);
@@ -297,7 +309,6 @@ int make_profile(struct map *m, const char *path, bool script, const struct conf
 	ret = dat_read(p, path);
 	drop_waiting(p);
 	weigh_end(p);
-	use_saved_map(p);
-	make_stacks(p);
+	make_stacks(p, p->nr_samples);
 	return tell_counts(p, path) ? -EINVAL : ret;
 }

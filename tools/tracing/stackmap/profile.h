@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Profiles of recordings (trace.dat), in one pass. What is kept does not grow with the number of
- * events (but for --perf-script, which prints them), but with that of different stacks, of tasks,
- * and of different addresses of memory.
+ * events, but with that of different stacks, of tasks, and of different addresses of memory.
  *
  *   event.c	reads what is in a record
  *   dat.c	opens the file by libtracecmd, and tells for each record what kind of event it is
@@ -65,6 +64,7 @@ struct record {
 
 #define MAX_INSTANCES	64
 #define MAX_WAITING	256	/* events of a CPU */
+#define MAX_KEPT	(1 << 18)	/* samples that are printed */
 
 struct task_state {
 	struct task	id;
@@ -137,6 +137,7 @@ struct profile {
 	struct pool		symbols;	/* of {address}, if there is no kallsyms */
 	struct pool		addresses;	/* of {instance, address} to a sample */
 	bool			script;		/* samples are printed, so they are not added up */
+	bool			has_map;	/* the stacks of the map beside the recording */
 	struct sample		**samples;	/* that count */
 	size_t			nr_samples;
 	struct words		words;		/* of one stack */
@@ -166,5 +167,7 @@ void free_sample(struct sample *s);
 void sample_put(struct profile *p, struct sample *s);
 void weigh_end(struct profile *p);
 bool is_skipped_task(const struct profile *p, const struct task_state *t);
+/* profile.c */
+void keep_sample(struct profile *p, struct sample *s);
 
 #endif

@@ -46,12 +46,12 @@ static void count_sample(struct profile *p, struct sample *s)
 	u32 i;
 
 	p->counts[COUNT_SAMPLES]++;
-	if (!sum)
-		*APPEND(p->samples, p->nr_samples) = s;
 	if (!sum && e)
 		e->ptr = s;
-	if (!sum)
+	if (!sum) {
+		keep_sample(p, s);
 		return;
+	}
 	for (i = 0; i < NR_VALUES; i++)
 		sum->val[i] += s->val[i];
 	free_sample(s);
