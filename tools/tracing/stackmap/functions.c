@@ -46,7 +46,7 @@ void select_stacks(struct map *m, const struct config *cfg, size_t top)
 	struct stack *s;
 	size_t n = 0;
 
-	for_each_stack(s, m) {
+	for (s = m->stacks; s != stacks_end(m); s++) {
 		if (s->ref >= cfg->min_ref && stack_matches(m, s, cfg))
 			m->stacks[n++] = *s;
 	}
@@ -96,7 +96,7 @@ void drop_tracers(struct map *m)
 	struct stack *s;
 	u32 n;
 
-	for_each_stack(s, m) {
+	for (s = m->stacks; s != stacks_end(m); s++) {
 		n = s->user ? 0 : tracer_frames(m, m->ips + s->first, s->nr - s->nr_user);
 		s->first += n;
 		s->nr -= n;
@@ -140,7 +140,7 @@ void merge_stacks(struct map *m, struct pool *names, struct config *cfg)
 	size_t n = 0;
 
 	sort_stacks(m, SORT_REF);
-	for_each_stack(s, m) {
+	for (s = m->stacks; s != stacks_end(m); s++) {
 		if (!s->nr || !stack_matches(m, s, cfg))
 			continue;
 		for (frame = 0; frame < s->nr; frame++)
@@ -240,7 +240,7 @@ void print_functions(const struct map *m, const struct pool *names, const struct
 	struct pool fs = {};
 	u64 sum = 0;
 
-	for_each_stack(s, m) {
+	for (s = m->stacks; s != stacks_end(m); s++) {
 		count_stack(&fs, m, s);
 		sum += s->ref;
 	}

@@ -207,10 +207,12 @@ _Noreturn void exec_program(char * const *args)
 /* As execvp() looks for it. */
 bool find_program(const char *name)
 {
+	char *dirs __free(pointer) = NULL;
 	const char *path = strchr(name, '/') ? "" : getenv("PATH");
-	char *dirs __free(pointer) = copy_string(path ? path : "/bin:/usr/bin");
-	char *rest = dirs, *dir;
+	char *rest, *dir;
 
+	dirs = copy_string(path ? path : "/bin:/usr/bin");
+	rest = dirs;
 	while ((dir = strsep(&rest, ":"))) {
 		char *file __free(pointer) = format("%s%s%s", dir, *dir ? "/" : "", name);
 

@@ -332,9 +332,9 @@ static int dump(const char *path, const char *recording)
 
 static bool is_recording(const char *path)
 {
+	FILE *f __free(file) = NULL;
 	static const char magic[] = "\x17\x08\x44tracing";
 	char buf[sizeof(magic)] = "";
-	FILE *f __free(file) = NULL;
 	struct stat st;
 
 	if (!stat(path, &st) && S_ISREG(st.st_mode))
@@ -363,8 +363,8 @@ static char *find_recording(const char *path)
 
 static int run(int argc, char **argv)
 {
-	const char *path = argc ? argv[0] : "";
 	char *recording __free(pointer) = NULL, *live __free(pointer) = NULL;
+	const char *path = argc ? argv[0] : "";
 
 	if (!strcmp(path, "save")) {
 		check_options(true, false);

@@ -232,7 +232,7 @@ int read_map(struct map *m, const char *buf, size_t len)
 		read_section(&r);
 	if (r.off < r.len)
 		damaged(&r, r.off, "more bytes after the last section");
-	for_each_stack(s, m) {
+	for (s = m->stacks; s != stacks_end(m); s++) {
 		if (s->user)
 			translate_stack(m, s);
 	}

@@ -164,7 +164,7 @@ void print_pprof(const struct map *m, struct pool *names)
 	/* Parca shows a profile by its time. */
 	put_number(&p.out, PROFILE_TIME, (m->saved ? m->saved : (u64)time(NULL)) * 1000000000);
 	put_number(&p.out, PROFILE_PERIOD, 1);
-	for_each_stack(s, m)
+	for (s = m->stacks; s != stacks_end(m); s++)
 		put_sample(&p, m, s);
 	/* The first string is empty. */
 	put_string(&p.out, PROFILE_STRING, "", &p.part);

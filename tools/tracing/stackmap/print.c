@@ -39,7 +39,7 @@ void print_text(struct map *m, const struct config *cfg)
 {
 	const struct stack *s;
 
-	for_each_stack(s, m)
+	for (s = m->stacks; s != stacks_end(m); s++)
 		print_stack(m, s, cfg);
 }
 
@@ -63,7 +63,7 @@ void print_folded(const struct map *m, struct pool *names)
 
 	for (i = 1; i <= names->nr; i++)
 		folded_name(pool_string(names, i));
-	for_each_stack(s, m) {
+	for (s = m->stacks; s != stacks_end(m); s++) {
 		for (frame = s->nr; frame--; ) {
 			fputs_unlocked(pool_string(names, m->ips[s->first + frame]), stdout);
 			putchar_unlocked(frame ? ';' : ' ');
@@ -136,7 +136,7 @@ void print_json(struct map *m, const struct config *cfg)
 	const struct stack *s;
 
 	putchar('[');
-	for_each_stack(s, m) {
+	for (s = m->stacks; s != stacks_end(m); s++) {
 		fputs(s > m->stacks ? ",\n " : "\n ", stdout);
 		print_json_stack(m, s, cfg);
 	}
@@ -149,7 +149,7 @@ static void print_speedscope_samples(const struct map *m)
 	const struct stack *s;
 	u32 frame;
 
-	for_each_stack(s, m) {
+	for (s = m->stacks; s != stacks_end(m); s++) {
 		fputs(s > m->stacks ? ",\n  [" : "\n  [", stdout);
 		for (frame = s->nr; frame--; )
 			printf("%llu%c", m->ips[s->first + frame] - 1, frame ? ',' : ']');

@@ -11,7 +11,7 @@ static void count_different(const struct map *m, size_t *nr_stacks, size_t *nr_i
 	const struct stack *s;
 	struct words w = {};
 
-	for_each_stack(s, m) {
+	for (s = m->stacks; s != stacks_end(m); s++) {
 		w.nr = 0;
 		add_words(&w, m->ips + s->first, s->nr);
 		add_word(&w, s->user);
@@ -38,7 +38,7 @@ static void add_up(struct map *m, struct sums *sums)
 	const struct stack *s;
 
 	sort_stacks(m, SORT_REF);
-	for_each_stack(s, m) {
+	for (s = m->stacks; s != stacks_end(m); s++) {
 		sums->refs += s->ref;
 		sums->top += s - m->stacks < 10 ? s->ref : 0;
 		sums->saturated += s->ref == UINT32_MAX;
@@ -112,7 +112,7 @@ static void add_stacks(struct pool *changes, struct pool *texts, struct map *m, 
 	const struct stack *s;
 	struct change *c;
 
-	for_each_stack(s, m) {
+	for (s = m->stacks; s != stacks_end(m); s++) {
 		c = get_change(changes, texts, m, s);
 		if (!c->map || (c->map == m && s->id > c->stack.id))
 			c->stack = *s;

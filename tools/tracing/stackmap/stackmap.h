@@ -141,8 +141,10 @@ struct map {
 	char		*source;	/* description of where the symbols came from */
 };
 
-#define for_each_stack(s, m)	\
-	for (s = (m)->stacks; (size_t)(s - (m)->stacks) < (m)->nr_stacks; s++)
+static inline struct stack *stacks_end(const struct map *m)
+{
+	return m->nr_stacks ? m->stacks + m->nr_stacks : m->stacks;
+}
 
 enum sort_key { SORT_REF, SORT_DEPTH, SORT_ID };
 

@@ -74,7 +74,7 @@ size_t use_map(struct stacks *k, const struct map *m, u32 in)
 			pool_find(&k->objects, in, *pool_words(&m->numbers, i))->value =
 				m->numbers.list[i].value;
 	}
-	for_each_stack(s, m) {
+	for (s = m->stacks; s != stacks_end(m); s++) {
 		content = pool_add(&k->contents, m->ips + s->first, s->nr);
 		differ += !set_content(k, in, s->user, s->id, content, true) && !s->user;
 	}

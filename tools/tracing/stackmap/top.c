@@ -57,7 +57,7 @@ static u64 take_refs(struct top *t)
 	u64 old, sum = 0;
 
 	t->refs = (struct pool) {};
-	for_each_stack(s, &t->map) {
+	for (s = t->map.stacks; s != stacks_end(&t->map); s++) {
 		old = pool_find(&before, s->id, s->user)->value;
 		pool_find(&t->refs, s->id, s->user)->value = s->ref;
 		s->val[0] = s->ref;
@@ -130,8 +130,8 @@ static int watch_map(struct top *t)
 
 int top(int argc, char **argv)
 {
-	static struct top t = { .delay = 1000000000 };
 	char *dir __free(pointer) = NULL;
+	static struct top t = { .delay = 1000000000 };
 	struct config cfg = {};
 
 	parse_top_options(argc, argv, &t);
