@@ -64,7 +64,7 @@ struct record {
 
 #define MAX_INSTANCES	64
 #define MAX_WAITING	256	/* events of a CPU */
-#define MAX_KEPT	(1 << 18)	/* samples that are printed */
+#define MAX_KEPT	200000	/* samples that are printed */
 
 struct task_state {
 	struct task	id;
