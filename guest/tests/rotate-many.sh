@@ -3,14 +3,13 @@
 # The generations wrap while one CPU still has ids of old ones, stale ones among them: none comes to
 # mean another stack. Nor do readers of trace that stopped half-way at the beginning see another one, when they
 # go on at the end. Resets bring the generation near the wrap, user space can't set it.
-# Usage: rotate-many.sh [resets [rotations [wraps]]]
+# Usage: rotate-many.sh [resets [rotations]]
 # timeout: 400
 . /guest/lib.sh
 . /guest/compare.sh
 
 resets=${1:-4070}
 rounds=${2:-40}
-pause=/sys/module/ftrace_stackmap/parameters/pause
 make_pair many 256
 both options/sym-offset 1
 for f in vfs_read vfs_write vfs_open kernel_clone do_exit handle_mm_fault pipe_write pipe_read \
@@ -75,8 +74,6 @@ echo "$old stacks of generation $second"
 [ "$(grep -c '(stale)$' "$TMPDIR/before")" -eq "$stale" ] || fail "not as many are stale"
 [ "$stale" -ge 10 ] && [ "$old" -ge 10 ] || fail "these are too few"
 
-# Only a kernel with the KUnit tests can replace maps without a pause.
-[ ! -w $pause ] || set_opt $pause 0
 start_pair 0
 while [ "$(stat_of rotations $ids)" -lt 2 ]; do
 	sleep .5
@@ -149,5 +146,5 @@ for ((n = $(stat_of rotations $ids); n; n--)); do
 	[ $gen -ne $((first + 1)) ] || wraps=$((wraps + 1))
 done
 echo "the generations have wrapped $wraps times"
-[ $wraps -ge "${3:-1}" ] || fail "these are too few"
+[ $wraps -gt 0 ] || fail "they have not"
 [ "$(stat_of generation $ids)" -eq $gen ] || fail "the generation is not $gen"
