@@ -5,15 +5,6 @@
  */
 #include "stackmap.h"
 
-/*
- * If a call is the last instruction of its function, the return address is in the next function.
- * So look one byte back.
- */
-static u64 lookup_addr(u64 ip, bool exact)
-{
-	return exact || !ip ? ip : ip - 1;
-}
-
 /* kallsyms goes first: it is from the kernel that ran, vmlinux is from one that should match. */
 const struct symbol *find_symbol(const struct map *m, u64 ip, bool exact)
 {

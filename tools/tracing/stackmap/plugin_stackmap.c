@@ -128,14 +128,14 @@ static void print_user_ip(struct trace_seq *s, struct session *ses, u64 word, bo
 {
 	struct users *users = &ses->map.users;
 	struct object *o = object_at(users, word_object(word));
-	u64 offset = word & OFFSET_MASK, back = !exact && offset;
+	u64 offset = word & OFFSET_MASK;
 	const struct symbol *sym;
 
 	if (!o) {
 		trace_seq_printf(s, "=>  <%0*llx>\n", 2 * tep_get_long_size(ses->tep), word);
 		return;
 	}
-	sym = find_in_object(users, o, offset - back);
+	sym = find_in_object(users, o, lookup_addr(offset, exact));
 	trace_seq_printf(s, "=> %s[+0x%llx]", o->path, offset);
 	if (sym)
 		trace_seq_printf(s, " (%s+0x%llx)", sym->name, offset - sym->addr);

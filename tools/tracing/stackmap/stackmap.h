@@ -223,6 +223,15 @@ static inline u64 address_word(u64 addr)
 	return word_object(addr) ? addr | make_word(OBJECT_LIMIT, 0) : addr;
 }
 
+/*
+ * If a call is the last instruction of its function, the return address is in the next function, or
+ * behind the end of the mapping. So look one byte back.
+ */
+static inline u64 lookup_addr(u64 ip, bool exact)
+{
+	return exact || !ip ? ip : ip - 1;
+}
+
 struct mapping {
 	u64			time;
 	u64			start;

@@ -144,10 +144,9 @@ static const struct mapping *find_mapping(struct users *u, u64 epoch, u64 addr)
 	return NULL;
 }
 
-/* A return address may be behind the end of the mapping. */
 u64 place_word(struct users *u, u64 epoch, u64 addr, bool exact)
 {
-	const struct mapping *map = find_mapping(u, epoch, exact || !addr ? addr : addr - 1);
+	const struct mapping *map = find_mapping(u, epoch, lookup_addr(addr, exact));
 	u64 offset;
 
 	if (!map || !map->object)
