@@ -273,12 +273,18 @@ static int read_map_file(struct map *m, const char *path)
 	return buf ? read_map(m, buf, len) : -EIO;
 }
 
-/* The live map as it is now. Its symbols and the texts of its frames stay. */
-int reload_map(struct map *m)
+/* Others may take their place. Symbols and the texts of frames stay. */
+void map_drop_stacks(struct map *m)
 {
 	m->nr_stacks = 0;
 	m->nr_user_stacks = 0;
 	m->nr_ips = 0;
+}
+
+/* The live map as it is now. */
+int reload_map(struct map *m)
+{
+	map_drop_stacks(m);
 	return read_map_file(m, m->name);
 }
 

@@ -214,15 +214,13 @@ static void make_stacks(struct profile *p, size_t n)
 	if (!p->has_map)
 		use_saved_map(p);
 	p->has_map = true;
-	m->nr_stacks = 0;
-	m->nr_ips = 0;
+	map_drop_stacks(m);
 	sort_array(p->samples, p->nr_samples, sizeof(*p->samples), compare_samples);
 	for (i = 0; i < n; i++) {
 		s = make_stack(p, p->samples[i]);
 		if (s && p->script) {
 			print_perf_sample(p, p->samples[i], s);
-			m->nr_stacks = 0;
-			m->nr_ips = 0;
+			map_drop_stacks(m);
 		}
 		free_sample(p->samples[i]);
 	}
@@ -303,7 +301,7 @@ int make_profile(struct map *m, const char *path, bool script, const struct conf
 	set_value_types(m, cfg);
 	ret = dat_open(p, path) ?: check_boot(p, path);
 	if (ret) {
-		m->nr_stacks = 0;
+		map_drop_stacks(m);
 		return ret;
 	}
 	ret = dat_read(p, path);

@@ -264,6 +264,7 @@ char *slurp_map(const char *path, size_t *len);
 struct stack *map_add(struct map *m, const u64 *ips, u32 nr);
 int read_map(struct map *m, const char *buf, size_t len);
 int load_map(struct map *m, const char *path);
+void map_drop_stacks(struct map *m);
 int reload_map(struct map *m);
 void map_free_stacks(struct map *m);
 /* stacks.c */
