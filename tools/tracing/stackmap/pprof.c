@@ -131,7 +131,7 @@ static void write_gzip(const char *data, size_t len)
 {
 	static const char head[10] = { 0x1f, (char)0x8b, 8, [9] = (char)255 };
 	const char *end = data + len;
-	u32 crc = crc32(data, len, 0);
+	u32 crc = crc32(data, len);
 	u32 n;
 
 	fwrite(head, 1, sizeof(head), stdout);

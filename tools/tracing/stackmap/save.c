@@ -208,13 +208,13 @@ int save_map(const char *from, const char *dir, size_t *nr_stacks)
  */
 #define MAX_CHECKED	(64 << 20)
 
-/* @crc: of the bytes before, 0 at first. */
-u32 crc32(const void *data, size_t len, u32 crc)
+u32 crc32(const void *data, size_t len)
 {
 	const unsigned char *p = data;
+	u32 crc = ~0U;
 	int bit;
 
-	for (crc = ~crc; len--; p++) {
+	for (; len--; p++) {
 		crc ^= *p;
 		for (bit = 0; bit < 8; bit++)
 			crc = crc >> 1 ^ (0xedb88320 & -(crc & 1));
@@ -234,7 +234,7 @@ static char *sum_file(const char *dir, const char *name)
 	if (st.st_size > MAX_CHECKED)
 		return format("%08x %llu %s", 0, (u64)st.st_size, name);
 	buf = slurp(path, &len);
-	return buf ? format("%08x %zu %s", crc32(buf, len, 0), len, name) : NULL;
+	return buf ? format("%08x %zu %s", crc32(buf, len), len, name) : NULL;
 }
 
 static int check_line(const char *dir, const char *line)
