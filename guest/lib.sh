@@ -79,6 +79,16 @@ complaints() {
 	dmesg | grep -E 'WARNING: |BUG: |INFO: (task|rcu)|possible (recursive|circular)|suspicious|KASAN: |Oops'
 }
 
+# Of the blocks whose report matches, none is left. kmemleak reports blocks that are older than 5 seconds.
+check_leaks() { # regular expression
+	leaks=/sys/kernel/debug/kmemleak
+	sleep 6
+	echo scan > $leaks
+	echo scan > $leaks
+	cat $leaks
+	! grep -qE "$1" $leaks || fail "memory leaks"
+}
+
 now() { cut -d. -f1 /proc/uptime; }
 
 # Prints the kernel stacks of a process and its children.

@@ -294,10 +294,6 @@ for name in ${ids#*/} ${full#*/} $fuzzed anchor1 anchor2; do
 	rmdir "$dir" || fail "$dir stays"
 done
 if [ -e $debug/kmemleak ]; then
-	# kmemleak reports blocks that are older than 5 seconds.
-	sleep 6
-	echo scan > $debug/kmemleak
-	echo scan > $debug/kmemleak
-	! grep -A 12 -E 'stackmap|user_object' $debug/kmemleak || fail "memory leaks"
+	check_leaks 'stackmap|user_object'
 fi
 ! complaints || fail "the kernel complained at the end"

@@ -126,9 +126,4 @@ check_map $dir
 echo 0 > $dir/events/enable
 free_map
 rmdir $dir
-# kmemleak reports blocks that are older than 5 seconds.
-sleep 6
-echo scan > $debug/kmemleak
-echo scan > $debug/kmemleak
-cat $debug/kmemleak
-! grep -q stackmap $debug/kmemleak || fail "memory leaks"
+check_leaks stackmap

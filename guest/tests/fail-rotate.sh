@@ -185,9 +185,4 @@ echo 0 > $dir/tracing_on
 echo 0 > $dir/options/stackmap
 echo reset > $dir/stack_map
 [ "$(stat_of memory $dir)" -eq 0 ] || fail "the reset does not free the map"
-# kmemleak reports blocks that are older than 5 seconds.
-sleep 6
-echo scan > $debug/kmemleak
-echo scan > $debug/kmemleak
-cat $debug/kmemleak
-! grep -q stackmap $debug/kmemleak || fail "memory leaks"
+check_leaks stackmap

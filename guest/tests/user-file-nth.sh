@@ -66,10 +66,5 @@ cd $TRACING_DIR
 echo 0 > instances/nth/options/stackmap
 echo reset > instances/nth/stack_map
 rmdir instances/nth
-# kmemleak reports blocks that are older than 5 seconds.
-sleep 6
-echo scan > $debug/kmemleak
-echo scan > $debug/kmemleak
-cat $debug/kmemleak
-! grep -q 'user_obj\|user_mapping' $debug/kmemleak || fail "memory leaks"
+check_leaks 'user_obj|user_mapping'
 echo "user stacks by file without memory: passed"
