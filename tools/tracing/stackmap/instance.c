@@ -188,7 +188,6 @@ void block_signals(sigset_t *set)
 	sigaction(SIGHUP, NULL, &hup);
 	if (hup.sa_handler == SIG_IGN)
 		sigdelset(set, SIGHUP);
-	signal(SIGCHLD, SIG_DFL);
 }
 
 void unblock_signals(void)
@@ -202,24 +201,6 @@ _Noreturn void exec_program(char * const *args)
 	execvp(args[0], args);
 	complain("%s: %s", args[0], strerror(errno));
 	_exit(NO_COMMAND);
-}
-
-/* As execvp() looks for it. */
-bool find_program(const char *name)
-{
-	char *dirs __free(pointer) = NULL;
-	const char *path = strchr(name, '/') ? "" : getenv("PATH");
-	char *rest, *dir;
-
-	dirs = copy_string(path ? path : "/bin:/usr/bin");
-	rest = dirs;
-	while ((dir = strsep(&rest, ":"))) {
-		char *file __free(pointer) = format("%s%s%s", dir, *dir ? "/" : "", name);
-
-		if (!access(file, X_OK))
-			return true;
-	}
-	return false;
 }
 
 /*
@@ -249,4 +230,10 @@ int run_script(const char *script, const char *arg, const char *dir)
 	int status;
 
 	return pid > 0 && waitpid(pid, &status, 0) == pid && !status ? 0 : -EIO;
+}
+
+/* As a shell finds it. */
+bool find_program(const char *name)
+{
+	return !run_script("command -v \"$0\"", name, ".");
 }

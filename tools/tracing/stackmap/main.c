@@ -391,6 +391,8 @@ int main(int argc, char **argv)
 	const char *command = argc > 1 ? argv[1] : "";
 	int ret;
 
+	/* Who ignores it has no status of its programs. */
+	signal(SIGCHLD, SIG_DFL);
 	if (!strcmp(command, "record"))
 		return record(argc, argv);
 	if (!strcmp(command, "top"))

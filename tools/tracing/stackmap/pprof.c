@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * --pprof: a profile.proto of pprof, compressed as gzip requires, but with stored blocks. Its
- * messages have numbered fields; a string is an index in the profile's table of strings.
+ * --pprof: a profile.proto of pprof, compressed by gzip. Its messages have numbered fields; a
+ * string is an index in the profile's table of strings.
  */
 #include <time.h>
 
@@ -120,31 +120,16 @@ static void put_sample(struct pprof *p, const struct map *m, const struct stack 
 	put_message(&p->out, PROFILE_SAMPLE, &p->message);
 }
 
-static void write_little_endian(u32 n, int bytes)
-{
-	for (; bytes--; n >>= 8)
-		putchar_unlocked(n & 0xff);
-}
-
-/* gzip, with blocks that are stored as they are. */
 static void write_gzip(const char *data, size_t len)
 {
-	static const char head[10] = { 0x1f, (char)0x8b, 8, [9] = (char)255 };
-	const char *end = data + len;
-	u32 crc = crc32(data, len);
-	u32 n;
+	FILE *f = popen("exec gzip", "w");
 
-	fwrite(head, 1, sizeof(head), stdout);
-	do {
-		n = end - data < 0xffff ? end - data : 0xffff;
-		putchar_unlocked(data + n == end);
-		write_little_endian(n, 2);
-		write_little_endian(~n, 2);
-		fwrite(data, 1, n, stdout);
-		data += n;
-	} while (data < end);
-	write_little_endian(crc, 4);
-	write_little_endian(len, 4);
+	if (f)
+		fwrite(data, 1, len, f);
+	if (f && !pclose(f))
+		return;
+	complain("gzip could not write the profile");
+	exit(1);
 }
 
 /* @names: of the functions of merged stacks */

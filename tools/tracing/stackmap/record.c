@@ -8,7 +8,6 @@
 #include <glob.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "record.h"
@@ -492,7 +491,7 @@ int record(int argc, char **argv)
 		return 1;
 	}
 	if (rec.command && !find_program(rec.command[0])) {
-		complain("%s: %s", rec.command[0], strerror(errno));
+		complain("%s: not a program that can be run", rec.command[0]);
 		return NO_COMMAND;
 	}
 	return record_command(&rec);
