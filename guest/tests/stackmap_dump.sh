@@ -56,7 +56,7 @@ fi
 dump --annotate "$TMPDIR/dense" "$TMPDIR/saved" > "$TMPDIR/annotated"
 same_text "annotate dense" "$TMPDIR/trace" "$TMPDIR/annotated"
 
-# The counts of the summary are those of stack_map_stat, and there are no duplicates.
+# The counts of the summary are those of stack_map_stat.
 dump --summary | tee "$TMPDIR/summary"
 grep -qx "stacks: $(stat_of entries)" "$TMPDIR/summary" || fail "another number of stacks"
 grep -qx "references: $(stat_of parts)" "$TMPDIR/summary" || fail "another number of references"

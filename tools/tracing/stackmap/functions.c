@@ -233,7 +233,7 @@ static void print_list(const struct pool *fs, const struct pool *names, u64 all,
 	}
 }
 
-void print_functions(const struct map *m, const struct pool *names, const struct config *cfg)
+void print_functions(struct map *m, struct pool *names, const struct config *cfg)
 {
 	const struct value_type *v = &m->values[m->main_value];
 	const struct stack *s;

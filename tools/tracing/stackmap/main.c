@@ -80,13 +80,6 @@ static const char help_text[] =
 "  -V, --version          print the version\n"
 "  -h, --help             print this text\n"
 "\n"
-"Examples:\n"
-"  stackmap_dump --top 3                          the most frequent stacks of this kernel\n"
-"  stackmap_dump record -u -- make                record a command, into stackmap.data\n"
-"  stackmap_dump report --off-cpu stackmap.data   where its tasks wait\n"
-"  stackmap_dump --folded stackmap.data | flamegraph.pl > one.svg\n"
-"  cat /sys/kernel/tracing/trace_pipe | stackmap_dump --annotate -\n"
-"\n"
 "Exit status: 0 on success, 1 on bad input or failure, 2 on wrong usage.\n";
 
 #define BIT(n)		(1U << (n))
@@ -244,23 +237,17 @@ static void check_options(bool saves, bool recording)
 
 static void print_stacks(struct map *m)
 {
+	static print_fn * const print[] = {
+		[MODE_TEXT] = print_text, [MODE_FOLDED] = print_folded, [MODE_JSON] = print_json,
+		[MODE_SPEEDSCOPE] = print_speedscope, [MODE_PPROF] = print_pprof,
+		[MODE_REPORT] = print_functions,
+	};
 	struct pool names = {};
 
 	if (BIT(mode) & PROFILES)
 		merge_stacks(m, &names, &cfg);
 	select_stacks(m, &cfg, mode == MODE_REPORT ? 0 : cfg.top);
-	if (mode == MODE_FOLDED)
-		print_folded(m, &names);
-	else if (mode == MODE_JSON)
-		print_json(m, &cfg);
-	else if (mode == MODE_PPROF)
-		print_pprof(m, &names);
-	else if (mode == MODE_SPEEDSCOPE)
-		print_speedscope(m, &names);
-	else if (mode == MODE_REPORT)
-		print_functions(m, &names, &cfg);
-	else
-		print_text(m, &cfg);
+	print[mode](m, &names, &cfg);
 	pool_free(&names);
 }
 
@@ -274,10 +261,8 @@ static int show(struct map *m, struct map *old, const char *recording)
 		return annotate(m, &cfg);
 	if (mode == MODE_SUMMARY)
 		return print_summary(m);
-	if (mode == MODE_DIFF) {
-		print_diff(m, old, &cfg);
-		return 0;
-	}
+	if (mode == MODE_DIFF)
+		return print_diff(m, old, &cfg);
 	if (recording)
 		ret = make_profile(m, recording, mode == MODE_PERF_SCRIPT, &cfg);
 	else if (cfg.drop_tracer)
@@ -330,16 +315,15 @@ static int dump(const char *path, const char *recording)
 	return ret || old_ret;
 }
 
+/* A trace.dat begins with "\027\010Dtracing". */
 static bool is_recording(const char *path)
 {
 	FILE *f __free(file) = NULL;
-	static const char magic[] = "\x17\x08\x44tracing";
-	char buf[sizeof(magic)] = "";
 	struct stat st;
 
 	if (!stat(path, &st) && S_ISREG(st.st_mode))
 		f = fopen(path, "re");
-	return f && fread(buf, 1, sizeof(buf) - 1, f) && !strcmp(buf, magic);
+	return f && getc(f) == 0x17;
 }
 
 /* Of a directory, the map has what its instance has counted, the recording has whole stacks. */

@@ -133,7 +133,7 @@ static void write_gzip(const char *data, size_t len)
 }
 
 /* @names: of the functions of merged stacks */
-void print_pprof(const struct map *m, struct pool *names)
+void print_pprof(struct map *m, struct pool *names, const struct config *cfg)
 {
 	static const struct value_type period = { "events", "count" };
 	struct pprof p = { .names = names };

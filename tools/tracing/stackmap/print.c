@@ -35,7 +35,7 @@ void print_stack(struct map *m, const struct stack *s, const struct config *cfg)
 	putchar('\n');
 }
 
-void print_text(struct map *m, const struct config *cfg)
+void print_text(struct map *m, struct pool *names, const struct config *cfg)
 {
 	const struct stack *s;
 
@@ -55,7 +55,7 @@ char *folded_name(char *name)
 	return name;
 }
 
-void print_folded(const struct map *m, struct pool *names)
+void print_folded(struct map *m, struct pool *names, const struct config *cfg)
 {
 	const struct stack *s;
 	u32 frame;
@@ -76,12 +76,10 @@ void print_folded(const struct map *m, struct pool *names)
  * A symbol can hold any bytes. Those outside of ASCII are written as the character with that
  * number, so the output is always valid and complete.
  */
-static void print_json_string(const char *s, size_t len)
+static void print_json_string(const char *s)
 {
-	const char *end = s + len;
-
 	putchar_unlocked('"');
-	for (; s < end; s++) {
+	for (; *s; s++) {
 		if (*s == '"' || *s == '\\')
 			putchar_unlocked('\\');
 		if (*s >= ' ' && *s <= '~')
@@ -92,24 +90,9 @@ static void print_json_string(const char *s, size_t len)
 	putchar_unlocked('"');
 }
 
-static void print_json_lines(const char *lines)
-{
-	const char *sep = "[";
-	size_t len;
-
-	for (; *lines; lines += len + 1) {
-		len = strcspn(lines, "\n");
-		fputs(sep, stdout);
-		print_json_string(lines, len);
-		sep = ", ";
-	}
-	fputs(*sep == '[' ? "[]" : "]", stdout);
-}
-
 /* Addresses are strings, because most JSON readers use doubles for numbers and lose bits. */
 static void print_json_stack(struct map *m, const struct stack *s, const struct config *cfg)
 {
-	const char *text;
 	u32 i;
 
 	printf("{\"id\": %u,%s \"ref_count\": %llu, \"depth\": %u,\n  \"ips\": [", s->id,
@@ -119,19 +102,18 @@ static void print_json_stack(struct map *m, const struct stack *s, const struct 
 	fputs("],\n  \"symbols\": [", stdout);
 	for (i = 0; i < s->nr; i++) {
 		fputs_unlocked(i ? ", " : "", stdout);
-		text = frame_get(m, s, i)->text;
-		print_json_string(text, strlen(text));
+		print_json_string(frame_get(m, s, i)->text);
 	}
 	if (cfg->lines)
 		fputs("],\n  \"lines\": [", stdout);
 	for (i = 0; cfg->lines && i < s->nr; i++) {
 		fputs(i ? ", " : "", stdout);
-		print_json_lines(frame_lines(m, frame_get(m, s, i)));
+		print_json_string(frame_lines(m, frame_get(m, s, i)));
 	}
 	fputs("]}", stdout);
 }
 
-void print_json(struct map *m, const struct config *cfg)
+void print_json(struct map *m, struct pool *names, const struct config *cfg)
 {
 	const struct stack *s;
 
@@ -156,15 +138,14 @@ static void print_speedscope_samples(const struct map *m)
 	}
 }
 
-void print_speedscope(const struct map *m, const struct pool *names)
+void print_speedscope(struct map *m, struct pool *names, const struct config *cfg)
 {
-	const char *name;
 	u64 sum = 0;
 	size_t i;
 
 	printf("{\"$schema\": \"https://www.speedscope.app/file-format-schema.json\",\n"
 	       " \"exporter\": \"stackmap_dump\",\n \"profiles\": [{\"type\": \"sampled\", \"name\": ");
-	print_json_string(m->name, strlen(m->name));
+	print_json_string(m->name);
 	printf(", \"unit\": \"none\",\n \"samples\": [");
 	print_speedscope_samples(m);
 	printf("],\n \"weights\": [");
@@ -176,8 +157,7 @@ void print_speedscope(const struct map *m, const struct pool *names)
 	       sum);
 	for (i = 1; i <= names->nr; i++) {
 		fputs(i > 1 ? ",\n  {\"name\": " : "\n  {\"name\": ", stdout);
-		name = pool_string(names, i);
-		print_json_string(name, strlen(name));
+		print_json_string(pool_string(names, i));
 		putchar('}');
 	}
 	puts("]}}");

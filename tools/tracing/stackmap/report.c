@@ -2,34 +2,9 @@
 /* --summary and --diff. */
 #include "stackmap.h"
 
-#define GENERATION_SHIFT	19
-
-/* A map that replaces another one stores the stacks that stay in use anew. */
-static void count_different(const struct map *m, size_t *nr_stacks, size_t *nr_ids)
-{
-	struct pool stacks = {}, ids = {};
-	const struct stack *s;
-	struct words w = {};
-
-	for (s = m->stacks; s != stacks_end(m); s++) {
-		w.nr = 0;
-		add_words(&w, m->ips + s->first, s->nr);
-		add_word(&w, s->user);
-		add_word(&w, s->id >> GENERATION_SHIFT);
-		pool_add(&stacks, w.w, w.nr);
-		pool_find(&ids, s->id, 0);
-	}
-	*nr_stacks = stacks.nr;
-	*nr_ids = ids.nr;
-	pool_free(&stacks);
-	pool_free(&ids);
-	free(w.w);
-}
-
 struct sums {
 	u64	refs;
 	u64	top;		/* of the ten most frequent stacks */
-	size_t	saturated;
 	u32	deepest;
 };
 
@@ -41,17 +16,14 @@ static void add_up(struct map *m, struct sums *sums)
 	for (s = m->stacks; s != stacks_end(m); s++) {
 		sums->refs += s->ref;
 		sums->top += s - m->stacks < 10 ? s->ref : 0;
-		sums->saturated += s->ref == UINT32_MAX;
 		sums->deepest = s->nr > sums->deepest ? s->nr : sums->deepest;
 	}
 }
 
-/* Returns 1 if there are duplicates, which the kernel never makes. */
 int print_summary(struct map *m)
 {
 	char *id __free(pointer) = build_id_text(&m->build_id);
 	struct sums sums = {};
-	size_t stacks, ids;
 
 	add_up(m, &sums);
 	printf("kernel: %s%s%s\n", *m->release ? m->release : "unknown",
@@ -64,13 +36,9 @@ int print_summary(struct map *m)
 	if (m->split)
 		printf("split by interrupts: %llu\n", m->split);
 	printf("top 10 hold: %.1f%%\n", share(sums.top, sums.refs));
-	if (sums.saturated)
-		printf("counts at their limit: %zu (the references are more)\n", sums.saturated);
 	printf("depth: %.1f on average, at most %u\n",
 	       m->nr_stacks ? 1.0 * m->nr_ips / m->nr_stacks : 0, sums.deepest);
-	count_different(m, &stacks, &ids);
-	printf("duplicates: %zu stacks, %zu ids\n", m->nr_stacks - stacks, m->nr_stacks - ids);
-	return stacks < m->nr_stacks || ids < m->nr_stacks;
+	return 0;
 }
 
 /*
@@ -131,7 +99,7 @@ static int compare_by(const void *a, const void *b)
 	       compare_u64(ca->stack.id, cb->stack.id);
 }
 
-void print_diff(struct map *m, struct map *old, const struct config *cfg)
+int print_diff(struct map *m, struct map *old, const struct config *cfg)
 {
 	struct pool changes = {}, texts = {};
 	struct change *c;
@@ -152,4 +120,5 @@ void print_diff(struct map *m, struct map *old, const struct config *cfg)
 	}
 	pool_free_all(&changes);
 	pool_free(&texts);
+	return 0;
 }

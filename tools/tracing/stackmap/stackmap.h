@@ -268,7 +268,7 @@ void map_drop_stacks(struct map *m);
 int reload_map(struct map *m);
 void map_free_stacks(struct map *m);
 /* stacks.c */
-bool define_stack(struct stacks *k, u32 in, bool user, u32 id, const u64 *ips, u32 nr);
+bool define_stack(struct stacks *k, u32 in, bool user, u32 id, u32 content, bool from_map);
 size_t use_map(struct stacks *k, const struct map *m, u32 in);
 u32 stack_of_ids(struct stacks *k, u32 in, bool user, u64 epoch, const struct stack_ids *ids);
 u32 stack_of_frames(struct stacks *k, bool user, u64 epoch, const u64 *ips, u32 nr);
@@ -324,7 +324,6 @@ void frames_free(struct map *m);
 /* functions.c */
 void merge_stacks(struct map *m, struct pool *names, struct config *cfg);
 double share(u64 part, u64 all);
-void print_functions(const struct map *m, const struct pool *names, const struct config *cfg);
 void sort_stacks(struct map *m, enum sort_key key);
 bool stack_matches(struct map *m, const struct stack *s, const struct config *cfg);
 void select_stacks(struct map *m, const struct config *cfg, size_t top);
@@ -332,19 +331,15 @@ u32 tracer_frames(const struct map *m, const u64 *ips, u32 nr);
 void drop_tracers(struct map *m);
 /* annotate.c */
 int annotate(struct map *m, const struct config *cfg);
-/* pprof.c */
-void print_pprof(const struct map *m, struct pool *names);
-/* print.c */
+/* print.c, pprof.c, functions.c; @names: those of merged stacks */
+typedef void print_fn(struct map *m, struct pool *names, const struct config *cfg);
+print_fn print_text, print_folded, print_json, print_speedscope, print_pprof, print_functions;
 void print_frame(struct map *m, const struct stack *s, u32 i, const struct config *cfg);
 void print_stack(struct map *m, const struct stack *s, const struct config *cfg);
-void print_text(struct map *m, const struct config *cfg);
 char *folded_name(char *name);
-void print_folded(const struct map *m, struct pool *names);
-void print_json(struct map *m, const struct config *cfg);
-void print_speedscope(const struct map *m, const struct pool *names);
 /* report.c */
 int print_summary(struct map *m);
-void print_diff(struct map *m, struct map *old, const struct config *cfg);
+int print_diff(struct map *m, struct map *old, const struct config *cfg);
 
 /* profile.c and dat.c */
 #ifdef HAVE_LIBTRACECMD

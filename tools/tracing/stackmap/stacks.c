@@ -41,7 +41,7 @@ static struct ref *get_ref(struct stacks *k, u32 in, bool user, u32 id)
 }
 
 /* A definition goes before the map. Returns false if the id was another stack before. */
-static bool set_content(struct stacks *k, u32 in, bool user, u32 id, u32 content, bool from_map)
+bool define_stack(struct stacks *k, u32 in, bool user, u32 id, u32 content, bool from_map)
 {
 	struct ref *ref = get_ref(k, in, user, id);
 	bool defined = ref->content && !ref->from_map;
@@ -55,11 +55,6 @@ static bool set_content(struct stacks *k, u32 in, bool user, u32 id, u32 content
 	ref->content = content;
 	ref->from_map = from_map;
 	return same;
-}
-
-bool define_stack(struct stacks *k, u32 in, bool user, u32 id, const u64 *ips, u32 nr)
-{
-	return set_content(k, in, user, id, pool_add(&k->contents, ips, nr), false);
 }
 
 /* What no event defines. Returns how many ids are other stacks in the map than in the events. */
@@ -76,7 +71,7 @@ size_t use_map(struct stacks *k, const struct map *m, u32 in)
 	}
 	for (s = m->stacks; s != stacks_end(m); s++) {
 		content = pool_add(&k->contents, m->ips + s->first, s->nr);
-		differ += !set_content(k, in, s->user, s->id, content, true) && !s->user;
+		differ += !define_stack(k, in, s->user, s->id, content, true) && !s->user;
 	}
 	return differ;
 }

@@ -527,19 +527,10 @@ class Output(Case):
         self.assertIn("kernel: 7.3.0-golden, build id 00010203", out)
         self.assertIn("stacks: 4\nframes: 11\nreferences: 8294967308\n", out)
         self.assertIn("depth: 2.8 on average, at most 4\n", out)
-        self.assertIn("duplicates: 0 stacks, 0 ids", out)
 
     def test_summary_share(self):
         stacks = [(i, 10 if i < 10 else 1, [TEXT + i]) for i in range(110)]
         self.assertIn("top 10 hold: 50.0%", self.dump(mkmap.make(stacks), "--summary"))
-
-    def test_summary_finds_duplicates(self):
-        data = mkmap.make([(1, 1, [5, 6]), (2, 1, [5, 6]), (3, 1, [5]), (3, 1, [6])])
-        self.assertIn("duplicates: 1 stacks, 1 ids", self.dump(data, "--summary", rc=1))
-
-    def test_summary_of_two_generations(self):
-        data = mkmap.make([(2, 1, [5, 6]), ((1 << 19) + 7, 1, [5, 6])])
-        self.assertIn("duplicates: 0 stacks, 0 ids", self.dump(data, "--summary"))
 
     def test_annotate_twice_is_once(self):
         path = self.file("map", golden_map("le64"))
@@ -1659,7 +1650,6 @@ class Usage(Case):
     def test_help(self):
         out = self.run_tool("help")[0]
         self.assertEqual(out, self.run_tool("--help")[0])
-        self.assertIn("Examples:", out)
         man = os.path.join(HERE, "../../../../Documentation/tools/stackmap_dump.rst")
         with open(man, encoding="utf-8") as f:
             text = f.read()
@@ -2073,8 +2063,8 @@ class Vmlinux(Case):
 
     def test_lines_in_json(self):
         out = json.loads(self.dump(self.map([("mark_inner", 0)]), "-v", self.elf, "--lines", "-j"))
-        self.assertEqual(len(out[0]["lines"][0]), 3)
-        self.assertRegex(out[0]["lines"][0][0], r"^inner \(inlined\) at ")
+        self.assertEqual(out[0]["lines"][0].count("\n"), 3)
+        self.assertRegex(out[0]["lines"][0], r"^inner \(inlined\) at ")
 
     def test_kallsyms_are_trusted_more(self):
         path = self.file("k", f"{self.addr['outer']:x} T another_name\n")
