@@ -10,8 +10,6 @@
  *
  * Two instances in one recording may use an id for two stacks. Then it is printed without frames.
  */
-#include <trace-seq.h>
-
 #include "profile.h"
 
 const char * const program = "plugin_stackmap";
@@ -50,17 +48,13 @@ static bool is_of_this_boot(const struct session *ses)
 {
 	const struct map *m = &ses->map;
 	u64 symbol = tep_find_function_address(ses->tep, m->text), lowest = UINT64_MAX;
-	const struct stack *st;
-	size_t i, ip;
+	size_t i;
 
 	if (!m->text || symbol)
 		return !m->text || symbol == m->text;
-	for (i = 0; i < m->nr_stacks; i++) {
-		st = &m->stacks[i];
-		for (ip = st->first; !st->user && ip < st->first + st->nr; ip++) {
-			if (m->ips[ip] >= m->text && m->ips[ip] < lowest)
-				lowest = m->ips[ip];
-		}
+	for (i = 0; i < m->nr_ips; i++) {
+		if (m->ips[i] >= m->text && m->ips[i] < lowest)
+			lowest = m->ips[i];
 	}
 	return tep_find_function(ses->tep, lowest);
 }

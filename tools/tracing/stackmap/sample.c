@@ -214,11 +214,6 @@ static void weigh_event(struct record *r, struct sample *s)
 		take_leave(r, s);
 }
 
-static void weigh_free(struct record *r)
-{
-	set_owner(r, NULL, COUNT_FREE_UNKNOWN);
-}
-
 static void come_back(struct profile *p, struct task_state *t, u64 now, u32 cpu)
 {
 	struct sample *s = t->away;
@@ -304,7 +299,7 @@ static void take_event(struct record *r)
 	if (r->kind->is_switch)
 		take_switch(r);
 	if (r->kind->is_free)
-		weigh_free(r);
+		set_owner(r, NULL, COUNT_FREE_UNKNOWN);
 	drop_other_tasks(r, c);
 	if (c->nr == MAX_WAITING)
 		drop_oldest(p, c, 1);

@@ -90,9 +90,6 @@ static int load_user_maps(struct map *m)
 	return !m->dir || m->live || access(path, R_OK) ? 0 : load_users(&m->users, path);
 }
 
-static const char no_symbols[] =
-	"none, raw addresses; give the kallsyms (-k) or the vmlinux (-v) of the map's kernel";
-
 /* @sibling: with --diff, the new map; the old one may use its symbols. */
 int load_symbols(struct map *m, const struct map *sibling, const struct config *cfg)
 {
@@ -104,7 +101,7 @@ int load_symbols(struct map *m, const struct map *sibling, const struct config *
 	if (!ret && cfg->vmlinux)
 		add_source(m, "vmlinux", cfg->vmlinux);
 	if (!m->source)
-		m->source = copy_string(no_symbols);
+		m->source = copy_string("none, raw addresses; give the kallsyms (-k) or the vmlinux (-v) of the map's kernel");
 	return ret;
 }
 

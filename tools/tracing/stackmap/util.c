@@ -150,10 +150,9 @@ void set_text(const struct choice *c, char *arg)
 /* 1 or more */
 void set_number(const struct choice *c, char *arg)
 {
-	u64 n;
 	char *end;
+	u64 n = strtoull(arg, &end, 10);
 
-	n = strtoull(arg, &end, 10);
 	if (!isdigit((unsigned char)*arg) || *end || !n || n > MAX_NUMBER)
 		usage("not a valid number", arg);
 	*(u64 *)c->to = n;
