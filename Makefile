@@ -16,7 +16,7 @@ help:
 	@echo "  mutants                 break the stack map on purpose; a test must notice each time"
 	@echo "  series                  the mail series, checked, in build/<base>/series/ [FROM=\"name <address>\"] [CHECK=1|boot]"
 	@echo "  guest                   run a script in the guest SCRIPT=path [FLAVOUR=] [APPEND=] [CPUS=] [MEM=] [TIMEOUT=]"
-	@echo "  stress                  loads and fuzzers under KASAN and lockdep [LOAD=stress|syscalls] [MINUTES=60] [SEED=n] [FAULTS=1] [CPUS=4]"
+	@echo "  stress                  loads and fuzzers under KASAN and lockdep [FLAVOUR=arm64+debug] [LOAD=stress|syscalls] [MINUTES=60] [SEED=n] [FAULTS=1] [CPUS=4]"
 	@echo "  shell                   an interactive shell in the guest [FLAVOUR=] [APPEND=] [CPUS=] [MEM=]"
 	@echo "  kernel                  build a kernel [FLAVOUR=: see scripts/kernel]"
 	@echo "  tree                    the pristine kernel joined with this repository, in build/<base>/linux"
@@ -52,10 +52,10 @@ guest:
 	@scripts/guest -f $(or $(FLAVOUR),x86_64) -a "$$APPEND" -c $(or $(CPUS),2) -m $(or $(MEM),1024) \
 		-t $(or $(TIMEOUT),600) "$$SCRIPT"
 stress:
-	@scripts/prepare debug rootfs
+	@scripts/prepare $(or $(FLAVOUR),debug) rootfs
 	@scripts/packages stress
-	@scripts/guest -f debug -p stress-ng -p perl -p trinity -j multi -c $(or $(CPUS),4) -m $(or $(MEM),3072) \
-		-a rcupdate.rcu_cpu_stall_timeout=120 -t $$(($(or $(MINUTES),60) * 300 + 600)) \
+	@scripts/guest -f $(or $(FLAVOUR),debug) -p stress-ng -p perl -p trinity -j multi -c $(or $(CPUS),4) -m $(or $(MEM),3072) \
+		-a rcupdate.rcu_cpu_stall_timeout=120 -t $$(($(or $(MINUTES),60) * 60 + 1800)) \
 		guest/$(or $(LOAD),stress).sh $(or $(MINUTES),60) $(or $(SEED),$$$$) $(FAULTS)
 shell:
 	@scripts/prepare $(or $(FLAVOUR),x86_64) rootfs

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# stress-ng loads the machine while a fuzzer does to instances whatever their files allow. Every minute,
-# with recording stopped: the kernel has not complained, ids and full stacks of the same events agree, no id
+# stress-ng loads the machine while a fuzzer does to instances whatever their files allow. After each minute of
+# load, with recording stopped: the kernel has not complained, ids and full stacks of the same events agree, no id
 # is stale, the counts add up, the memory is within its bound. At the end everything is given back.
 # Usage: stress.sh [minutes] [seed [faults]]
 # The same seed gives the same loads and the same steps of the fuzzer. With "faults", one allocation in a
@@ -14,11 +14,12 @@
 minutes=${1:-5} seed=${2:-$RANDOM} faults=${3:-}
 debug=/sys/kernel/debug
 command -v stress-ng > /dev/null || skip "no stress-ng"
+# Those that fill the memory are not among them: the kernel would end this script.
 loads=(context switch yield nice schedpolicy affinity pthread mutex futex sem pipe eventfd poll
 	clone fork vfork spawn exec wait daemon zombie kill signal sigq sigfd sigsegv sigchld itimer timer timerfd alarm
-	nanosleep hrtimers fault mmap mmapfork mmapmany mprotect mremap munmap madvise brk malloc stack vm shm memfd
+	nanosleep hrtimers fault mmap mmapmany mprotect mremap munmap madvise vm shm memfd
 	dentry dir open close dup fcntl flock rename symlink link touch utime fstat getdent procfs tmpfs hdd copy-file
-	mq msg sock sockpair splice tee sendfile userfaultfd vm-splice vdso get getrandom sysinfo set resources)
+	mq msg sock sockpair splice tee sendfile userfaultfd vm-splice vdso get getrandom sysinfo set)
 fuzzed="fuzz1 fuzz2"
 events="sched kmem irq timer syscalls/sys_enter_close syscalls/sys_enter_read"
 # At most four maps of 2^14 stacks for what is kept, two to look up, one to come, all smaller ones, and caches.
@@ -166,7 +167,7 @@ start_recording() {
 		trap - EXIT
 		cd "$TMPDIR"
 		rm -f "$TMPDIR/trace.dat"
-		exec trace-cmd record -B trace_cmd -e sched -e irq -o "$TMPDIR/trace.dat" sleep 20
+		exec trace-cmd record -B trace_cmd -e sched -e irq -o "$TMPDIR/trace.dat" sleep 10
 	) > "$TMPDIR/trace-cmd.out" 2>&1 &
 	recording=$!
 }
@@ -190,11 +191,13 @@ start_loads() {
 		args+=("--$load" 1)
 		names+=" $load"
 	done
+	# Root may not execute or spawn.
 	(
 		trap - EXIT
 		may_fail $BASHPID
-		exec stress-ng --seed "$seed" --no-rand-seed --oomable --vm-bytes 16m --hdd-bytes 8m --mmap-bytes 16m --shm-bytes 1m \
-			--temp-path "$TMPDIR/stress" --timeout 50s --quiet "${args[@]}"
+		exec setpriv --reuid=65534 --regid=65534 --clear-groups \
+			stress-ng --seed "$seed" --oomable --vm-bytes 16m --hdd-bytes 8m --mmap-bytes 16m --shm-bytes 1m \
+			--temp-path "$TMPDIR/stress" --timeout 60s --quiet "${args[@]}"
 	) > "$TMPDIR/stress.out" 2>&1 &
 	stress=$!
 }
@@ -205,7 +208,7 @@ wait_all() { # pid...
 	limit=$(($(now) + 120))
 	for pid; do
 		while kill -0 "$pid" 2> /dev/null && [ "$(now)" -lt $limit ]; do sleep 1; done
-		! kill -0 "$pid" 2> /dev/null || { where "$pid"; fail "process $pid is stuck, minute $minute, seed $seed"; }
+		! kill -0 "$pid" 2> /dev/null || { where "$pid"; fail "process $pid is stuck, round $round, seed $seed"; }
 	done
 }
 
@@ -228,14 +231,15 @@ asked() { echo $(($(stat_of successes $ids) + $(stat_of drops $ids))); }
 
 echo "seed $seed, $minutes minutes, $(nproc) CPUs, Linux $(uname -r)"
 RANDOM=$seed
-mkdir "$TMPDIR/stress"
+mkdir -m 777 "$TMPDIR/stress"
+chmod 755 "$TMPDIR"
 # An emulated CPU may stand still while the machine does something else.
 [ ! -e /proc/sys/kernel/hung_task_timeout_secs ] || echo 600 > /proc/sys/kernel/hung_task_timeout_secs
 [ ! -e /proc/sys/kernel/watchdog_thresh ] || echo 60 > /proc/sys/kernel/watchdog_thresh
 [ ! -e $debug/kmemleak ] || echo clear > $debug/kmemleak
 others_online 0
 make_anchors
-make_pair stress 1024
+make_pair stress 64
 # Now, because the function tracer empties the buffer when it starts. Of a process that does nothing.
 sleep infinity &
 for dir in $ids $full; do
@@ -246,43 +250,46 @@ done
 others_online 1
 [ -z "$faults" ] || [ -e /proc/self/make-it-fail ] || skip "no failures of allocations"
 [ -z "$faults" ] || set_faults
-for ((minute = 1; minute <= minutes; minute++)); do
+end=$(($(now) + 60 * minutes))
+for ((round = 1; $(now) < end; round++)); do
 	began=$(now)
 	: > "$TMPDIR/go_on"
 	rm -rf "$TMPDIR"/go.? "$TMPDIR"/steps.*
 	both tracing_on 0
 	echo > $ids/trace
 	echo > $full/trace
-	start_loads
-	fuzzers=
-	for name in $fuzzed; do
-		fuzz "$name" $((seed + minute + ${#fuzzers})) &
-		fuzzers="$fuzzers $!"
-	done
 	make_recorded
-	start_recording
-	# shellcheck disable=SC2046 # a list
-	may_fail $(workers)
 	asked=$(asked)
 	start_pair
 	# Now, because a list of processes that is written anew is empty for a moment, which means all processes.
 	both tracing_on 1
-	end=$(($(now) + 50))
-	while [ "$(now)" -lt $end ]; do sleep 1; done
+	start_loads
+	fuzzers=
+	for name in $fuzzed; do
+		fuzz "$name" $((seed + round + ${#fuzzers})) &
+		fuzzers="$fuzzers $!"
+	done
+	start_recording
+	# shellcheck disable=SC2046 # a list
+	may_fail $(workers)
+	loaded=$(now)
+	while kill -0 $stress 2> /dev/null && [ $(($(now) - loaded)) -lt 120 ]; do sleep 1; done
+	loaded=$(($(now) - loaded))
 	rm "$TMPDIR/go_on" "$TMPDIR/work_on"
 	# shellcheck disable=SC2086 # lists
 	wait_all $stress $fuzzers $pair $recording
+	[ -n "$faults" ] || [ $loaded -ge 55 ] || { cat "$TMPDIR/stress.out"; fail "the loads ended after $loaded s"; }
 	both tracing_on 0
 	both events/enable 0
 	settle
-	! complaints || fail "the kernel complained, minute $minute, seed $seed"
+	! complaints || fail "the kernel complained, round $round, seed $seed"
 	check_recorded $(($(asked) - asked)) $ids
 	compare_pair 100 1
 	check_map $ids
 	check_memory $ids
 	for name in $fuzzed; do check_fuzzed "$name"; done
 	check_recording
-	echo "minute $minute, took $(($(now) - began)) s: $(cat "$TMPDIR"/steps.* | wc -l) steps;$names;" \
+	echo "round $round, $loaded of $(($(now) - began)) s under load: $(cat "$TMPDIR"/steps.* | wc -l) steps;$names;" \
 		"$recorded stacks by trace-cmd;" \
 		"$(stat_of successes $ids) by id, $(stat_of drops $ids) in full, $(stat_of rotations $ids) rotations"
 done

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # Trinity, a fuzzer of system calls, has the files of an instance that records with a small map: reads and
-# writes of any size and place, seeks, maps, polls, ioctls, splice and sendfile, in four processes. Every
-# minute the kernel has not complained and the counts add up; at the end everything is given back.
+# writes of any size and place, seeks, maps, polls, ioctls, splice and sendfile, in four processes. After
+# each round the kernel has not complained and the counts add up; at the end everything is given back.
 # Usage: syscalls.sh [minutes] [seed]
 # flavour: debug
 # program: trinity
@@ -53,14 +53,15 @@ mkdir "$TMPDIR/trinity" "$files"
 put "$dir"/{stack_map,stack_map_bin,stack_map_stat,trace,trace_pipe,snapshot,tracing_on,buffer_size_kb,trace_options} \
 	"$dir"/options/{stackmap,stackmap-define,stackmap-frames,stacktrace,userstacktrace,userstacktrace_delay} \
 	"$dir"/per_cpu/cpu[01]/{trace,trace_pipe,trace_pipe_raw,snapshot,snapshot_raw,stats}
-for ((minute = 1; minute <= minutes; minute++)); do
+end=$(($(now) + 60 * minutes))
+for ((round = 1; $(now) < end; round++)); do
 	# It may have switched off or overwritten anything.
 	setup 2> /dev/null || true
 	(
 		trap - EXIT
 		cd "$TMPDIR/trinity" || exit
 		# shellcheck disable=SC2086 # a list
-		exec timeout -k 10 90 trinity -l off -C 4 -s $((seed + minute)) -V "$files" --enable-fds=pseudo --dangerous $calls
+		exec timeout -k 10 90 trinity -l off -C 4 -s $((seed + round)) -V "$files" --enable-fds=pseudo --dangerous $calls
 	) > "$TMPDIR/trinity.out" 2>&1 &
 	fuzzer=$!
 	while kill -0 $fuzzer 2> /dev/null; do
@@ -68,12 +69,12 @@ for ((minute = 1; minute <= minutes; minute++)); do
 	done
 	echo 0 > "$dir/tracing_on"
 	settle
-	! complaints || fail "the kernel complained, minute $minute, seed $seed"
+	! complaints || fail "the kernel complained, round $round, seed $seed"
 	wait_for_room "$dir"
 	check_map "$dir"
 	done=$(grep -ac '^\[child' "$TMPDIR/trinity.out" || true)
 	[ "$done" -gt 100 ] || { tail "$TMPDIR/trinity.out"; fail "the fuzzer did nothing"; }
-	echo "minute $minute: $done system calls;" \
+	echo "round $round: $done system calls;" \
 		"$(stat_of successes "$dir") by id, $(stat_of drops "$dir") in full, $(stat_of rotations "$dir") rotations"
 done
 umount "$files"/*
