@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 # Takes the events of a CPU out of the ring buffer, by mmap, splice or read of its trace_pipe_raw, until a
 # file is gone and the buffer is empty. Prints the number of events of each type, and how many were
-# lost. Without modules, so that the binary of perl is enough. For x86-64.
+# lost. Without modules, so that the binary of perl is enough. For x86-64 and arm64.
 # Usage: perl raw.pl mmap|splice|read trace_pipe_raw file
 
 my ($how, $raw, $file) = @ARGV;
 my ($size, $lost, %count) = (4096, 0);
+my ($mmap, $splice) = -e '/lib/ld-linux-aarch64.so.1' ? (222, 76) : (9, 275);
 
 sysopen(my $in, $raw, 04000) or die "$raw: $!\n";	# O_NONBLOCK
 
@@ -43,11 +44,11 @@ sub memory {
 sub map_pages {
 	my $prot_read = 1;
 	my $map_shared = 1;
-	my $meta = syscall(9, 0, $size, $prot_read, $map_shared, fileno($in), 0);
+	my $meta = syscall($mmap, 0, $size, $prot_read, $map_shared, fileno($in), 0);
 
 	die "mmap: $!\n" if $meta == -1;
 	my (undef, undef, $sub, $nr) = unpack('L4', memory($meta, 16));
-	my $data = syscall(9, 0, $sub * $nr, $prot_read, $map_shared, fileno($in), $size);
+	my $data = syscall($mmap, 0, $sub * $nr, $prot_read, $map_shared, fileno($in), $size);
 
 	die "mmap: $!\n" if $data == -1;
 	return ($meta, $data, $sub);
@@ -74,7 +75,7 @@ sub take {
 		return $at > ($before || 16);
 	}
 	if ($how eq 'splice') {
-		my $n = syscall(275, fileno($in), 0, fileno($pipe), 0, $size, 0);
+		my $n = syscall($splice, fileno($in), 0, fileno($pipe), 0, $size, 0);
 
 		if ($n > 0) {
 			sysread($out, $page, $n) == $size or die "$n bytes by splice\n";
