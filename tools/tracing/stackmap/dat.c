@@ -128,6 +128,17 @@ static int check_clock(struct profile *p, const char *path, const char *clock)
 	return 0;
 }
 
+/* Events that the file does not describe were not recorded. @field: that they need, or NULL */
+static int check_list(struct profile *p, const char *path, const char *list, const char *field)
+{
+	struct tep_event **ev = tep_list_events(p->tep, TEP_EVENT_SORT_ID);
+
+	while (list && ev && *ev && !(in_list(list, *ev) && (!field || tep_find_field(*ev, field))))
+		ev++;
+	return !list || (ev && *ev) ? 0 : fail("%s: has no event %s%s%s", path, list,
+					       field ? " with the field " : "", field ? field : "");
+}
+
 /* The top level, or the instance with that number. */
 static int add_instance(struct profile *p, const char *path, int i)
 {
@@ -135,9 +146,10 @@ static int add_instance(struct profile *p, const char *path, int i)
 	struct instance *in = &p->instances[p->nr_instances];
 	struct tracecmd_input *handle;
 
-	if (p->nr_instances == MAX_INSTANCES || !name || (i >= 0 && !*name) ||
-	    (p->cfg->instance && strcmp(p->cfg->instance, name)))
+	if (!name || (i >= 0 && !*name) || (p->cfg->instance && strcmp(p->cfg->instance, name)))
 		return 0;
+	if (p->nr_instances == MAX_INSTANCES)
+		return fail("%s: has more than %u instances (--instance)", path, MAX_INSTANCES);
 	handle = i < 0 ? p->top : tracecmd_buffer_instance_handle(p->top, i);
 	if (!handle)
 		return 0;
@@ -171,7 +183,9 @@ int dat_open(struct profile *p, const char *path)
 		ret = add_instance(p, path, i);
 	if (!p->nr_instances)
 		return fail("%s: has no instance %s", path, p->cfg->instance);
-	return ret;
+	return ret ?: check_list(p, path, p->cfg->events, NULL) ?:
+	       check_list(p, path, p->cfg->allocs, p->cfg->pointer) ?:
+	       check_list(p, path, p->cfg->frees, p->cfg->pointer);
 }
 
 int dat_read(struct profile *p, const char *path)

@@ -62,7 +62,7 @@ bool get_bytes(struct record *r, enum field which, const char **bytes, u32 *len)
 {
 	const struct tep_format_field *f = r->kind->field[which];
 
-	if (!f || f->offset > r->rec->size || f->size > r->rec->size - f->offset)
+	if (!f || f->offset < 0 || f->offset > r->rec->size || f->size > r->rec->size - f->offset)
 		return false;
 	*bytes = (const char *)r->rec->data + f->offset;
 	*len = f->size > 0 ? f->size : r->rec->size - f->offset;
@@ -106,7 +106,7 @@ int read_frames(struct record *r, u64 *ips)
 	u64 nr;
 	u32 i;
 
-	if (!f || f->offset > r->rec->size)
+	if (!f || f->offset < 0 || f->offset > r->rec->size)
 		return -1;
 	nr = (r->rec->size - f->offset) / long_size(r);
 	if (sized && (!get_number(r, FIELD_SIZE, &nr) || nr > MAX_DEPTH))

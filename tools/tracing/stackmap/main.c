@@ -106,8 +106,12 @@ static void set_form(const struct choice *c, char *arg)
 
 static void set_numbers(const struct choice *c, char *arg)
 {
-	if (!*arg || arg[strspn(arg, "0123456789,-")] || *arg == '-')
+	regex_t form;
+
+	regcomp(&form, "^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$", REG_EXTENDED | REG_NOSUB);
+	if (regexec(&form, arg, 0, NULL, 0))
 		usage("not a list of numbers", arg);
+	regfree(&form);
 	set_text(c, arg);
 }
 
@@ -358,12 +362,14 @@ static int run(int argc, char **argv)
 	}
 	if (argc && !strchr(path, '/') && strcmp(path, "-") && access(path, F_OK))
 		usage("no such command or file (options come behind the command)", path);
-	if (argc > 1 || (argc && cfg.instance && !(BIT(mode) & PROFILES)))
+	if (argc > 1)
 		usage("one input at a time", argv[argc - 1]);
 	if (argc)
 		recording = find_recording(path);
 	else
 		live = find_instance(cfg.instance);
+	if (argc && cfg.instance && !recording)
+		usage("--instance is one of the kernel or of a recording, not of", path);
 	check_options(false, recording);
 	cfg.by_task |= mode == MODE_PPROF;
 	cfg.all_values = mode == MODE_PPROF;

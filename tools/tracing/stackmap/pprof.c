@@ -3,6 +3,7 @@
  * --pprof: a profile.proto of pprof, compressed by gzip. Its messages have numbered fields; a
  * string is an index in the profile's table of strings.
  */
+#include <signal.h>
 #include <time.h>
 
 #include "stackmap.h"
@@ -124,6 +125,8 @@ static void write_gzip(const char *data, size_t len)
 {
 	FILE *f = popen("exec gzip", "w");
 
+	/* If gzip ends early, that is told here. */
+	signal(SIGPIPE, SIG_IGN);
 	if (f)
 		fwrite(data, 1, len, f);
 	if (f && !pclose(f))

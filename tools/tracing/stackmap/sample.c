@@ -208,9 +208,7 @@ static void weigh_event(struct record *r, struct sample *s)
 	s->val[VAL_EVENTS] = 1;
 	if (r->kind->field[FIELD_WEIGHT])
 		take_weight(r, s);
-	if (r->kind->is_alloc)
-		s->unwanted = !set_owner(r, s, COUNT_REUSED);
-	else if (r->kind->is_switch && r->profile->cfg->off_cpu)
+	if (r->kind->is_switch && r->profile->cfg->off_cpu)
 		take_leave(r, s);
 }
 
@@ -305,6 +303,9 @@ static void take_event(struct record *r)
 		drop_oldest(p, c, 1);
 	s = new_sample(r);
 	c->waiting[c->nr++] = s;
+	/* Also what does not count has its address. */
+	if (r->kind->is_alloc && !set_owner(r, s, COUNT_REUSED))
+		s->unwanted = true;
 	if (s->unwanted)
 		return;
 	weigh_event(r, s);

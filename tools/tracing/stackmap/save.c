@@ -195,7 +195,7 @@ int save_map(const char *from, const char *dir, size_t *nr_stacks)
 	      (m.build_id.len && save_build_id(&m, dir)) ||
 	      (m.nr_user_stacks && !is_beside(dir, "user_maps") && save_users(dir));
 	if (!ret)
-		load_kallsyms(&m, &cfg);
+		load_kallsyms(&m, NULL, &cfg);
 	*nr_stacks = m.nr_stacks;
 	map_free(&m);
 	return ret;

@@ -43,9 +43,10 @@ static char *own_kallsyms(const struct map *m)
 }
 
 /* If the user has not named it, addresses are printed if it cannot be read. */
-int load_kallsyms(struct map *m, const struct config *cfg)
+int load_kallsyms(struct map *m, const struct map *sibling, const struct config *cfg)
 {
-	char *own __free(pointer) = own_kallsyms(m);
+	bool same = sibling && same_id(&m->build_id, &sibling->build_id);
+	char *own __free(pointer) = own_kallsyms(m) ?: (same ? own_kallsyms(sibling) : NULL);
 	const char *path = cfg->kallsyms ? cfg->kallsyms : own;
 	struct build_id id = {};
 	int ret;
@@ -96,7 +97,7 @@ int load_symbols(struct map *m, const struct map *sibling, const struct config *
 	int ret;
 
 	m->users.symfs = cfg->symfs;
-	ret = load_user_maps(m) ?: load_kallsyms(m, cfg) ?: fit_kallsyms(m, sibling, cfg) ?:
+	ret = load_user_maps(m) ?: load_kallsyms(m, sibling, cfg) ?: fit_kallsyms(m, sibling, cfg) ?:
 	      (cfg->vmlinux ? vmlinux_load(m, cfg) : 0);
 	if (!ret && cfg->vmlinux)
 		add_source(m, "vmlinux", cfg->vmlinux);

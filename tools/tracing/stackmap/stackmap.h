@@ -275,7 +275,7 @@ u32 stack_of_frames(struct stacks *k, bool user, u64 epoch, const u64 *ips, u32 
 bool resolve_stack(struct stacks *k, u32 stack, struct words *w);
 void stacks_free(struct stacks *k);
 /* source.c */
-int load_kallsyms(struct map *m, const struct config *cfg);
+int load_kallsyms(struct map *m, const struct map *sibling, const struct config *cfg);
 int load_symbols(struct map *m, const struct map *sibling, const struct config *cfg);
 void map_free(struct map *m);
 /* symtab.c */
@@ -294,6 +294,7 @@ void symtab_free(struct symtab *t);
 int parse_symbol_line(void *t, char *line);
 int symtab_load(struct symtab *t, const char *path);
 /* user.c */
+char *hide_controls(char *name);
 struct object *object_at(const struct users *u, u32 nr);
 u32 get_object(struct users *u, const char *path, const struct build_id *id);
 u32 user_object(struct users *u, const char *path, const struct build_id *id, u64 bias);

@@ -24,8 +24,8 @@ static char *object_name(const char *path)
 	return copy_string(name);
 }
 
-/* Anyone can make a file whose name tells the terminal what to do. */
-static char *hide_controls(char *path)
+/* Anyone can make a file or a task whose name tells the terminal what to do. */
+char *hide_controls(char *path)
 {
 	char *s;
 

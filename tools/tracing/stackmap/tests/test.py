@@ -732,6 +732,15 @@ class Output(Case):
         out = self.dump(new, "-k", KALLSYMS, "--diff", old)
         self.assertEqual(re.findall(r"^[-+]\S+ \S+", out, re.M), ["+5 moved"])
 
+    def test_diff_of_a_plain_file(self):
+        """The kernel's own symbols are those of the other map, if it is of the same kernel."""
+        for name in ["new", "old"]:
+            os.mkdir(os.path.join(self.dir, name))
+            self.file(f"{name}/stack_map_bin", golden_map("le64"))
+        self.file("new/kallsyms", golden_text("kallsyms64"))
+        old = os.path.join(self.dir, "old/stack_map_bin")
+        self.assertEqual(self.run_tool("-q", os.path.join(self.dir, "new"), "--diff", old)[0], "")
+
     def test_directory(self):
         self.file("stack_map_bin", golden_map("le64"))
         self.file("kallsyms", golden_text("kallsyms64"))
@@ -1241,15 +1250,65 @@ class Recording(RecordingCase):
         self.assertEqual(self.folded(dat, "--grep", "weak"), {"do_exit;weak_one": 1})
         out = self.tool(dat, "-q", "--perf-script", "--grep", "weak")[0]
         self.assertEqual(out.count("\n\n"), 1)
-        self.assertIn("has no stacks of such events", self.tool(dat, "-F", "-e", "x", rc=1)[1])
+        for form in ["-F", "--perf-script"]:
+            self.assertIn("has no event x", self.tool(dat, form, "-e", "x", rc=1)[1])
+            err = self.tool(dat, form, "-e", "kfree", rc=1)[1]
+            self.assertIn("has no stacks of such events", err)
         for option in [["-e", "x"], ["--pid", "1"], ["--from", "1"], ["-w", "x"], ["--off-cpu"],
                        ["--leaks"], ["--outstanding", "a:b:c"], ["--comm", "x"], ["--cpu", "1"]]:
             err = self.run_tool("-F", *option, self.file("map", golden_map("le64")), rc=2)[1]
             self.assertIn("needs a recording", err)
             self.run_tool("-s", *option, self.file("map", golden_map("le64")), rc=2)
         for option in [["--pid", "x"], ["--from", "x"], ["--outstanding", "a:b"],
-                       ["--off-cpu=x"], ["--by", "x"]]:
+                       ["--off-cpu=x"], ["--by", "x"], ["--pid", "1-"], ["--cpu", "1,-"]]:
             self.tool(dat, "-F", *option, rc=2)
+
+    def test_outstanding_needs_its_events(self):
+        dat = self.dat()
+        self.event(dat, "kmalloc", 0x1000, 8, stack="A")
+        self.event(dat, "kfree", 0x1000)
+        for what in ["kmalloc:kfre:ptr", "kmaloc:kfree:ptr", "kmalloc:kfree:pt",
+                     "kmalloc:sched_switch:ptr"]:
+            self.assertIn("has no event", self.tool(dat, "-F", "--outstanding", what, rc=1)[1])
+        out, err = self.tool(dat, "report", "--leaks")
+        self.assertTrue(out.startswith("# 0 bytes_alloc (bytes)"), out)
+
+    def test_outstanding_of_a_selection(self):
+        """What others do with the address counts."""
+        dat = self.dat()
+        for pid in [1, 2]:
+            self.event(dat, "kmalloc", 0x1000, 64, stack="A", pid=pid)
+        self.event(dat, "kmalloc", 0x2000, 8, stack="A", pid=1)
+        self.event(dat, "kmalloc", 0x3000, 8, stack="A", pid=2)
+        self.event(dat, "kfree", 0x3000, pid=2)
+        self.assertEqual(self.folded(dat, "--leaks", "--pid", "1"), {"schedule": 8})
+        self.assertNotIn("not seen allocated", self.tool(dat, "-F", "--leaks", "--pid", "1")[1])
+
+    def test_names_of_tasks(self):
+        """They can have any bytes."""
+        dat = self.dat(comms=[(1, "a\x1b[31m")])
+        self.event(dat, "kmalloc", 1, 8, stack="A")
+        self.folded(dat)
+        out = self.run_tool("report", "-q", "--by", "task", os.path.join(self.dir, "dir"))[0]
+        self.assertIn("# a?[31m-1: 1", out)
+
+    def test_many_instances(self):
+        names = [f"i{n}" for n in range(70)]
+        dat = self.dat(instances=names)
+        self.event(dat, "kmalloc", 1, 8, stack="A", instance="i3")
+        self.assertIn("more than 64 instances", self.tool(dat, "-F", rc=1)[1])
+        self.assertEqual(self.folded(dat, "-i", "i3"), {"schedule": 1})
+        self.assertIn("2 records", self.run_tool("-i", "i3", os.path.join(self.dir, "dir/trace.dat"))[1])
+        self.run_tool("-F", "-i", "i3", self.file("map", golden_map("le64")), rc=2)
+
+    def test_field_before_the_record(self):
+        dat = self.dat()
+        self.switch(dat, 1, 2, stack="A")
+        text = mkdat.format_text
+        self.addCleanup(setattr, mkdat, "format_text", text)
+        mkdat.format_text = lambda *args: text(*args).replace("prev_comm[16];\toffset:8;",
+                                                              "prev_comm[16];\toffset:3000000000;")
+        self.assertEqual(self.folded(dat), {"schedule": 1})
 
     def test_report(self):
         dat = self.dat()
