@@ -213,9 +213,10 @@ pid_t start_program(const char * const *args, const char *dir)
 
 	if (pid < 0)
 		complain("fork: %s", strerror(errno));
+	else
+		setpgid(pid, pid);	/* by both, as either may go on first */
 	if (pid)
 		return pid;
-	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGINT);
 	if (!chdir(dir) && freopen("/dev/null", "r", stdin) && freopen("/dev/null", "w", stdout))
 		exec_program((char * const *)args);
@@ -232,8 +233,12 @@ int run_script(const char *script, const char *arg, const char *dir)
 	return pid > 0 && waitpid(pid, &status, 0) == pid && !status ? 0 : -EIO;
 }
 
-/* As a shell finds it. */
+/* As execvp() looks for it. */
 bool find_program(const char *name)
 {
-	return !run_script("command -v \"$0\"", name, ".");
+	static const char script[] =
+		"case $0 in */*) set -- '' ;; *) IFS=:; set -- ${PATH:-/bin:/usr/bin} ;; esac\n"
+		"for d do f=${d:+$d/}$0; [ -f \"$f\" ] && [ -x \"$f\" ] && exit; done; exit 1";
+
+	return !run_script(script, name, ".");
 }

@@ -317,7 +317,7 @@ static bool processes_ended(const struct recording *r)
  */
 static bool disk_is_full(const struct recording *r)
 {
-	return !has_room(r->output, file_sizes(r->output, "trace.dat.*") / 2 +
+	return !has_room(r->output, file_sizes(r->output, CPU_FILES) / 2 +
 			 count_of(r->dir, CPU_STATS, "bytes: ") +
 			 2 * file_sizes(r->output, "head.dat"));
 }
@@ -346,8 +346,7 @@ static int keep_recording(struct recording *r)
 		wait_for_signal(r, 100);
 		ms = now_ms() - r->start;
 		if (r->duration && ms >= 1000 * r->duration) {
-			r->duration = 0;
-			r->stopped |= !r->pid;
+			r->stopped = true;
 			if (r->pid)
 				kill(r->pid, SIGTERM);
 		}
@@ -358,9 +357,6 @@ static int keep_recording(struct recording *r)
 	}
 	return ret;
 }
-
-/* The number of a CPU is its place among the arguments. */
-#define RESTORE	"trace-cmd restore -o trace.dat -i head.dat $(ls -v trace.dat.*)"
 
 static int finish_recorder(const struct recording *r, int ret)
 {
@@ -374,7 +370,7 @@ static int finish_recorder(const struct recording *r, int ret)
 	/* If trace-cmd has failed, its recorders go on. */
 	kill(-r->recorder, SIGKILL);
 	/* Files of CPUs are not left if someone else has ended it. */
-	if (ret == -EIO && file_sizes(r->output, "trace.dat.*")) {
+	if (ret == -EIO && file_sizes(r->output, CPU_FILES)) {
 		remove_files(r->output, "trace.dat");
 		complain("%s has no trace.dat. To make it, there: %s", r->output, RESTORE);
 	} else {
@@ -385,15 +381,16 @@ static int finish_recorder(const struct recording *r, int ret)
 
 static void tell_result(const struct recording *r, size_t nr_stacks)
 {
+	bool complete = is_beside(r->output, "trace.dat");
 	char *path __free(pointer) = format("%s/trace.dat", r->output);
 	u64 lost = count_lost(r->dir) + count_of(r->dir, CPU_STATS, "entries: ");
 	u64 nr_read = count_of(r->dir, CPU_STATS, "read events: ");
 	u64 recycled = count_of(r->dir, MAP_STAT, "recycled: ");
-	u64 nr_events = count_events(path);
+	u64 nr_events = complete ? count_events(path) : 0;
 
-	note("%s: recorded %llu %s with %zu different stacks; see stackmap_dump %s", r->output,
+	note("%s: recorded %llu %s with %zu different stacks%s%s", r->output,
 	     nr_events ? nr_events : nr_read, nr_events ? "events" : "buffer entries", nr_stacks,
-	     r->output);
+	     complete ? "; see stackmap_dump " : "", complete ? r->output : "");
 	if (lost)
 		complain("%llu of %llu buffer entries were lost%s", lost, lost + nr_read,
 			 " (events, stacks, definitions): try --realtime 10 or a larger buffer (-b)");

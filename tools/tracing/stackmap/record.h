@@ -10,6 +10,11 @@
 
 #define NO_COMMAND	127
 #define TRACEFS		"/sys/kernel/tracing"
+#define CPU_FILES	"trace.dat.*cpu[0-9]*"	/* of a recording that has not ended */
+
+/* The number of a CPU is its place among the arguments. */
+#define RESTORE \
+	"trace-cmd restore -c -o head.dat; trace-cmd restore -o trace.dat -i head.dat $(ls -v *.cpu*)"
 
 /* For count_of(). The entries of the ring buffer are events, stacks and definitions. */
 #define MAP_STAT	"stack_map_stat"

@@ -18,7 +18,7 @@
  */
 static const char * const our_files[] = {
 	"head.dat", "trace.dat", "stack_map_bin", "trace", "stack_map_stat", "kallsyms",
-	"build_id", "user_maps", "checksums", "trace.dat.*", "(null).cpu*",
+	"build_id", "user_maps", "checksums", CPU_FILES, "(null).cpu[0-9]*",
 };
 
 #define NR_MAIN		3
@@ -104,10 +104,12 @@ void output_discard(const char *dir)
 int output_make(const char *dir)
 {
 	char *old __free(pointer) = format("%s.old", dir);
-	struct content c = walk(old, NULL, false);
+	struct content c = walk(old, NULL, false), now = walk(dir, NULL, false);
 
-	rmdir(dir);
-	if (walk(dir, NULL, false).recording) {
+	/* An instance of tracefs goes by that, whatever is in it. */
+	if (!now.bytes && !now.recording && !now.more)
+		rmdir(dir);
+	if (now.recording) {
 		if (c.recording && !c.more)
 			output_discard(old);
 		if (rename(dir, old))
@@ -310,6 +312,10 @@ static int save_buffer(const char *from, const char *dir)
 
 	ret = save_map(from, dir, &nr_stacks) ||
 	      (extracts ? run_extract(from, dir) : copy_file(from, "trace", dir));
+	/* What was read is not in the buffer any more. */
+	if (ret && file_sizes(dir, "*.cpu[0-9]*"))
+		return fail("%s has no trace.dat, but its parts. To make it, there: %s", dir,
+			    RESTORE);
 	if (ret) {
 		output_discard(dir);
 		return ret;
