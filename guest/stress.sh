@@ -255,7 +255,7 @@ end=$(($(now) + 60 * minutes))
 for ((round = 1; $(now) < end; round++)); do
 	began=$(now)
 	: > "$TMPDIR/go_on"
-	rm -rf "$TMPDIR"/go.? "$TMPDIR"/steps.*
+	rm -rf "$TMPDIR"/go.? "$TMPDIR"/steps.* "$TMPDIR"/stress/*
 	both tracing_on 0
 	echo > $ids/trace
 	echo > $full/trace
@@ -274,11 +274,13 @@ for ((round = 1; $(now) < end; round++)); do
 	# shellcheck disable=SC2046 # a list
 	may_fail $(workers)
 	loaded=$(now)
-	while kill -0 $stress 2> /dev/null && [ $(($(now) - loaded)) -lt 120 ]; do sleep 1; done
+	while kill -0 $stress 2> /dev/null && [ $(($(now) - loaded)) -lt 90 ]; do sleep 1; done
 	loaded=$(($(now) - loaded))
 	rm "$TMPDIR/go_on" "$TMPDIR/work_on"
-	# shellcheck disable=SC2086 # lists
-	wait_all $stress $fuzzers $pair $recording
+	# Some look at the time only once in a great while.
+	pkill -KILL stress-ng || true
+	# shellcheck disable=SC2086,SC2046 # lists
+	wait_all $stress $fuzzers $pair $recording $(pgrep stress-ng)
 	[ -n "$faults" ] || [ $loaded -ge 55 ] || { cat "$TMPDIR/stress.out"; fail "the loads ended after $loaded s"; }
 	both tracing_on 0
 	both events/enable 0
