@@ -15,7 +15,7 @@ char *find_instance(const char *instance)
 	return instance ? format(TRACEFS "/instances/%s", instance) : copy_string(TRACEFS);
 }
 
-static int trace_error(const char *dir, const char *file, int err)
+int trace_error(const char *dir, const char *file, int err)
 {
 	complain("%s/%s: %s%s", dir, file, strerror(-err),
 		 err == -EACCES ? " (only root may trace)" :
@@ -79,11 +79,6 @@ void note_empty(const char *dir)
 		note("the map is empty: %s/options/stacktrace is 0", dir);
 	else
 		note("the map is empty: no event was recorded with its stack");
-}
-
-int make_instance(const char *dir)
-{
-	return mkdir(dir, 0700) ? trace_error(TRACEFS "/instances", basename(dir), -errno) : 0;
 }
 
 /* Someone may be reading one of its files. */

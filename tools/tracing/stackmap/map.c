@@ -249,28 +249,27 @@ void map_free_stacks(struct map *m)
 	free(m->dir);
 }
 
-/* The read fails with ESTALE if the map was reset or replaced meanwhile. */
-char *slurp_map(const char *path, size_t *len)
+/* Why a file cannot be read. */
+const char *read_error(void)
 {
-	char *buf = slurp(path, len);
-	int tries;
-
-	for (tries = 1; !buf && errno == ESTALE && tries < MAX_READS; tries++)
-		buf = slurp(path, len);
-	if (!buf)
-		complain("%s: %s", path, errno != ESTALE ? strerror(errno) :
-			 "the map was reset or replaced each time it was read");
-	return buf;
+	return errno != ESTALE ? strerror(errno) :
+	       "the map was reset or replaced each time it was read";
 }
 
-/* The stacks that were read before stay. */
+/* The read fails with ESTALE if the map was reset or replaced meanwhile. Stacks of before stay. */
 static int read_map_file(struct map *m, const char *path)
 {
 	char *buf __free(pointer) = NULL;
+	int tries = 0;
 	size_t len;
 
-	buf = slurp_map(path, &len);
-	return buf ? read_map(m, buf, len) : -EIO;
+	do {
+		buf = slurp(path, &len);
+	} while (!buf && errno == ESTALE && ++tries < MAX_READS);
+	if (buf)
+		return read_map(m, buf, len);
+	complain("%s: %s", path, read_error());
+	return -EIO;
 }
 
 /* Others may take their place. Symbols and the texts of frames stay. */

@@ -2,24 +2,18 @@
 /* Output of a whole map: text, folded, JSON, speedscope. */
 #include "stackmap.h"
 
-static void print_indented(const char *lines, const char *indent)
-{
-	int len;
-
-	for (; *lines; lines += len + 1) {
-		len = strcspn(lines, "\n");
-		printf("%s%.*s\n", indent, len, lines);
-	}
-}
-
 /* Behind a prefix. */
 void print_frame(struct map *m, const struct stack *s, u32 i, const struct config *cfg)
 {
 	struct frame *f = frame_get(m, s, i);
+	const char *lines = cfg->lines ? frame_lines(m, f) : "";
+	int len;
 
 	puts(f->text);
-	if (cfg->lines)
-		print_indented(frame_lines(m, f), "        ");
+	for (; *lines; lines += len + 1) {
+		len = strcspn(lines, "\n");
+		printf("        %.*s\n", len, lines);
+	}
 }
 
 void print_stack(struct map *m, const struct stack *s, const struct config *cfg)

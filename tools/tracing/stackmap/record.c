@@ -201,11 +201,10 @@ static int set_up(const struct recording *r)
 		{ "options/stacktrace", "1" },
 		{ "buffer_size_kb", kb },
 	};
-	size_t i, nr = ARRAY_SIZE(settings);
+	/* Without -b, the last one stays as it is. */
+	size_t i, nr = ARRAY_SIZE(settings) - !r->buffer_kb;
 	int ret = 0;
 
-	/* Without -b, the last one stays as it is. */
-	nr -= !r->buffer_kb;
 	for (i = 0; !ret && i < nr; i++)
 		ret = set(r->dir, settings[i][0], settings[i][1]);
 	/* Not every kernel has it. The map has the stacks as well. */
@@ -381,8 +380,8 @@ static int finish_recorder(const struct recording *r, int ret)
 
 static void tell_result(const struct recording *r, size_t nr_stacks)
 {
-	bool complete = is_beside(r->output, "trace.dat");
 	char *path __free(pointer) = format("%s/trace.dat", r->output);
+	bool complete = !access(path, F_OK);
 	u64 lost = count_lost(r->dir) + count_of(r->dir, CPU_STATS, "entries: ");
 	u64 nr_read = count_of(r->dir, CPU_STATS, "read events: ");
 	u64 recycled = count_of(r->dir, MAP_STAT, "recycled: ");
@@ -463,7 +462,7 @@ static int record_command(struct recording *r)
 	}
 	if (r->command)
 		*APPEND(r->pids, r->nr_pids) = r->pid;
-	ret = make_instance(r->dir);
+	ret = mkdir(r->dir, 0700) ? trace_error(TRACEFS "/instances", r->instance, -errno) : 0;
 	if (!ret) {
 		ret = record_in_instance(r);
 		remove_instance(r->dir);

@@ -27,7 +27,7 @@ void note_empty(const char *dir);
 int write_file(const char *dir, const char *file, const char *text);
 int set(const char *dir, const char *file, const char *text);
 bool is_set(const char *dir, const char *file);
-int make_instance(const char *dir);
+int trace_error(const char *dir, const char *file, int err);
 void remove_instance(const char *dir);
 int enable_event(const char *dir, const char *event, const char *filter);
 u64 count_of(const char *dir, const char *files, const char *key);

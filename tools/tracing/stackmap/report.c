@@ -2,42 +2,31 @@
 /* --summary and --diff. */
 #include "stackmap.h"
 
-struct sums {
-	u64	refs;
-	u64	top;		/* of the ten most frequent stacks */
-	u32	deepest;
-};
-
-static void add_up(struct map *m, struct sums *sums)
-{
-	const struct stack *s;
-
-	sort_stacks(m, SORT_REF);
-	for (s = m->stacks; s != stacks_end(m); s++) {
-		sums->refs += s->ref;
-		sums->top += s - m->stacks < 10 ? s->ref : 0;
-		sums->deepest = s->nr > sums->deepest ? s->nr : sums->deepest;
-	}
-}
-
 int print_summary(struct map *m)
 {
 	char *id __free(pointer) = build_id_text(&m->build_id);
-	struct sums sums = {};
+	u64 refs = 0, first_refs = 0;
+	const struct stack *s;
+	u32 deepest = 0;
 
-	add_up(m, &sums);
+	sort_stacks(m, SORT_REF);
+	for (s = m->stacks; s != stacks_end(m); s++) {
+		refs += s->ref;
+		first_refs += s - m->stacks < 10 ? s->ref : 0;
+		deepest = s->nr > deepest ? s->nr : deepest;
+	}
 	printf("kernel: %s%s%s\n", *m->release ? m->release : "unknown",
 	       *id ? ", build id " : "", id);
 	printf("symbols: %s\n", m->source);
 	printf("stacks: %zu\nframes: %zu\n", m->nr_stacks, m->nr_ips);
 	if (m->nr_user_stacks)
 		printf("stacks of user space: %zu\n", m->nr_user_stacks);
-	printf("references: %llu\n", sums.refs);
+	printf("references: %llu\n", refs);
 	if (m->split)
 		printf("split by interrupts: %llu\n", m->split);
-	printf("top 10 hold: %.1f%%\n", share(sums.top, sums.refs));
+	printf("top 10 hold: %.1f%%\n", share(first_refs, refs));
 	printf("depth: %.1f on average, at most %u\n",
-	       m->nr_stacks ? 1.0 * m->nr_ips / m->nr_stacks : 0, sums.deepest);
+	       m->nr_stacks ? 1.0 * m->nr_ips / m->nr_stacks : 0, deepest);
 	return 0;
 }
 

@@ -203,15 +203,6 @@ static bool set_owner(struct record *r, struct sample *s, enum count other)
 	return true;
 }
 
-static void weigh_event(struct record *r, struct sample *s)
-{
-	s->val[VAL_EVENTS] = 1;
-	if (r->kind->field[FIELD_WEIGHT])
-		take_weight(r, s);
-	if (r->kind->is_switch && r->profile->cfg->off_cpu)
-		take_leave(r, s);
-}
-
 static void come_back(struct profile *p, struct task_state *t, u64 now, u32 cpu)
 {
 	struct sample *s = t->away;
@@ -308,7 +299,11 @@ static void take_event(struct record *r)
 		s->unwanted = true;
 	if (s->unwanted)
 		return;
-	weigh_event(r, s);
+	s->val[VAL_EVENTS] = 1;
+	if (r->kind->field[FIELD_WEIGHT])
+		take_weight(r, s);
+	if (r->kind->is_switch && p->cfg->off_cpu)
+		take_leave(r, s);
 	if (p->script && !s->unwanted)
 		s->text = text_of(r);
 }

@@ -133,18 +133,23 @@ bool has_room(const char *dir, u64 bytes)
 	return false;
 }
 
+/* Again if a map was replaced meanwhile. */
 static int copy_file(const char *from_dir, const char *name, const char *dir)
 {
-	FILE *from __free(file) = open_in(from_dir, name, "re");
-	FILE *to __free(file) = from ? open_in(dir, name, "we") : NULL;
 	char buf[1 << 16];
+	int tries = 0;
 	size_t n;
 
-	while (to && (n = fread(buf, 1, sizeof(buf), from)))
-		fwrite(buf, 1, n, to);
-	if (to && !ferror(from) && !ferror(to) && !fflush(to))
-		return 0;
-	return fail("%s/%s, copied into %s: %s", from_dir, name, dir, strerror(errno));
+	do {
+		FILE *from __free(file) = open_in(from_dir, name, "re");
+		FILE *to __free(file) = from ? open_in(dir, name, "we") : NULL;
+
+		while (to && (n = fread(buf, 1, sizeof(buf), from)))
+			fwrite(buf, 1, n, to);
+		if (to && !ferror(from) && !ferror(to) && !fflush(to))
+			return 0;
+	} while (errno == ESTALE && ++tries < MAX_READS);
+	return fail("%s/%s, copied into %s: %s", from_dir, name, dir, read_error());
 }
 
 /* @f: a file of @dir that was written, or NULL */
@@ -172,16 +177,6 @@ static int save_build_id(const struct map *m, const char *dir)
 	return save_file(dir, "build_id", line, strlen(line));
 }
 
-static int copy_map(const char *from, const char *dir)
-{
-	char *path __free(pointer) = format("%s/stack_map_bin", from);
-	char *buf __free(pointer) = NULL;
-	size_t len;
-
-	buf = slurp_map(path, &len);
-	return buf ? save_file(dir, "stack_map_bin", buf, len) : -EIO;
-}
-
 /*
  * All that belongs to trace.dat. The copy of the map is read back, to report a bad one now. For
  * stacks of user space, "record" has its own user_maps.
@@ -192,7 +187,7 @@ int save_map(const char *from, const char *dir, size_t *nr_stacks)
 	struct map m = {};
 	int ret;
 
-	ret = copy_map(from, dir) || copy_file(from, "stack_map_stat", dir) ||
+	ret = copy_file(from, "stack_map_bin", dir) || copy_file(from, "stack_map_stat", dir) ||
 	      copy_file("/proc", "kallsyms", dir) || load_map(&m, dir) ||
 	      (m.build_id.len && save_build_id(&m, dir)) ||
 	      (m.nr_user_stacks && !is_beside(dir, "user_maps") && save_users(dir));
@@ -210,7 +205,7 @@ int save_map(const char *from, const char *dir, size_t *nr_stacks)
  */
 #define MAX_CHECKED	(64 << 20)
 
-u32 crc32(const void *data, size_t len)
+static u32 crc32(const void *data, size_t len)
 {
 	const unsigned char *p = data;
 	u32 crc = ~0U;

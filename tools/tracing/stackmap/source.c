@@ -31,7 +31,7 @@ static void add_source(struct map *m, const char *kind, const char *path)
 }
 
 /* NULL if there is none. The running kernel may be the one that wrote a copy of the map. */
-static char *own_kallsyms(const struct map *m)
+static char *own_kallsyms(const struct map *m, const struct map *sibling)
 {
 	char *saved __free(pointer) = format("%s/kallsyms", m->dir ? m->dir : "");
 	struct build_id id = {};
@@ -39,14 +39,16 @@ static char *own_kallsyms(const struct map *m)
 	if (m->dir && !m->live)
 		return access(saved, R_OK) ? NULL : copy_string(saved);
 	kallsyms_build_id(proc, &id);
-	return m->live || (m->text && same_id(&m->build_id, &id)) ? copy_string(proc) : NULL;
+	if (m->live || (m->text && same_id(&m->build_id, &id)))
+		return copy_string(proc);
+	return sibling && same_id(&m->build_id, &sibling->build_id) ?
+	       own_kallsyms(sibling, NULL) : NULL;
 }
 
 /* If the user has not named it, addresses are printed if it cannot be read. */
 int load_kallsyms(struct map *m, const struct map *sibling, const struct config *cfg)
 {
-	bool same = sibling && same_id(&m->build_id, &sibling->build_id);
-	char *own __free(pointer) = own_kallsyms(m) ?: (same ? own_kallsyms(sibling) : NULL);
+	char *own __free(pointer) = own_kallsyms(m, sibling);
 	const char *path = cfg->kallsyms ? cfg->kallsyms : own;
 	struct build_id id = {};
 	int ret;
@@ -87,8 +89,10 @@ static int fit_kallsyms(struct map *m, const struct map *sibling, const struct c
 static int load_user_maps(struct map *m)
 {
 	char *path __free(pointer) = format("%s/user_maps", m->dir ? m->dir : "");
+	char *buf __free(pointer) = NULL;
 
-	return !m->dir || m->live || access(path, R_OK) ? 0 : load_users(&m->users, path);
+	return !m->dir || m->live || access(path, R_OK) ? 0 :
+	       load_lines(path, "user_maps", &buf, parse_user_line, &m->users);
 }
 
 /* @sibling: with --diff, the new map; the old one may use its symbols. */
@@ -97,12 +101,12 @@ int load_symbols(struct map *m, const struct map *sibling, const struct config *
 	int ret;
 
 	m->users.symfs = cfg->symfs;
-	ret = load_user_maps(m) ?: load_kallsyms(m, sibling, cfg) ?: fit_kallsyms(m, sibling, cfg) ?:
-	      (cfg->vmlinux ? vmlinux_load(m, cfg) : 0);
+	ret = load_user_maps(m) ?: load_kallsyms(m, sibling, cfg) ?:
+	      fit_kallsyms(m, sibling, cfg) ?: (cfg->vmlinux ? vmlinux_load(m, cfg) : 0);
 	if (!ret && cfg->vmlinux)
 		add_source(m, "vmlinux", cfg->vmlinux);
 	if (!m->source)
-		m->source = copy_string("none, raw addresses; give the kallsyms (-k) or the vmlinux (-v) of the map's kernel");
+		m->source = copy_string("none, raw addresses (-k kallsyms or -v vmlinux)");
 	return ret;
 }
 

@@ -260,7 +260,7 @@ struct frame {
 };
 
 /* map.c */
-char *slurp_map(const char *path, size_t *len);
+const char *read_error(void);
 struct stack *map_add(struct map *m, const u64 *ips, u32 nr);
 int read_map(struct map *m, const char *buf, size_t len);
 int load_map(struct map *m, const char *path);
@@ -301,7 +301,6 @@ u32 user_object(struct users *u, const char *path, const struct build_id *id, u6
 u64 users_epoch(struct users *u, u32 tgid, u64 time);
 u64 place_word(struct users *u, u64 epoch, u64 addr, bool exact);
 int parse_user_line(void *users, char *line);
-int load_users(struct users *u, const char *path);
 void users_free(struct users *u);
 /* elf.c */
 const struct symbol *find_in_object(struct users *u, struct object *o, u64 offset);

@@ -209,13 +209,6 @@ int parse_user_line(void *users, char *line)
 	return 0;
 }
 
-int load_users(struct users *u, const char *path)
-{
-	char *buf __free(pointer) = NULL;
-
-	return load_lines(path, "user_maps", &buf, parse_user_line, u);
-}
-
 void users_free(struct users *u)
 {
 	struct process *p;

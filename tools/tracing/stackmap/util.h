@@ -120,7 +120,6 @@ struct choice {
 };
 
 /* save.c */
-u32 crc32(const void *data, size_t len);
 int check_directory(const char *dir);
 /* pool.c */
 u32 pool_add(struct pool *p, const u64 *words, u32 nr);

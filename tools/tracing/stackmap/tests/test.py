@@ -394,7 +394,7 @@ class Symbols(Case):
         text = live_text()
         if not LIVE_ID or not text:
             self.skipTest("the running kernel does not tell its build id, or hides its addresses")
-        hint = "give the kallsyms (-k) or the vmlinux (-v) of the map's kernel"
+        hint = "raw addresses (-k kallsyms or -v vmlinux)"
         for build_id, base, live in [(LIVE_ID, text, True), (LIVE_ID, text - 4096, True),
                                      (bytes(20), text, False), (LIVE_ID, None, False),
                                      (None, text, False)]:
@@ -1909,7 +1909,7 @@ class Tracefs(Case):
             shutil.rmtree(saved)
         out, err = self.run_fake(5, "save", saved, rc=1)
         self.assertEqual(out, "")
-        self.assertIn("stack_map_bin: the map was reset or replaced each time", err)
+        self.assertIn(f"stack_map_bin, copied into {saved}: the map was reset or replaced each", err)
 
     def make_map(self):
         """What the tool looks for in tracefs."""
