@@ -90,6 +90,10 @@ rm -r "$out" "$out.old"
 recorded 7 -o "$out" sh -c 'exit 7'
 recorded 143 -o "$out" -- sh -c 'kill $$'
 recorded 143 -o "$out" -d 1 sleep 1000
+recorded 0 -o "$out" -d 1 sh -c 'trap "" TERM; i=0; while [ $i -lt 60 ]; do sleep .1; i=$((i + 1)); done'
+report "$out"
+awk 'match($0, / [0-9]+\.[0-9]+: /) { last = substr($0, RSTART, RLENGTH - 2); first = first ? first : last }
+	END { exit last - first > 4 }' "$TMPDIR/report" || fail "-d does not end the recording"
 recorded 0 -o "$out" -d 1
 whole "$out"
 [ "$ids" -gt 10 ] || fail "too few events of the machine"
@@ -110,7 +114,7 @@ rm -r "$out" "$out.old"
 
 # Failures leave nothing.
 recorded 127 -o "$out" no_such_command
-says "no_such_command: No such file"
+says "no_such_command: not a program that can be run"
 nothing_left
 recorded 127 -o "$out" /proc/version
 says "Permission denied"

@@ -97,6 +97,10 @@ cmp trace "$out/trace" || fail "another text"
 stackmap_dump -q --annotate "$out/trace" "$out" > "$TMPDIR/annotated"
 [ "$(grep -c '^ => ' "$TMPDIR/annotated")" -ge 50 ] || fail "too few frames"
 
+echo "the directory of an instance is not for it"
+saved 1 save "$TRACING_DIR/instances/one"
+[ "$(cat instances/one/options/stackmap)" = 1 ] || fail "the instance was made anew"
+
 echo "top: what was used more since the last look, and nothing else"
 echo 1 > instances/one/events/syscalls/sys_enter_getpriority/enable
 stackmap_dump top -i one -n 3 -d 1 > "$TMPDIR/top" &
