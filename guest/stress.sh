@@ -119,10 +119,16 @@ step() { # name
 fuzz() { # name seed
 	set +e
 	trap - EXIT
-	may_fail $BASHPID
 	RANDOM=$2
+	local seed
 	while [ -e "$TMPDIR/go_on" ]; do
-		step "$1"
+		seed=$RANDOM
+		# A shell whose fork fails ends.
+		(
+			RANDOM=$seed
+			may_fail $BASHPID
+			step "$1"
+		)
 		echo >> "$TMPDIR/steps.$1"
 	done > /dev/null 2>&1
 }
@@ -176,10 +182,29 @@ start_recording() {
 # The memory of the guest holds the recording and its text.
 check_recording() {
 	[ -s "$TMPDIR/trace.dat" ] || { cat "$TMPDIR/trace-cmd.out"; fail "trace-cmd recorded nothing"; }
-	recorded=$(trace-cmd report -i "$TMPDIR/trace.dat" 2> /dev/null | grep -cE 'stack_(id|split|def): ' || true)
+	# Without memory for a map, stacks are in full.
+	recorded=$(trace-cmd report -i "$TMPDIR/trace.dat" 2> /dev/null |
+		grep -cE "stack_(id|split|def): ${faults:+|kernel_stack: }" || true)
 	[ "$recorded" -gt 0 ] || fail "trace-cmd recorded no stack"
 	rm "$TMPDIR/trace.dat"
 	! is_there trace_cmd || rmdir instances/trace_cmd
+}
+
+# Root may not execute or spawn. If allocations fail, the loads may end at any time, and begin again.
+run_loads() { # argument...
+	trap - EXIT
+	set +e
+	local end=$(($(now) + 60))
+	while [ "$(now)" -lt $end ]; do
+		(
+			may_fail $BASHPID
+			exec setpriv --reuid=65534 --regid=65534 --clear-groups \
+				stress-ng --seed "$seed" --oomable --vm-bytes 16m --hdd-bytes 8m --mmap-bytes 16m --shm-bytes 1m \
+				--temp-path "$TMPDIR/stress" --timeout $((end - $(now)))s --quiet "$@"
+		)
+		[ -n "$faults" ] || return
+		sleep 1
+	done
 }
 
 start_loads() {
@@ -192,14 +217,7 @@ start_loads() {
 		args+=("--$load" 1)
 		names+=" $load"
 	done
-	# Root may not execute or spawn.
-	(
-		trap - EXIT
-		may_fail $BASHPID
-		exec setpriv --reuid=65534 --regid=65534 --clear-groups \
-			stress-ng --seed "$seed" --oomable --vm-bytes 16m --hdd-bytes 8m --mmap-bytes 16m --shm-bytes 1m \
-			--temp-path "$TMPDIR/stress" --timeout 60s --quiet "${args[@]}"
-	) > "$TMPDIR/stress.out" 2>&1 &
+	run_loads "${args[@]}" > "$TMPDIR/stress.out" 2>&1 &
 	stress=$!
 }
 
