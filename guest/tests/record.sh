@@ -117,7 +117,7 @@ recorded 127 -o "$out" no_such_command
 says "no_such_command: not a program that can be run"
 nothing_left
 recorded 127 -o "$out" /proc/version
-says "Permission denied"
+says "not a program that can be run"
 nothing_left
 for event in sched:nothing nothing nothing:sched_switch sched_switch,nothing; do
 	recorded 1 -o "$out" -e "$event" touch "$TMPDIR/ran"
