@@ -48,13 +48,16 @@ static bool is_of_this_boot(const struct session *ses)
 {
 	const struct map *m = &ses->map;
 	u64 symbol = tep_find_function_address(ses->tep, m->text), lowest = UINT64_MAX;
+	const struct stack *st;
 	size_t i;
 
 	if (!m->text || symbol)
 		return !m->text || symbol == m->text;
-	for (i = 0; i < m->nr_ips; i++) {
-		if (m->ips[i] >= m->text && m->ips[i] < lowest)
-			lowest = m->ips[i];
+	for (st = m->stacks; st != stacks_end(m); st++) {
+		for (i = st->first; !st->user && i < st->first + st->nr; i++) {
+			if (m->ips[i] >= m->text && m->ips[i] < lowest)
+				lowest = m->ips[i];
+		}
 	}
 	return tep_find_function(ses->tep, lowest);
 }
@@ -167,16 +170,6 @@ static void print_head(struct trace_seq *s, const struct kind *k, u64 cookie,
 	trace_seq_putc(s, '>');
 }
 
-/* Its fields are looked up when an event of another kind is printed. */
-static struct record make_record(struct session *ses, struct tep_event *ev, struct tep_record *rec)
-{
-	struct kind *k = &ses->kind;
-
-	if (k->event != ev)
-		init_kind(k, ev);
-	return (struct record) { .kind = k, .rec = rec };
-}
-
 /* False if the record is damaged. */
 static bool read_head(struct session *ses, struct record *r, u64 *cookie, struct stack_ids *ids)
 {
@@ -201,16 +194,19 @@ static int print_event(struct trace_seq *s, struct tep_record *rec, struct tep_e
 		       void *context)
 {
 	struct session *ses = context;
-	struct record r = make_record(ses, ev, rec);
-	bool is_object = r.kind->field[FIELD_OBJECT];
-	u32 number, object = is_object ? read_object(&r, &ses->stacks, 0, &number) : 0;
+	struct record r = { .kind = &ses->kind, .rec = rec };
 	struct stack_ids ids = {};
+	u32 number, object = 0;
 	u64 cookie;
 
+	if (r.kind->event != ev)
+		init_kind(r.kind, ev);
+	if (r.kind->field[FIELD_OBJECT])
+		object = read_object(&r, &ses->stacks, 0, &number);
 	if (object) {
 		trace_seq_printf(s, "<%s %u %s>", ev->name, number,
 				 object_at(&ses->map.users, object)->path);
-	} else if (is_object || !read_head(ses, &r, &cookie, &ids)) {
+	} else if (r.kind->field[FIELD_OBJECT] || !read_head(ses, &r, &cookie, &ids)) {
 		if (!ses->nr_damaged++)
 			complain("damaged %s event", ev->name);
 		trace_seq_printf(s, "<%s, damaged>", ev->name);
