@@ -133,10 +133,12 @@ static int check_list(struct profile *p, const char *path, const char *list, con
 {
 	struct tep_event **ev = tep_list_events(p->tep, TEP_EVENT_SORT_ID);
 
-	while (list && ev && *ev && !(in_list(list, *ev) && (!field || tep_find_field(*ev, field))))
-		ev++;
-	return !list || (ev && *ev) ? 0 : fail("%s: has no event %s%s%s", path, list,
-					       field ? " with the field " : "", field ? field : "");
+	for (; list && ev && *ev; ev++) {
+		if (in_list(list, *ev) && (!field || tep_find_field(*ev, field)))
+			return 0;
+	}
+	return !list ? 0 : fail("%s: has no event %s%s%s", path, list,
+				field ? " with the field " : "", field ? field : "");
 }
 
 /* The top level, or the instance with that number. */

@@ -137,14 +137,13 @@ u32 read_stack(struct record *r, struct stacks *k, u32 in, u64 epoch)
 /* stack_def, user_stack_def. Returns 1 if the id was another stack before, or an error. */
 int read_definition(struct record *r, struct stacks *k, u32 in)
 {
-	bool user = r->kind->is_user;
 	u64 ips[MAX_DEPTH], id;
 	int nr = read_frames(r, ips);
 
 	/* Below what an interrupt has hit, there may be no more frames of user space. */
-	if (nr < !user || !get_number(r, FIELD_ID, &id) || id > INT32_MAX)
+	if (nr < !r->kind->is_user || !get_number(r, FIELD_ID, &id) || id > INT32_MAX)
 		return -EINVAL;
-	return !define_stack(k, in, user, id, pool_add(&k->contents, ips, nr), false);
+	return !define_stack(k, in, r->kind->is_user, id, pool_add(&k->contents, ips, nr), false);
 }
 
 /* user_object_def: a file, by its number in the stacks. Returns ours, 0 if there is none. */

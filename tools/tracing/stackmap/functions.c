@@ -118,15 +118,6 @@ static u32 name_frame(struct map *m, const struct stack *s, u32 i, struct pool *
 	return f->uid;
 }
 
-static void add_values(struct stack *to, const struct stack *s)
-{
-	int i;
-
-	to->ref += s->ref;
-	for (i = 0; i < NR_VALUES; i++)
-		to->val[i] += s->val[i];
-}
-
 /*
  * Replaces addresses by the numbers of names, and adds up the stacks of a task that are equal then.
  * The most frequent names have the lowest numbers. --grep is for addresses, so it is done here.
@@ -149,10 +140,12 @@ void merge_stacks(struct map *m, struct pool *names, struct config *cfg)
 		add_words(&w, m->ips + s->first, s->nr);
 		add_word(&w, (uintptr_t)s->task);
 		nr = pool_add(&known, w.w, w.nr);
-		if (nr > n)
+		if (nr > n) {
 			m->stacks[n++] = *s;
-		else
-			add_values(&m->stacks[nr - 1], s);
+			continue;
+		}
+		m->stacks[nr - 1].ref += s->ref;
+		add_values(m->stacks[nr - 1].val, s->val);
 	}
 	m->nr_stacks = n;
 	cfg->has_grep = false;
@@ -216,6 +209,13 @@ double share(u64 part, u64 all)
 	return all ? 100.0 * part / all : 0;
 }
 
+static void print_task(const struct function *f, u64 all)
+{
+	char *comm __free(pointer) = hide_controls(copy_string(f->id->comm));
+
+	printf("\n# %s-%u: %llu (%.1f%%)\n", comm, f->id->pid, f->total, share(f->total, all));
+}
+
 static void print_list(const struct pool *fs, const struct pool *names, u64 all, size_t top)
 {
 	const struct function *f;
@@ -225,8 +225,7 @@ static void print_list(const struct pool *fs, const struct pool *names, u64 all,
 		f = fs->list[i].ptr;
 		n = f->name ? n : 0;
 		if (!f->name && f->id)
-			printf("\n# %s-%u: %llu (%.1f%%)\n", f->id->comm, f->id->pid, f->total,
-			       share(f->total, all));
+			print_task(f, all);
 		if (f->name && (!top || n <= top))
 			printf("%16llu %5.1f%% %16llu %5.1f%%  %s\n", f->self, share(f->self, all),
 			       f->total, share(f->total, all), pool_string(names, f->name));

@@ -263,15 +263,15 @@ static int show(struct map *m, struct map *old, const char *recording)
 		note("interrupts split %llu stacks, the parts are separate", m->split);
 	if (mode == MODE_ANNOTATE)
 		return annotate(m, &cfg);
-	if (mode == MODE_SUMMARY)
-		return print_summary(m);
-	if (mode == MODE_DIFF)
-		return print_diff(m, old, &cfg);
 	if (recording)
 		ret = make_profile(m, recording, mode == MODE_PERF_SCRIPT, &cfg);
 	else if (cfg.drop_tracer)
 		drop_tracers(m);
-	if (mode != MODE_PERF_SCRIPT)
+	if (mode == MODE_SUMMARY)
+		print_summary(m);
+	else if (mode == MODE_DIFF)
+		print_diff(m, old, &cfg);
+	else if (mode != MODE_PERF_SCRIPT)
 		print_stacks(m);
 	return ret;
 }
@@ -381,7 +381,7 @@ int main(int argc, char **argv)
 	const char *command = argc > 1 ? argv[1] : "";
 	int ret;
 
-	/* Who ignores it has no status of its programs. */
+	/* While it is ignored, programs have no status. */
 	signal(SIGCHLD, SIG_DFL);
 	if (!strcmp(command, "record"))
 		return record(argc, argv);

@@ -249,7 +249,6 @@ void map_free_stacks(struct map *m)
 	free(m->dir);
 }
 
-/* Why a file cannot be read. */
 const char *read_error(void)
 {
 	return errno != ESTALE ? strerror(errno) :

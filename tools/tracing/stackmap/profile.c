@@ -58,7 +58,6 @@ static struct stack *make_stack(struct profile *p, struct sample *sample)
 	s->ref = ref;
 	memcpy(s->val, sample->val, sizeof(s->val));
 	s->task = p->cfg->by_task ? &sample->task->id : NULL;
-	hide_controls(sample->task->id.comm);
 	return s;
 }
 
@@ -181,6 +180,7 @@ static int tell_counts(const struct profile *p, const char *path)
 		else
 			ret = fail("%s: %llu %s", path, n[i], texts[i]);
 	}
+	/* All memory may have been freed. */
 	if (n[COUNT_SAMPLES] ? p->map->nr_stacks || p->script : n[COUNT_RECORDS] && p->cfg->allocs)
 		return ret;
 	return fail("%s: has no %s", path, !n[COUNT_RECORDS] ? "records" :

@@ -487,7 +487,8 @@ int record(int argc, char **argv)
 		return 1;
 	}
 	if (rec.command && !find_program(rec.command[0])) {
-		complain("%s: not a program that can be run", rec.command[0]);
+		complain("%s: %s", rec.command[0],
+			 strerror(access(rec.command[0], F_OK) ? ENOENT : EACCES));
 		return NO_COMMAND;
 	}
 	return record_command(&rec);

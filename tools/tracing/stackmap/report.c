@@ -2,7 +2,7 @@
 /* --summary and --diff. */
 #include "stackmap.h"
 
-int print_summary(struct map *m)
+void print_summary(struct map *m)
 {
 	char *id __free(pointer) = build_id_text(&m->build_id);
 	u64 refs = 0, first_refs = 0;
@@ -27,7 +27,6 @@ int print_summary(struct map *m)
 	printf("top 10 hold: %.1f%%\n", share(first_refs, refs));
 	printf("depth: %.1f on average, at most %u\n",
 	       m->nr_stacks ? 1.0 * m->nr_ips / m->nr_stacks : 0, deepest);
-	return 0;
 }
 
 /*
@@ -88,7 +87,7 @@ static int compare_by(const void *a, const void *b)
 	       compare_u64(ca->stack.id, cb->stack.id);
 }
 
-int print_diff(struct map *m, struct map *old, const struct config *cfg)
+void print_diff(struct map *m, struct map *old, const struct config *cfg)
 {
 	struct pool changes = {}, texts = {};
 	struct change *c;
@@ -109,5 +108,4 @@ int print_diff(struct map *m, struct map *old, const struct config *cfg)
 	}
 	pool_free_all(&changes);
 	pool_free(&texts);
-	return 0;
 }

@@ -43,18 +43,16 @@ static void count_sample(struct profile *p, struct sample *s)
 	struct pooled *e = p->script ? NULL : pool_find(&p->sums, task << 32 | s->kind->event->id,
 							(u64)s->kernel << 32 | s->user);
 	struct sample *sum = e ? e->ptr : NULL;
-	u32 i;
 
 	p->counts[COUNT_SAMPLES]++;
-	if (!sum && e)
-		e->ptr = s;
-	if (!sum) {
-		keep_sample(p, s);
+	if (sum) {
+		add_values(sum->val, s->val);
+		free_sample(s);
 		return;
 	}
-	for (i = 0; i < NR_VALUES; i++)
-		sum->val[i] += s->val[i];
-	free_sample(s);
+	if (e)
+		e->ptr = s;
+	keep_sample(p, s);
 }
 
 void sample_put(struct profile *p, struct sample *s)

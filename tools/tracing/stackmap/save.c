@@ -106,8 +106,8 @@ int output_make(const char *dir)
 	char *old __free(pointer) = format("%s.old", dir);
 	struct content c = walk(old, NULL, false), now = walk(dir, NULL, false);
 
-	/* An instance of tracefs goes by that, whatever is in it. */
-	if (!now.bytes && !now.recording && !now.more)
+	/* In tracefs, rmdir() removes an instance with all its files. */
+	if (!now.recording && !now.more)
 		rmdir(dir);
 	if (now.recording) {
 		if (c.recording && !c.more)

@@ -25,6 +25,14 @@
 /* What a sample weighs. */
 enum { VAL_EVENTS, VAL_FIELD, VAL_DELAY, NR_VALUES };
 
+static inline void add_values(u64 *to, const u64 *from)
+{
+	int i;
+
+	for (i = 0; i < NR_VALUES; i++)
+		to[i] += from[i];
+}
+
 struct value_type {
 	const char	*type;		/* NULL: not there */
 	const char	*unit;
@@ -338,8 +346,8 @@ void print_frame(struct map *m, const struct stack *s, u32 i, const struct confi
 void print_stack(struct map *m, const struct stack *s, const struct config *cfg);
 char *folded_name(char *name);
 /* report.c */
-int print_summary(struct map *m);
-int print_diff(struct map *m, struct map *old, const struct config *cfg);
+void print_summary(struct map *m);
+void print_diff(struct map *m, struct map *old, const struct config *cfg);
 
 /* profile.c and dat.c */
 #ifdef HAVE_LIBTRACECMD
