@@ -79,7 +79,7 @@ hotplug() { # CPU
 }
 
 # One step of the fuzzer. Any command may fail. A change of the size of sub-buffers and a snapshot of one CPU are
-# not for the same instance: the two buffers may then differ in size, of which the pristine kernel warns as well.
+# not for the same instance: the two buffers may then differ in size, and the kernel warns, without the map as well.
 step() { # name
 	local dir=instances/$1 n=$((RANDOM % 27)) file
 	is_there "$1" || { make_fuzzed "$1"; return; }
@@ -120,12 +120,12 @@ fuzz() { # name seed
 	set +e
 	trap - EXIT
 	RANDOM=$2
-	local seed
+	local draw
 	while [ -e "$TMPDIR/go_on" ]; do
-		seed=$RANDOM
+		draw=$RANDOM
 		# A shell whose fork fails ends.
 		(
-			RANDOM=$seed
+			RANDOM=$draw
 			may_fail $BASHPID
 			step "$1"
 		)

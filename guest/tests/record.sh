@@ -114,10 +114,10 @@ rm -r "$out" "$out.old"
 
 # Failures leave nothing.
 recorded 127 -o "$out" no_such_command
-says "no_such_command: not a program that can be run"
+says "no_such_command: No such file"
 nothing_left
 recorded 127 -o "$out" /proc/version
-says "not a program that can be run"
+says "Permission denied"
 nothing_left
 for event in sched:nothing nothing nothing:sched_switch sched_switch,nothing; do
 	recorded 1 -o "$out" -e "$event" touch "$TMPDIR/ran"
