@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Measures one traced event with its stack, end to end, and its shares: the event itself,
- * unwinding, the look-up in the map, the place of the id in the ring buffer. Unwinds by User-Mode
- * Linux, which reads every word of the stack, and along frame pointers, as x86 does.
+ * unwinding, the look-up in the map, the place of the id in the ring buffer. Unwinds along frame
+ * pointers, as x86 does; User-Mode Linux reads every word of the stack.
  */
-#include <linux/completion.h>
-#include <linux/kthread.h>
 #include <linux/sched/task_stack.h>
+#include <linux/sizes.h>
 #include <linux/stacktrace.h>
 #include <linux/trace.h>
 #include <linux/trace_recursion.h>
@@ -17,12 +16,27 @@
 #include "bench_map.h"
 
 #define BENCH_CALLS	10000
-#define BENCH_FRAMES	16
 
-enum bench_stacks { BENCH_NONE, BENCH_FULL, BENCH_IDS, BENCH_INSTANCES };
+enum bench_stacks {
+	BENCH_NONE, BENCH_FULL, BENCH_IDS, BENCH_FULL_LARGE, BENCH_IDS_LARGE, BENCH_INSTANCES
+};
+
+static const struct {
+	const char	*name;
+	unsigned long	size;
+} bench_instances[BENCH_INSTANCES] = {
+	[BENCH_NONE]		= { "event_none", SZ_512K },
+	[BENCH_FULL]		= { "event_full", SZ_512K },
+	[BENCH_IDS]		= { "event_ids", SZ_512K },
+	[BENCH_FULL_LARGE]	= { "event_full_large", SZ_64M },
+	[BENCH_IDS_LARGE]	= { "event_ids_large", SZ_64M },
+};
+
+static const unsigned int bench_event_depths[] = { 4, 8, 16, 32, 64 };
 
 static struct trace_array *bench_tr[BENCH_INSTANCES];
 static unsigned long bench_ips[BENCH_MAX_DEPTH];
+static unsigned int bench_depth;
 static unsigned int bench_nr;
 
 struct bench_entry {
@@ -54,10 +68,8 @@ static noinline bool bench_next_frame(struct bench_unwind *state, const struct s
 
 static noinline bool bench_consume(void *cookie, unsigned long addr)
 {
-	if (bench_nr >= ARRAY_SIZE(bench_ips))
-		return false;
 	bench_ips[bench_nr++] = addr;
-	return true;
+	return bench_nr < bench_depth;
 }
 
 static noinline void bench_walk(bool (*consume)(void *cookie, unsigned long addr), void *cookie)
@@ -73,15 +85,10 @@ static noinline void bench_walk(bool (*consume)(void *cookie, unsigned long addr
 	}
 }
 
-static noinline void bench_unwind_pointers(void)
+static noinline void bench_unwind(void)
 {
 	bench_nr = 0;
 	bench_walk(bench_consume, NULL);
-}
-
-static noinline void bench_unwind_um(void)
-{
-	bench_nr = stack_trace_save(bench_ips, ARRAY_SIZE(bench_ips), 0);
 }
 
 static __always_inline struct ring_buffer_event *
@@ -100,14 +107,12 @@ bench_reserve(struct trace_array *tr, unsigned int trace_ctx)
 	return event;
 }
 
-/* With its stack, if options/stacktrace is set. */
-static __always_inline void bench_event_um(struct trace_array *tr)
+static __always_inline void bench_event(struct trace_array *tr)
 {
-	unsigned int trace_ctx = tracing_gen_ctx();
-	struct ring_buffer_event *event = bench_reserve(tr, trace_ctx);
+	struct ring_buffer_event *event = bench_reserve(tr, tracing_gen_ctx());
 
 	if (event)
-		trace_buffer_unlock_commit(tr, tr->array_buffer.buffer, event, trace_ctx);
+		trace_buffer_unlock_commit_nostack(tr->array_buffer.buffer, event);
 }
 
 /* __ftrace_trace_stack() with the other unwinder. */
@@ -118,13 +123,13 @@ static noinline void bench_trace_stack(struct trace_array *tr, unsigned int trac
 	if (bit < 0)
 		return;
 	scoped_guard(preempt_notrace) {
-		bench_unwind_pointers();
+		bench_unwind();
 		trace_record_stack(tr, tr->array_buffer.buffer, trace_ctx, bench_ips, bench_nr);
 	}
 	trace_clear_recursion(bit);
 }
 
-static __always_inline void bench_event_pointers(struct trace_array *tr)
+static __always_inline void bench_whole(struct trace_array *tr)
 {
 	unsigned int trace_ctx = tracing_gen_ctx();
 	struct ring_buffer_event *event = bench_reserve(tr, trace_ctx);
@@ -158,13 +163,12 @@ static noinline void name(struct trace_array *tr, unsigned int calls)		\
 	}									\
 }
 
-BENCH_LOOP(bench_run_event_um, bench_event_um(tr))
-BENCH_LOOP(bench_run_event_pointers, bench_event_pointers(tr))
-BENCH_LOOP(bench_run_unwind_um, bench_unwind_um())
-BENCH_LOOP(bench_run_unwind_pointers, bench_unwind_pointers())
-BENCH_LOOP(bench_run_place, bench_place(tr))
+BENCH_LOOP(bench_run_event, bench_event(tr))
+BENCH_LOOP(bench_run_unwind, bench_unwind())
 BENCH_LOOP(bench_run_look_up,
-	   bench_look_up(rcu_access_pointer(tr->stackmap), bench_ips, BENCH_FRAMES))
+	   bench_look_up(rcu_access_pointer(tr->stackmap), bench_ips, bench_depth))
+BENCH_LOOP(bench_run_place, bench_place(tr))
+BENCH_LOOP(bench_run_whole, bench_whole(tr))
 
 struct bench_variant {
 	const char		*name;
@@ -173,27 +177,24 @@ struct bench_variant {
 };
 
 static const struct bench_variant bench_variants[] = {
-	{ "event", BENCH_NONE, bench_run_event_um },
-	{ "unwinding, UML", BENCH_NONE, bench_run_unwind_um },
-	{ "unwinding, frame pointers", BENCH_NONE, bench_run_unwind_pointers },
+	{ "event", BENCH_NONE, bench_run_event },
+	{ "unwinding", BENCH_NONE, bench_run_unwind },
 	{ "look-up", BENCH_IDS, bench_run_look_up },
 	{ "place of the id", BENCH_NONE, bench_run_place },
-	{ "whole, full stack, UML", BENCH_FULL, bench_run_event_um },
-	{ "whole, stack map, UML", BENCH_IDS, bench_run_event_um },
-	{ "whole, full stack, frame pointers", BENCH_FULL, bench_run_event_pointers },
-	{ "whole, stack map, frame pointers", BENCH_IDS, bench_run_event_pointers },
+	{ "full stack", BENCH_FULL, bench_run_whole },
+	{ "stack map", BENCH_IDS, bench_run_whole },
+	{ "full stack, 64 MB", BENCH_FULL_LARGE, bench_run_whole },
+	{ "stack map, 64 MB", BENCH_IDS_LARGE, bench_run_whole },
 };
 
 static u64 bench_took[ARRAY_SIZE(bench_variants)][BENCH_MAX_REPS];
 
-/* Measures @more calls deeper. User-Mode Linux reads the locals, too. */
+/* Measures @more calls deeper, so that there are frames to unwind. */
 static noinline u64 bench_deeper(const struct bench_variant *v, unsigned int calls,
 				 unsigned int more)
 {
-	unsigned long locals[8];
 	u64 took;
 
-	barrier_data(locals);
 	if (more) {
 		took = bench_deeper(v, calls, more - 1);
 	} else {
@@ -206,9 +207,9 @@ static noinline u64 bench_deeper(const struct bench_variant *v, unsigned int cal
 }
 
 /* Returns the depth of the last stack in the buffer, which must be an id if there is a map. */
-static unsigned int bench_recorded(enum bench_stacks stacks)
+static unsigned int bench_recorded(struct trace_array *tr)
 {
-	struct trace_array *tr = bench_tr[stacks];
+	struct ftrace_stackmap *map = rcu_access_pointer(tr->stackmap);
 	const struct stackmap_record *rec;
 	struct ring_buffer_event *event;
 	struct stack_id_entry *id;
@@ -219,99 +220,67 @@ static unsigned int bench_recorded(enum bench_stacks stacks)
 					    NULL))) {
 		stack = ring_buffer_event_data(event);
 		id = ring_buffer_event_data(event);
-		if (stacks == BENCH_FULL && stack->ent.type == TRACE_STACK)
+		if (!map && stack->ent.type == TRACE_STACK)
 			nr = stack->size;
-		if (stacks != BENCH_IDS || id->ent.type != TRACE_STACK_ID)
+		if (!map || id->ent.type != TRACE_STACK_ID)
 			continue;
-		rec = stackmap_lookup(rcu_access_pointer(tr->stackmap), id->stack_id);
+		rec = stackmap_lookup(map, id->stack_id);
 		nr = rec ? rec->nr : 0;
 	}
 	return nr;
 }
 
-static unsigned int bench_frames(const struct bench_variant *v, unsigned int more)
+static void bench_check_depth(const struct bench_variant *v)
 {
-	bench_nr = 0;
-	bench_deeper(v, 1, more);
-	return bench_recorded(v->stacks) ?: bench_nr;
-}
+	unsigned int nr;
 
-/* Returns the number of calls that are missing to BENCH_FRAMES frames. */
-static unsigned int bench_more(const struct bench_variant *v)
-{
-	unsigned int nr = bench_frames(v, 0);
-
-	if (!nr)
-		return 0;
-	if (nr > BENCH_FRAMES || bench_frames(v, BENCH_FRAMES - nr) != BENCH_FRAMES)
-		pr_err("bench: %s has %u frames\n", v->name, nr);
-	return BENCH_FRAMES - min(nr, BENCH_FRAMES);
+	bench_deeper(v, 1, BENCH_MAX_DEPTH);
+	nr = bench_recorded(bench_tr[v->stacks]);
+	if (nr != bench_depth)
+		pr_err("bench: %s has %u of %u frames\n", v->name, nr, bench_depth);
 }
 
 static int bench_event_setup(void)
 {
-	static const char *const names[] = { "event_none", "event_full", "event_ids" };
-	char option[] = "stacktrace";
-
 	for (int i = 0; i < BENCH_INSTANCES; i++) {
-		bench_tr[i] = bench_instance(names[i]);
-		if (!bench_tr[i])
+		bench_tr[i] = bench_instance(bench_instances[i].name);
+		if (!bench_tr[i] || tracing_resize_ring_buffer(bench_tr[i], bench_instances[i].size,
+							       RING_BUFFER_ALL_CPUS) < 0)
 			return -ENOMEM;
-		if (i != BENCH_NONE && trace_set_options(bench_tr[i], option))
-			return -EINVAL;
 	}
-	return bench_enable_map(bench_tr[BENCH_IDS], STACKMAP_BITS_DEFAULT) ? 0 : -ENOMEM;
+	return bench_enable_map(bench_tr[BENCH_IDS], STACKMAP_BITS_DEFAULT) &&
+	       bench_enable_map(bench_tr[BENCH_IDS_LARGE], STACKMAP_BITS_DEFAULT) ? 0 : -ENOMEM;
 }
 
-struct bench_work {
-	struct completion	done;
-	unsigned int		reps;
-};
-
-/* In a thread, because its stack has few frames at first. */
-static int bench_event_fn(void *data)
+static void bench_one_depth(unsigned int depth, unsigned int reps)
 {
-	unsigned int more[ARRAY_SIZE(bench_variants)];
-	struct bench_work *work = data;
 	u64 took;
 
-	preempt_disable();
+	bench_depth = depth;
 	for (int i = 0; i < ARRAY_SIZE(bench_variants); i++)
-		more[i] = bench_more(&bench_variants[i]);
-	preempt_enable();
-
-	for (unsigned int rep = 0; rep < work->reps; rep++) {
+		if (bench_variants[i].run == bench_run_whole)
+			bench_check_depth(&bench_variants[i]);
+	for (unsigned int rep = 0; rep < reps; rep++) {
 		for (int i = 0; i < ARRAY_SIZE(bench_variants); i++) {
 			preempt_disable();
-			took = bench_deeper(&bench_variants[i], BENCH_CALLS, more[i]);
+			took = bench_deeper(&bench_variants[i], BENCH_CALLS, BENCH_MAX_DEPTH);
 			bench_took[i][rep] = took * 100 / BENCH_CALLS;
 			preempt_enable();
 			cond_resched();
 		}
 	}
-	complete(&work->done);
-	return 0;
+	for (int i = 0; i < ARRAY_SIZE(bench_variants); i++)
+		bench_report("event", bench_variants[i].name, depth, 1, 1, bench_took[i], reps);
 }
 
 void bench_one_event(unsigned int reps)
 {
-	struct bench_work work = { .reps = reps };
-	struct task_struct *task;
-
 	if (bench_event_setup()) {
 		pr_err("bench: no instances for events\n");
 		return;
 	}
-	init_completion(&work.done);
-	task = kthread_create_on_cpu(bench_event_fn, &work, 0, "event/%u");
-	if (WARN_ON(IS_ERR(task)))
-		return;
-	wake_up_process(task);
-	wait_for_completion(&work.done);
-
-	for (int i = 0; i < ARRAY_SIZE(bench_variants); i++)
-		bench_report("event", bench_variants[i].name, BENCH_FRAMES, 1, 1, bench_took[i],
-			     reps);
+	for (int i = 0; i < ARRAY_SIZE(bench_event_depths); i++)
+		bench_one_depth(bench_event_depths[i], reps);
 	for (int i = 0; i < BENCH_INSTANCES; i++)
 		bench_instance_free(bench_tr[i]);
 }

@@ -13,13 +13,14 @@
 
 static u64 bench_took[BENCH_MAX_REPS];
 
-/* Fill the buffer of this CPU. Returns the number of events. */
+/* Fill the buffer of this CPU anew. Returns the number of events. */
 static unsigned long bench_fill(struct trace_array *tr, struct bench *b)
 {
 	struct trace_buffer *buffer = tr->array_buffer.buffer;
 	unsigned long overrun;
 	int cpu;
 
+	ring_buffer_reset(buffer);
 	preempt_disable();
 	cpu = smp_processor_id();
 	do {
@@ -87,6 +88,8 @@ void bench_rotate(unsigned int reps)
 	unsigned int old_bits = ftrace_stackmap_bits;
 	int ret;
 
+	/* On User-Mode Linux, each CPU has a clock of its own. */
+	set_cpus_allowed_ptr(current, cpumask_of(0));
 	for (int i = 0; i < ARRAY_SIZE(megabytes); i++) {
 		for (int k = 0; k < ARRAY_SIZE(bits); k++) {
 			ret = bench_rotations(reps, megabytes[i], bits[k]);
@@ -95,5 +98,6 @@ void bench_rotate(unsigned int reps)
 				       bits[k], ret);
 		}
 	}
+	set_cpus_allowed_ptr(current, cpu_possible_mask);
 	ftrace_stackmap_bits = old_bits;
 }
