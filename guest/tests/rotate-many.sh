@@ -91,9 +91,11 @@ for part in 1 2 3 4 5; do
 done
 # shellcheck disable=SC2086 # a list
 kill -CONT $pair
-while [ "$(stat_of rotations $ids)" -lt "$rounds" ]; do
+next=500
+while n=$(stat_of rotations $ids) && [ "$n" -lt "$rounds" ]; do
 	# shellcheck disable=SC2086 # a list
 	kill -0 $pair
+	[ "$n" -lt $next ] || { echo "$n of $rounds rotations"; next=$((n + 500)); }
 	sleep .5
 done
 stop_pair
