@@ -8,6 +8,7 @@
 #include <linux/types.h>
 
 #define BENCH_MAX_DEPTH		64
+#define BENCH_NR_DEPTHS		5
 #define BENCH_MAX_REPS		99
 #define BENCH_TEXT		0xffffffff81000000UL
 
@@ -44,6 +45,7 @@ struct bench_peer {
 };
 
 extern const struct bench_peer bench_bpf;
+extern const unsigned int bench_depths[BENCH_NR_DEPTHS];
 
 u64 bench_now(void);
 void bench_maps(unsigned int reps);

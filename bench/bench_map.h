@@ -2,6 +2,8 @@
 #ifndef _STACKMAP_BENCH_MAP_H
 #define _STACKMAP_BENCH_MAP_H
 
+#include <linux/sizes.h>
+
 #include "trace.h"
 #include "trace_stackmap_internal.h"
 
@@ -26,7 +28,7 @@ static __always_inline unsigned long bench_look_up(struct ftrace_stackmap *map,
 
 struct ftrace_stackmap *bench_alloc_map(unsigned int bits);
 void bench_free_map(struct ftrace_stackmap *map);
-struct trace_array *bench_instance(const char *name);
+struct trace_array *bench_instance(const char *name, unsigned long size);
 struct ftrace_stackmap *bench_enable_map(struct trace_array *tr, unsigned int bits);
 void bench_instance_free(struct trace_array *tr);
 

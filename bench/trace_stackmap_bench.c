@@ -227,15 +227,15 @@ static __always_inline unsigned long bench_event(struct bench *b, unsigned long 
 
 BENCH_LOOPS(bench_event, bench_event)
 
-/* The default size, which fits into the cache, and one that fits into no cache. */
-#define BENCH_LARGE_BUFFER	(64UL << 20)
-
-struct trace_array *bench_instance(const char *name)
+/* @size: bytes for each CPU, 0: the default, which fits into the cache. */
+struct trace_array *bench_instance(const char *name, unsigned long size)
 {
 	struct trace_array *tr = trace_array_get_by_name(name, NULL);
 
 	/* This clock costs as much as that of x86. The local clock is a system call here. */
 	if (!tr || tracing_set_clock(tr, "counter"))
+		return NULL;
+	if (size && tracing_resize_ring_buffer(tr, size, RING_BUFFER_ALL_CPUS) < 0)
 		return NULL;
 	return tr;
 }
@@ -265,14 +265,8 @@ void bench_instance_free(struct trace_array *tr)
 
 static int bench_event_setup(struct bench *b, const char *name, unsigned long size)
 {
-	int ret = 0;
-
-	b->map = bench_instance(name);
-	if (!b->map)
-		return -ENOMEM;
-	if (size)
-		ret = tracing_resize_ring_buffer(b->map, size, RING_BUFFER_ALL_CPUS);
-	return min(ret, 0);
+	b->map = bench_instance(name, size);
+	return b->map ? 0 : -ENOMEM;
 }
 
 static int bench_id_setup_size(struct bench *b, const char *name, unsigned long size)
@@ -304,12 +298,12 @@ static int bench_define_setup(struct bench *b)
 
 static int bench_full_large_setup(struct bench *b)
 {
-	return bench_event_setup(b, "bench_full_large", BENCH_LARGE_BUFFER);
+	return bench_event_setup(b, "bench_full_large", SZ_64M);
 }
 
 static int bench_id_large_setup(struct bench *b)
 {
-	return bench_id_setup_size(b, "bench_id_large", BENCH_LARGE_BUFFER);
+	return bench_id_setup_size(b, "bench_id_large", SZ_64M);
 }
 
 static void bench_event_teardown(struct bench *b)
@@ -745,7 +739,7 @@ static void bench_all_cpus(void)
 	}
 }
 
-static const unsigned int bench_depths[] = { 4, 8, 16, 32, 64 };
+const unsigned int bench_depths[BENCH_NR_DEPTHS] = { 4, 8, 16, 32, BENCH_MAX_DEPTH };
 static const unsigned int bench_sets[] = { 1, 100, 1000, 10000, 100000 };
 
 void bench_maps(unsigned int reps)
@@ -759,18 +753,18 @@ void bench_maps(unsigned int reps)
 		return;
 
 	for (int s = 0; s < sets; s++)
-		for (int d = 0; d < ARRAY_SIZE(bench_depths); d++)
+		for (int d = 0; d < BENCH_NR_DEPTHS; d++)
 			if (bench_hits(bench_depths[d], bench_sets[s]))
 				return;
 	if (bench_hot)
 		return;
-	for (int d = 0; d < ARRAY_SIZE(bench_depths); d++)
+	for (int d = 0; d < BENCH_NR_DEPTHS; d++)
 		if (bench_inserts(bench_depths[d], 1 << 14))
 			return;
-	for (int d = 0; d < ARRAY_SIZE(bench_depths); d++)
+	for (int d = 0; d < BENCH_NR_DEPTHS; d++)
 		if (bench_full_map(bench_depths[d], 1) || bench_full_map(bench_depths[d], 1000))
 			return;
-	for (int d = 0; d < ARRAY_SIZE(bench_depths); d++)
+	for (int d = 0; d < BENCH_NR_DEPTHS; d++)
 		if (bench_refused(bench_depths[d]))
 			return;
 	bench_all_cpus();

@@ -5,7 +5,6 @@
  * pointers, as x86 does; User-Mode Linux reads every word of the stack.
  */
 #include <linux/sched/task_stack.h>
-#include <linux/sizes.h>
 #include <linux/stacktrace.h>
 #include <linux/trace.h>
 #include <linux/trace_recursion.h>
@@ -31,8 +30,6 @@ static const struct {
 	[BENCH_FULL_LARGE]	= { "event_full_large", SZ_64M },
 	[BENCH_IDS_LARGE]	= { "event_ids_large", SZ_64M },
 };
-
-static const unsigned int bench_event_depths[] = { 4, 8, 16, 32, 64 };
 
 static struct trace_array *bench_tr[BENCH_INSTANCES];
 static unsigned long bench_ips[BENCH_MAX_DEPTH];
@@ -243,9 +240,8 @@ static void bench_check_depth(const struct bench_variant *v)
 static int bench_event_setup(void)
 {
 	for (int i = 0; i < BENCH_INSTANCES; i++) {
-		bench_tr[i] = bench_instance(bench_instances[i].name);
-		if (!bench_tr[i] || tracing_resize_ring_buffer(bench_tr[i], bench_instances[i].size,
-							       RING_BUFFER_ALL_CPUS) < 0)
+		bench_tr[i] = bench_instance(bench_instances[i].name, bench_instances[i].size);
+		if (!bench_tr[i])
 			return -ENOMEM;
 	}
 	return bench_enable_map(bench_tr[BENCH_IDS], STACKMAP_BITS_DEFAULT) &&
@@ -279,8 +275,8 @@ void bench_one_event(unsigned int reps)
 		pr_err("bench: no instances for events\n");
 		return;
 	}
-	for (int i = 0; i < ARRAY_SIZE(bench_event_depths); i++)
-		bench_one_depth(bench_event_depths[i], reps);
+	for (int i = 0; i < BENCH_NR_DEPTHS; i++)
+		bench_one_depth(bench_depths[i], reps);
 	for (int i = 0; i < BENCH_INSTANCES; i++)
 		bench_instance_free(bench_tr[i]);
 }

@@ -51,7 +51,7 @@ static int bench_rotate_once(struct trace_array *tr, u64 *took)
 static int bench_rotations(unsigned int reps, unsigned int megabytes, unsigned int bits)
 {
 	struct bench b = { .depth = BENCH_FRAMES, .set = (1U << bits) * 7 / 10 };
-	struct trace_array *tr = bench_instance("rotate");
+	struct trace_array *tr = bench_instance("rotate", (unsigned long)megabytes << 20);
 	unsigned long events;
 	char what[16];
 	int ret;
@@ -62,9 +62,7 @@ static int bench_rotations(unsigned int reps, unsigned int megabytes, unsigned i
 	for (unsigned int i = 0; i < b.depth; i++)
 		b.ips[i] = BENCH_TEXT + 64 * i;
 	ftrace_stackmap_bits = bits;
-	ret = tracing_resize_ring_buffer(tr, (unsigned long)megabytes << 20, RING_BUFFER_ALL_CPUS);
-	if (ret >= 0)
-		ret = bench_enable_map(tr, bits) ? 0 : -ENOMEM;
+	ret = bench_enable_map(tr, bits) ? 0 : -ENOMEM;
 	for (unsigned int rep = 0; !ret && rep < reps; rep++) {
 		events = bench_fill(tr, &b);
 		/* The first one makes the events those of the map before the current one. */

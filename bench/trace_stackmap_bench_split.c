@@ -29,7 +29,7 @@ static int bench_split_setup(unsigned int variant)
 	struct ftrace_stackmap *map;
 	u32 seed = 7;
 
-	bench_tr[variant] = bench_instance(names[variant]);
+	bench_tr[variant] = bench_instance(names[variant], 0);
 	if (!bench_tr[variant])
 		return -ENOMEM;
 	map = bench_enable_map(bench_tr[variant], STACKMAP_BITS_DEFAULT);
