@@ -53,7 +53,7 @@ enum stackmap_count {
 	STACKMAP_DROP_EMPTY,	/* no frames */
 	STACKMAP_DROP_PARTS,	/* more than STACKMAP_MAX_PARTS parts */
 	STACKMAP_DROP_BUFFER,	/* the event is not in the buffer of the instance */
-	STACKMAP_DROP_OBJECTS,	/* its objects are those of a map before a reset */
+	STACKMAP_DROP_OBJECTS,	/* not by file: a reset, or its mappings were changed */
 	STACKMAP_NR_COUNTS,
 };
 

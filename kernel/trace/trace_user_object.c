@@ -648,30 +648,32 @@ static bool user_file_of(struct vm_area_struct *vma, struct user_file *f)
 	return true;
 }
 
-/* Find the mapping of an address of the current process. */
-static void user_mapping_find(struct user_objects *objects, unsigned long addr,
+/* Find the mapping of an address of the current process. Returns false if it is being changed. */
+static bool user_mapping_find(struct user_objects *objects, unsigned long addr,
 			      struct user_mapping *m)
 {
 	struct mm_struct *mm = current->mm;
 	struct vm_area_struct *vma = lock_vma_under_rcu(mm, addr);
 	struct user_object *object = NULL;
 	struct user_file f = { };
-	bool locked = !vma;
+	bool locked = false;
 	u64 offset = 0;
 	u32 nr = 0;
 
-	*m = (struct user_mapping) { .start = addr, .size = 1 };
-	if (locked) {
-		/* As safe as the page fault of the unwinder. */
-		mmap_read_lock(mm);
+	if (!vma && mtree_load(&mm->mm_mt, addr)) {
+		/* A program may hold it for long. The removal of instances waits for this. */
+		locked = mmap_read_trylock(mm);
+		if (!locked)
+			return false;
 		vma = vma_lookup(mm, addr);
 	}
+	*m = (struct user_mapping) { .start = addr, .size = 1 };
 	if (vma) {
 		m->start = vma->vm_start;
 		m->size = vma->vm_end - vma->vm_start;
 		m->exec = vma->vm_flags & VM_EXEC;
 		offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
-		if (user_file_of(vma, &f)) {
+		if (m->exec && user_file_of(vma, &f)) {
 			object = user_object_find(objects, &f.key);
 			nr = object && READ_ONCE(object->asked) ? READ_ONCE(object->nr) : 0;
 		}
@@ -680,7 +682,7 @@ static void user_mapping_find(struct user_objects *objects, unsigned long addr,
 	}
 	if (locked)
 		mmap_read_unlock(mm);
-	else
+	else if (vma)
 		vma_end_read(vma);
 
 	if (!nr && (f.file || f.image)) {
@@ -690,9 +692,10 @@ static void user_mapping_find(struct user_objects *objects, unsigned long addr,
 	}
 	if (nr)
 		m->add = (BIT_ULL(63) | (u64)nr << USER_WORD_OFFSET_BITS) + offset - m->start;
+	return true;
 }
 
-/* The mapping of an address, from those that are remembered if possible. */
+/* The mapping of an address, from those that are remembered if possible, or NULL. */
 static struct user_mapping *user_mapping(struct user_objects *objects,
 					 struct user_mapping *mappings, unsigned int *next,
 					 unsigned long addr)
@@ -704,8 +707,7 @@ static struct user_mapping *user_mapping(struct user_objects *objects,
 			return m;
 	}
 	m = &mappings[(*next)++ % USER_MAPPINGS];
-	user_mapping_find(objects, addr, m);
-	return m;
+	return user_mapping_find(objects, addr, m) ? m : NULL;
 }
 
 /* An interrupt has hit: the instruction is not a part of the stack. */
@@ -730,7 +732,8 @@ static void user_stack_split(struct stackmap_stack *stack, unsigned long *words)
  * @words: room for as many words
  *
  * The stack ends at the first frame outside of executable memory. The instruction that
- * an interrupt has hit is not a part of it.
+ * an interrupt has hit is not a part of it. A stack with a mapping that is just being
+ * changed stays as it is, and no map takes it.
  *
  * Context: the way back to user space, where page faults are possible.
  */
@@ -752,6 +755,10 @@ void user_objects_translate(struct user_objects *objects, struct stackmap_stack 
 		/* A return address may be behind the end of its function, and of the mapping. */
 		if (unlikely(ip - 1 - start >= size)) {
 			m = user_mapping(objects, mappings, &next, i ? ip - 1 : ip);
+			if (!m) {
+				stack->user->objects = ERR_PTR(-EBUSY);
+				return;
+			}
 			/* Code without frame pointers leads to data. */
 			if (i && !m->exec) {
 				atomic_long_inc(&objects->cut);

@@ -42,7 +42,7 @@ struct user_objects;
  * @tgid: the process
  * @cookie: of a stack that was taken on the way back to user space
  * @ip: the instruction that was hit, for TRACE_USER_UNWIND_STACK_SPLIT
- * @objects: the table that the frames refer to, or NULL
+ * @objects: the table that the frames refer to, NULL, or -EBUSY: no map may take them
  * @full: how a stack that was taken on the way back is recorded in full
  */
 struct stackmap_user {

@@ -409,7 +409,7 @@ static u32 test_object_at(struct user_objects *objects, unsigned long addr)
 /* Frames become words, and a stack ends where there is no code. */
 static void user_object_frames(struct kunit *test)
 {
-	unsigned long text, code, data, far, farther, near = (1UL << USER_WORD_OFFSET_BITS);
+	unsigned long text, code, data, file_data, far, farther, near = BIT(USER_WORD_OFFSET_BITS);
 	struct user_objects *objects = test_objects(test);
 	struct file *file = test_shmem_file(test);
 	struct user_object_stats stats = { };
@@ -423,6 +423,7 @@ static void user_object_frames(struct kunit *test)
 	/* Between the two, which would become one mapping. */
 	data = test_map(test, NULL, 1, PROT_READ | PROT_WRITE, 0);
 	farther = test_map(test, file, 1, PROT_READ | PROT_EXEC, near - PAGE_SIZE);
+	file_data = test_map(test, test_shmem_file(test), 1, PROT_READ, 0);
 	nr = test_object_at(objects, text);
 	KUNIT_ASSERT_NE(test, nr, 0);
 
@@ -449,6 +450,14 @@ static void user_object_frames(struct kunit *test)
 	ips[1] = data + 8;
 	ips[2] = text + 8;
 	KUNIT_EXPECT_EQ(test, test_translate(objects, ips, 3), 1);
+	/* A file without code is no object. */
+	ips[0] = text + 8;
+	ips[1] = file_data + 8;
+	KUNIT_EXPECT_EQ(test, test_translate(objects, ips, 3), 1);
+	ips[0] = file_data + 8;
+	ips[1] = text + 8;
+	KUNIT_EXPECT_EQ(test, test_translate(objects, ips, 2), 2);
+	KUNIT_EXPECT_EQ(test, ips[0], file_data + 8);
 	/* Words that a program has made, and an address of [vsyscall]. */
 	ips[0] = text + 8;
 	ips[1] = test_word(nr, 8);
@@ -463,8 +472,33 @@ static void user_object_frames(struct kunit *test)
 
 	user_objects_stats(objects, &stats);
 	KUNIT_EXPECT_EQ(test, stats.objects, 1);
-	KUNIT_EXPECT_EQ(test, stats.cut, 2);
-	KUNIT_EXPECT_EQ(test, stats.addresses, 3);
+	KUNIT_EXPECT_EQ(test, stats.cut, 3);
+	KUNIT_EXPECT_EQ(test, stats.addresses, 4);
+}
+
+/* Nobody waits for a program that changes its mappings. */
+static void user_object_busy(struct kunit *test)
+{
+	struct user_objects *objects = test_objects(test);
+	struct stackmap_user user = { };
+	struct stackmap_stack stack = { .nr = 2, .user = &user };
+	unsigned long text, words[2];
+	struct mm_struct *mm;
+
+	KUNIT_ASSERT_EQ(test, kunit_attach_mm(), 0);
+	mm = current->mm;
+	text = test_map(test, test_shmem_file(test), 1, PROT_READ | PROT_EXEC, 0);
+	stack.ips = (unsigned long[]) { text + 8, text + 16 };
+	mmap_write_lock(mm);
+	vma_start_write(vma_lookup(mm, text));
+	user_objects_translate(objects, &stack, words);
+	mmap_write_unlock(mm);
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(user.objects), -EBUSY);
+	KUNIT_EXPECT_EQ(test, stack.nr, 2);
+	KUNIT_EXPECT_EQ(test, stack.ips[0], text + 8);
+
+	user_objects_translate(objects, &stack, words);
+	KUNIT_EXPECT_PTR_EQ(test, user.objects, objects);
 }
 
 /* A file that has changed is another one. */
@@ -725,6 +759,7 @@ static struct kunit_case user_object_test_cases[] = {
 	KUNIT_CASE(user_object_deleted),
 	KUNIT_CASE(user_object_numbers),
 	KUNIT_CASE(user_object_frames),
+	KUNIT_CASE(user_object_busy),
 	KUNIT_CASE(user_object_changed),
 	KUNIT_CASE(user_object_no_table),
 	KUNIT_CASE_SLOW(user_object_bound),
