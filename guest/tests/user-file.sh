@@ -115,6 +115,19 @@ echo 0 > tracing_on
 echo 0 > events/syscalls/sys_enter_rt_sigreturn/enable
 ! grep -q '+0x1000\]' trace || fail "a forged instruction has a file"
 
+# At once, its stack has no frame to store. It is in full, and counted.
+before=$(stat_of drops_empty .)
+echo 0 > options/userstacktrace_delay
+echo 1 > options/userstacktrace
+echo 1 > events/signal/signal_generate/enable
+echo 1 > tracing_on
+userstack -r 0x8000100000001000 -f -s > /dev/null 2>&1 || true
+echo 0 > tracing_on
+echo 0 > events/signal/signal_generate/enable
+echo 0 > options/userstacktrace
+echo 1 > options/userstacktrace_delay
+[ "$(stat_of drops_empty .)" -gt "$before" ] || fail "a stack that begins with a forged instruction is lost"
+
 echo "== files"
 cp $bin/userstack "$TMPDIR/first"
 cp $bin/userstack "$TMPDIR/second"

@@ -52,16 +52,17 @@ bool ftrace_stackmap_record_user(struct trace_array *tr, struct trace_buffer *bu
 		.tgid	= current->tgid,
 	};
 	struct stackmap_stack stack = { .ips = ips, .user = &user };
+	unsigned int depth = 0;
 
 	if (!stackmap_active(tr))
 		return false;
 
 	if (!(current->flags & PF_USER_WORKER)) {
-		stack.nr = stack_trace_save_user(ips, USER_STACK_MAX_DEPTH);
-		stack.nr = user_stack_depth(ips, stack.nr);
-		stack.nr = user_addresses(ips, stack.nr);
+		depth = stack_trace_save_user(ips, USER_STACK_MAX_DEPTH);
+		depth = user_stack_depth(ips, depth);
+		stack.nr = user_addresses(ips, depth);
 	}
-	return !stack.nr || ftrace_stackmap_record(tr, buffer, trace_ctx, &stack, full);
+	return !depth || ftrace_stackmap_record(tr, buffer, trace_ctx, &stack, full);
 }
 #endif
 
