@@ -14,9 +14,9 @@
  *
  * Memory ordering:
  *
- *   user_object_work:A    reads the headers, then makes them known by a release.
+ *   user_object_learn:A   writes the headers, then makes them known by a release.
  *   user_object_headers:A acquires whether they are known, then reads them. Pairs with
- *                         user_object_work:A.
+ *                         user_object_learn:A.
  *   user_object_define:A  commits a definition, then marks the object by a release.
  *   user_objects_define:A acquires the mark, then the caller writes an event that refers
  *                         to the object. Pairs with user_object_define:A.
@@ -29,6 +29,7 @@
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/hashtable.h>
+#include <linux/list.h>
 #include <linux/mm.h>
 #include <linux/mmap_lock.h>
 #include <linux/mutex.h>
@@ -114,25 +115,37 @@ struct user_objects {
 	bool			full;
 	struct xarray		by_nr;
 	hsiphash_key_t		hash_key;
-	atomic_t		works;
 	atomic_long_t		addresses;
 	atomic_long_t		cut;
 	struct user_object_key	none[1 << USER_OBJECT_NONE_BITS]; /* files without an object */
 	DECLARE_HASHTABLE(by_key, USER_OBJECT_HASH_BITS);
 };
 
-/* Of what all tables have but the counts. A leaf. */
+/*
+ * Of what all tables have but the counts. A leaf. No memory is reclaimed under it: a
+ * process that serves a disk takes it, too.
+ */
 static DEFINE_MUTEX(user_object_lock);
 static u32 user_object_next = 1;		/* number */
+static LIST_HEAD(user_object_works);
+static unsigned int user_object_nr_works;
 
 /* The number of objects is bounded by their memory. */
 static_assert(USER_OBJECTS_SIZE / sizeof(struct user_object) < USER_WORD_NR);
 
-/* A file whose headers a work reads. */
+/**
+ * struct user_object_work - a file whose headers a work reads
+ * @work: the work
+ * @list: in user_object_works
+ * @objects: the table, or NULL if it has gone meanwhile
+ * @object: the object, which has no number and is not in the table if the file was deleted
+ * @file: the file, with a reference
+ */
 struct user_object_work {
 	struct work_struct	work;
+	struct list_head	list;
 	struct user_objects	*objects;
-	struct user_object	*object;	/* not in the table if the file was deleted */
+	struct user_object	*object;
 	struct file		*file;
 };
 
@@ -191,6 +204,21 @@ struct user_objects *user_objects_get(struct trace_array *tr)
 	return map->shared->objects;
 }
 
+/* A read that hangs does not keep the table. */
+static void user_objects_orphan_works(struct user_objects *objects)
+{
+	struct user_object_work *w;
+
+	guard(mutex)(&user_object_lock);
+	list_for_each_entry(w, &user_object_works, list) {
+		if (w->objects != objects)
+			continue;
+		if (!w->object->nr)
+			kfree(w->object);
+		w->objects = NULL;
+	}
+}
+
 /**
  * user_objects_put - give back a reference to a table of objects
  * @objects: the table, NULL or an error
@@ -206,6 +234,7 @@ void user_objects_put(struct user_objects *objects)
 	if (IS_ERR_OR_NULL(objects) || !refcount_dec_and_test(&objects->ref))
 		return;
 
+	user_objects_orphan_works(objects);
 	hash_for_each_safe(objects->by_key, i, next, object, node)
 		kfree(object);
 	xa_destroy(&objects->by_nr);
@@ -257,7 +286,7 @@ static const struct user_object_headers *user_object_headers(const struct user_o
 {
 	static const struct user_object_headers none;
 
-	/* user_object_headers:A, pairs with user_object_work:A */
+	/* user_object_headers:A, pairs with user_object_learn:A */
 	return smp_load_acquire(&object->known) ? &object->headers : &none;
 }
 
@@ -374,11 +403,11 @@ static int user_object_read_file(struct user_object_headers *headers, struct fil
 	return ret;
 }
 
-/* Another object with the same build id and layout, or NULL. */
+/* The first object that is known to have the same build id and layout, or NULL. */
 static struct user_object *user_object_twin(struct user_objects *objects,
 					    const struct user_object *object)
 {
-	const struct user_object_headers *headers = user_object_headers(object);
+	const struct user_object_headers *headers = &object->headers;
 	struct user_object *other;
 	unsigned long nr;
 
@@ -386,8 +415,7 @@ static struct user_object *user_object_twin(struct user_objects *objects,
 		return NULL;
 
 	xa_for_each(&objects->by_nr, nr, other) {
-		if (other != object &&
-		    !memcmp(user_object_headers(other), headers, sizeof(*headers)))
+		if (!memcmp(user_object_headers(other), headers, sizeof(*headers)))
 			return other;
 	}
 	return NULL;
@@ -397,11 +425,11 @@ static struct user_object *user_object_twin(struct user_objects *objects,
 static bool user_object_take_nr(struct user_objects *objects, struct user_object *object)
 {
 	int ret = xa_alloc(&objects->by_nr, &object->nr, object,
-			   XA_LIMIT(user_object_next, USER_WORD_NR - 1), USER_OBJECT_GFP);
+			   XA_LIMIT(user_object_next, USER_WORD_NR - 1), GFP_NOWAIT);
 
 	if (ret == -EBUSY)
 		ret = xa_alloc(&objects->by_nr, &object->nr, object,
-			       XA_LIMIT(1, USER_WORD_NR - 1), USER_OBJECT_GFP);
+			       XA_LIMIT(1, USER_WORD_NR - 1), GFP_NOWAIT);
 	if (ret)
 		return false;
 
@@ -438,39 +466,48 @@ static bool user_object_insert(struct user_objects *objects, struct user_object 
 static struct user_object *user_object_add(struct user_objects *objects,
 					   struct user_object *object)
 {
-	struct user_object *other;
+	struct user_object *other = user_object_find(objects, &object->key);
 
-	guard(mutex)(&user_object_lock);
-	other = user_object_find(objects, &object->key);
 	if (!other && user_object_insert(objects, object))
 		return object;
 	kfree(object);
 	return other;
 }
 
+/* The headers of @object were read. A deleted file gets into the table only now. */
+static void user_object_learn(struct user_objects *objects, struct user_object *object,
+			      const struct user_object_headers *headers)
+{
+	struct user_object *twin;
+
+	if (!object->nr && !headers->id_size) {
+		kfree(object);
+		return;
+	}
+
+	object->headers = *headers;
+	twin = user_object_twin(objects, object);
+	if (object->nr && twin)
+		WRITE_ONCE(object->nr, twin->nr);
+	/* user_object_learn:A, pairs with user_object_headers:A */
+	smp_store_release(&object->known, true);
+	if (!object->nr)
+		user_object_add(objects, object);
+}
+
 static void user_object_work(struct work_struct *work)
 {
 	struct user_object_work *w = container_of(work, struct user_object_work, work);
-	struct user_objects *objects = w->objects;
-	struct user_object *object = w->object, *twin;
+	struct user_object_headers headers = { };
 
-	user_object_read_file(&object->headers, w->file, true);
+	user_object_read_file(&headers, w->file, true);
 	fput(w->file);
-	/* user_object_work:A, pairs with user_object_headers:A */
-	smp_store_release(&object->known, true);
-
-	if (object->nr) {
-		guard(mutex)(&user_object_lock);
-		twin = user_object_twin(objects, object);
-		if (twin && twin->nr < object->nr)
-			WRITE_ONCE(object->nr, twin->nr);
-	} else if (object->headers.id_size) {
-		user_object_add(objects, object);
-	} else {
-		kfree(object);
+	scoped_guard(mutex, &user_object_lock) {
+		if (w->objects)
+			user_object_learn(w->objects, w->object, &headers);
+		list_del(&w->list);
+		user_object_nr_works--;
 	}
-	atomic_dec(&objects->works);
-	user_objects_put(objects);
 	kfree(w);
 }
 
@@ -481,29 +518,27 @@ static void user_object_work(struct work_struct *work)
 static bool user_object_queue(struct user_objects *objects, struct user_object *object,
 			      struct file *file)
 {
-	struct user_object_work *w;
+	struct user_object_work *w __free(kfree) = NULL;
 
-	if (xchg(&object->asked, true))
+	if (READ_ONCE(object->asked))
 		return true;
-	if (!atomic_add_unless(&objects->works, 1, USER_OBJECT_WORKS))
-		goto fail;
 	w = kmalloc_obj(*w, USER_OBJECT_GFP);
 	if (!w)
-		goto fail_work;
+		return false;
 
-	refcount_inc(&objects->ref);
+	guard(mutex)(&user_object_lock);
+	if (object->asked || user_object_nr_works == USER_OBJECT_WORKS)
+		return object->asked;
+
+	WRITE_ONCE(object->asked, true);
 	INIT_WORK(&w->work, user_object_work);
 	w->objects = objects;
 	w->object = object;
 	w->file = get_file(file);
-	queue_work(system_dfl_wq, &w->work);
+	list_add(&w->list, &user_object_works);
+	user_object_nr_works++;
+	queue_work(system_dfl_wq, &no_free_ptr(w)->work);
 	return true;
-
- fail_work:
-	atomic_dec(&objects->works);
- fail:
-	WRITE_ONCE(object->asked, false);
-	return false;
 }
 
 /* The path of a file, as /proc/PID/maps shows it outside of a chroot. Returns its size. */
@@ -523,8 +558,9 @@ static int user_object_name(struct file *file, char *buf)
 	return end ? end - buf : -ENAMETOOLONG;
 }
 
-/* An object that is not in the table yet, with its key and path. */
-static struct user_object *user_object_alloc(const struct user_file *f)
+/* An object that is not in the table yet. @headers: NULL if they are to be read */
+static struct user_object *user_object_alloc(const struct user_file *f,
+					     const struct user_object_headers *headers)
 {
 	char *buf __free(kfree) = kmalloc(USER_OBJECT_PATH, USER_OBJECT_GFP);
 	struct user_object *object;
@@ -538,13 +574,30 @@ static struct user_object *user_object_alloc(const struct user_file *f)
 		size = strscpy(buf, "?", USER_OBJECT_PATH);
 
 	object = kzalloc_flex(*object, path, size + 1, USER_OBJECT_GFP);
-	if (object) {
-		object->key = f->key;
-		/* Odd, so undefined. */
-		memset64(object->defined, 1, ARRAY_SIZE(object->defined));
-		memcpy(object->path, buf, size);
-	}
+	if (!object)
+		return NULL;
+	object->key = f->key;
+	object->known = headers;
+	object->asked = headers;
+	if (headers)
+		object->headers = *headers;
+	/* Odd, so undefined. */
+	memset64(object->defined, 1, ARRAY_SIZE(object->defined));
+	memcpy(object->path, buf, size);
 	return object;
+}
+
+/* Read the headers of what is mapped, if no disk is needed. Returns false if one is. */
+static bool user_object_read_now(struct user_object_headers *headers, const struct user_file *f)
+{
+	struct freader r;
+
+	if (f->file)
+		return !user_object_read_file(headers, f->file, false);
+
+	freader_init_from_mem(&r, f->image, f->image_size);
+	user_object_read(headers, &r);
+	return true;
 }
 
 /*
@@ -553,10 +606,9 @@ static struct user_object *user_object_alloc(const struct user_file *f)
  */
 VISIBLE_IF_KUNIT u32 user_object_new(struct user_objects *objects, const struct user_file *f)
 {
-	bool deleted = f->file && !file_inode(f->file)->i_nlink;
-	struct user_object *object, *added;
-	bool known, queued;
-	struct freader r;
+	bool known, deleted = f->file && !file_inode(f->file)->i_nlink;
+	struct user_object_headers headers = { };
+	struct user_object *object;
 
 	object = user_object_find(objects, &f->key);
 	if (object) {
@@ -566,34 +618,32 @@ VISIBLE_IF_KUNIT u32 user_object_new(struct user_objects *objects, const struct 
 	if (READ_ONCE(objects->full) || user_object_is_none(objects, &f->key))
 		return 0;
 
-	object = user_object_alloc(f);
+	known = user_object_read_now(&headers, f);
+	/* The memory of a JIT, unless it has a build id. */
+	if (deleted && known && !headers.id_size) {
+		user_object_set_none(objects, &f->key);
+		return 0;
+	}
+
+	object = user_object_alloc(f, known ? &headers : NULL);
 	if (!object)
 		return 0;
 
-	if (f->file) {
-		object->known = !user_object_read_file(&object->headers, f->file, false);
-	} else {
-		freader_init_from_mem(&r, f->image, f->image_size);
-		user_object_read(&object->headers, &r);
-		object->known = true;
-	}
-	object->asked = object->known;
-
-	/* The memory of a JIT, unless it has a build id. */
-	if (deleted && !object->headers.id_size) {
-		known = object->known;
-		queued = user_object_queue(objects, object, f->file);
-		if (queued)
+	if (deleted && !known) {
+		if (user_object_queue(objects, object, f->file))
 			user_object_set_none(objects, &f->key);
-		if (known || !queued)
+		else
 			kfree(object);
 		return 0;
 	}
 
-	added = user_object_add(objects, object);
-	if (added)
-		user_object_queue(objects, added, f->file);
-	return added ? READ_ONCE(added->nr) : 0;
+	scoped_guard(mutex, &user_object_lock)
+		object = user_object_add(objects, object);
+	if (!object)
+		return 0;
+
+	user_object_queue(objects, object, f->file);
+	return READ_ONCE(object->nr);
 }
 
 #ifdef CONFIG_X86

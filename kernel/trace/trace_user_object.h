@@ -22,7 +22,7 @@
 /* The section of stack_map_bin with the objects, see struct user_object_bin. */
 #define STACKMAP_BIN_FILES	5
 
-/* Files that works read at once, at most. */
+/* Files that works read at once, at most, for all instances. */
 #define USER_OBJECT_WORKS	64
 
 struct file;

@@ -77,7 +77,8 @@ struct test_disk {
 	struct completion	ready;
 };
 
-static struct test_disk test_disks[2];
+/* Two of their own for each test that hangs works, which may go on after it. */
+static struct test_disk test_disks[8];
 
 static ssize_t test_read_iter(struct kiocb *iocb, struct iov_iter *to)
 {
@@ -276,16 +277,64 @@ static void user_object_later(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, test_add_file(test, objects, disk, 0, false), nr);
 }
 
+/* Files with one build id get one number, whichever of them was read first. */
+static void user_object_later_twin(struct kunit *test)
+{
+	struct user_objects *objects = test_objects(test);
+	struct test_disk *first = test_disk(0, 1), *second = test_disk(1, 1);
+	u32 nr = test_add_file(test, objects, first, 0, false), other, n = 0;
+
+	other = test_add_file(test, objects, second, 1, false);
+	KUNIT_EXPECT_NE(test, other, nr);
+	complete_all(&second->ready);
+	KUNIT_EXPECT_TRUE(test, test_last_id(test, objects, 1, true));
+	complete_all(&first->ready);
+	while (test_add_file(test, objects, first, 0, false) != other && n++ < 100)
+		msleep(20);
+	KUNIT_EXPECT_EQ(test, test_add_file(test, objects, first, 0, false), other);
+	KUNIT_EXPECT_EQ(test, test_add_file(test, objects, second, 1, false), other);
+}
+
+/* As many files as can be read at once, none of which can be read. */
+static void test_hang(struct kunit *test, struct user_objects *objects, struct test_disk *hung)
+{
+	for (u32 i = 0; i < USER_OBJECT_WORKS; i++)
+		KUNIT_ASSERT_NE(test, test_add_file(test, objects, hung, i, false), 0);
+}
+
+/* Look up a file until its build id, which is of these bytes, is known. */
+static void test_learn(struct kunit *test, struct user_objects *objects, struct test_disk *disk,
+		       u64 ino, u8 id)
+{
+	for (int i = 0; i < 100 && !test_last_id(test, objects, id, false); i++)
+		KUNIT_EXPECT_NE(test, test_add_file(test, objects, disk, ino, false), 0);
+	KUNIT_EXPECT_TRUE(test, test_last_id(test, objects, id, false));
+}
+
+/* The table goes while files are read: what is read goes nowhere. */
+static void user_object_gone(struct kunit *test)
+{
+	struct user_objects *objects = user_objects_alloc();
+	struct test_disk *hung = test_disk(2, 1), *fast = test_disk(3, 2);
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, objects);
+	complete_all(&fast->ready);
+	KUNIT_EXPECT_EQ(test, test_add_file(test, objects, hung, USER_OBJECT_WORKS, true), 0);
+	test_hang(test, objects, hung);
+	user_objects_put(objects);
+	complete_all(&hung->ready);
+	test_learn(test, test_objects(test), fast, 1, 2);
+}
+
 /* Nothing can be read for a long time, and then again. */
 static void user_object_hung(struct kunit *test)
 {
 	struct user_objects *objects = test_objects(test);
-	struct test_disk *hung = test_disk(0, 1), *fast = test_disk(1, 2);
+	struct test_disk *hung = test_disk(4, 1), *fast = test_disk(5, 2);
 	u32 nr, n = USER_OBJECT_WORKS;
 
 	complete_all(&fast->ready);
-	for (u32 i = 0; i < n; i++)
-		KUNIT_ASSERT_NE(test, test_add_file(test, objects, hung, i, false), 0);
+	test_hang(test, objects, hung);
 	/* There is no work for this one ... */
 	nr = test_add_file(test, objects, fast, n, false);
 	KUNIT_EXPECT_NE(test, nr, 0);
@@ -295,9 +344,7 @@ static void user_object_hung(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, test_last_id(test, objects, 2, false));
 	/* ... until one of the others is done, and it is looked up again. */
 	complete_all(&hung->ready);
-	for (int i = 0; i < 100 && !test_last_id(test, objects, 2, false); i++)
-		KUNIT_EXPECT_EQ(test, test_add_file(test, objects, fast, n, false), nr);
-	KUNIT_EXPECT_TRUE(test, test_last_id(test, objects, 2, false));
+	test_learn(test, objects, fast, n, 2);
 	/* And so is the deleted one, which has the same build id. */
 	for (int i = 0; i < 100 && !test_add_file(test, objects, fast, n + 1, true); i++)
 		msleep(20);
@@ -755,6 +802,8 @@ static struct kunit_case user_object_test_cases[] = {
 	KUNIT_CASE(user_object_headers),
 	KUNIT_CASE(user_object_bad_headers),
 	KUNIT_CASE(user_object_later),
+	KUNIT_CASE(user_object_later_twin),
+	KUNIT_CASE(user_object_gone),
 	KUNIT_CASE(user_object_hung),
 	KUNIT_CASE(user_object_deleted),
 	KUNIT_CASE(user_object_numbers),
@@ -765,6 +814,7 @@ static struct kunit_case user_object_test_cases[] = {
 	KUNIT_CASE_SLOW(user_object_bound),
 	KUNIT_CASE(user_object_reset),
 	KUNIT_CASE(user_object_defined),
+	KUNIT_CASE(user_object_defined_late),
 	KUNIT_CASE(user_object_refused),
 	{}
 };
