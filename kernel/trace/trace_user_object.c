@@ -885,8 +885,8 @@ static bool user_object_define(const struct user_object *object,
  * They are defined again with each map, as its stacks are.
  *
  * Context: any, with preemption off.
- * Return: false if the buffer did not take a definition, or if headers are being read,
- * so that there is going to be another one.
+ * Return: false if the buffer did not take a definition, or if headers are still to be
+ * read, so that there is going to be another one.
  */
 bool user_objects_define(const struct ftrace_stackmap *map, struct trace_buffer *buffer,
 			 unsigned int trace_ctx, const unsigned long *words, unsigned int nr,
@@ -907,8 +907,7 @@ bool user_objects_define(const struct ftrace_stackmap *map, struct trace_buffer 
 		if (WARN_ON_ONCE(!object))
 			continue;
 		headers = user_object_headers(object);
-		if (headers != &object->headers && READ_ONCE(object->asked))
-			complete = false;
+		complete &= headers == &object->headers;
 		defined = &object->defined[headers == &object->headers];
 		/* user_objects_define:A, pairs with user_object_define:A */
 		if (!(define & 1) && smp_load_acquire(defined) == mark)

@@ -754,6 +754,28 @@ static void user_object_defined(struct kunit *test)
 	test_expect_stack(test, tr, slow, 2);
 }
 
+/* No work could read the build id at first. */
+static void user_object_defined_late(struct kunit *test)
+{
+	struct trace_array *tr = test_defining(test);
+	struct user_objects *objects = test_current(tr)->shared->objects;
+	struct test_disk *hung = test_disk(6, 1), *fast = test_disk(7, 2);
+	u32 nr;
+
+	complete_all(&fast->ready);
+	test_hang(test, objects, hung);
+	nr = test_add_file(test, objects, fast, USER_OBJECT_WORKS, false);
+	test_record_words(tr, nr, 2, 0);
+	test_expect_object(test, tr, nr, 0);
+	test_expect_event(test, tr, TRACE_USER_STACK_DEF);
+	test_expect_event(test, tr, TRACE_USER_UNWIND_STACK_ID);
+	complete_all(&hung->ready);
+	test_learn(test, objects, fast, USER_OBJECT_WORKS, 2);
+	test_record_words(tr, nr, 2, 0);
+	test_expect_object(test, tr, nr, 2);
+	test_expect_stack(test, tr, nr, 2);
+}
+
 static struct trace_buffer *test_clock_buffer;
 static int test_clock_calls;
 
