@@ -169,7 +169,7 @@ u32 stackmap_bin_flags(const struct stackmap_record *rec);
 /* trace_stackmap_print.c */
 int stackmap_event_ids(const struct trace_entry *ent, int size);
 int stackmap_event_id(const struct trace_entry *ent, int i);
-struct ftrace_stackmap *stackmap_resolve(struct trace_iterator *iter);
+bool stackmap_resolve(struct trace_iterator *iter, const struct stackmap_record **recs);
 
 /* trace_stackmap_instance.c */
 extern unsigned int ftrace_stackmap_bits;

@@ -64,31 +64,24 @@ int stackmap_event_id(const struct trace_entry *ent, int i)
 }
 
 /**
- * stackmap_resolve - find the map of an event
+ * stackmap_resolve - find the stacks of an event
  * @iter: the event
+ * @recs: set to the record of each of its ids
  *
  * Context: any, under RCU.
- * Return: the map if all ids of the event have their stacks, else NULL.
+ * Return: false if one is gone, or there are none.
  */
-struct ftrace_stackmap *stackmap_resolve(struct trace_iterator *iter)
+bool stackmap_resolve(struct trace_iterator *iter, const struct stackmap_record **recs)
 {
 	struct ftrace_stackmap *map = rcu_dereference(iter->tr->stackmap);
 	int nr = stackmap_event_ids(iter->ent, iter->ent_size);
 
 	for (int i = 0; i < nr; i++) {
-		if (!stackmap_lookup(map, stackmap_event_id(iter->ent, i)))
-			return NULL;
+		recs[i] = stackmap_lookup(map, stackmap_event_id(iter->ent, i));
+		if (!recs[i])
+			return false;
 	}
-	return map;
-}
-
-static void stackmap_print_kernel(struct trace_iterator *iter, int flags,
-				  struct ftrace_stackmap *map, int id)
-{
-	const struct stackmap_record *rec = stackmap_lookup(map, id);
-
-	if (rec)
-		trace_print_stack_frames(iter, flags, rec->ips, rec->ips + rec->nr);
+	return nr;
 }
 
 /* The instruction before part number @i. */
@@ -102,28 +95,27 @@ static const unsigned long *stack_split_ip(const struct trace_entry *ent, int i)
 static enum print_line_t trace_stack_id_print(struct trace_iterator *iter,
 					      int flags, struct trace_event *event)
 {
+	const struct stackmap_record *recs[STACKMAP_MAX_PARTS];
 	int nr = stackmap_event_ids(iter->ent, iter->ent_size);
-	int id = stackmap_event_id(iter->ent, 0);
 	struct trace_seq *s = &iter->seq;
-	struct ftrace_stackmap *map;
 	const unsigned long *ip;
+	bool resolved;
 
 	guard(rcu)();
-	map = stackmap_resolve(iter);
+	/* All at once: if a stack goes meanwhile, it is printed nevertheless. */
+	resolved = stackmap_resolve(iter, recs);
 
-	trace_seq_printf(s, nr > 1 ? "<stack_split %d" : "<stack_id %d", id);
+	trace_seq_printf(s, nr > 1 ? "<stack_split %d" : "<stack_id %d",
+			 stackmap_event_id(iter->ent, 0));
 	for (int i = 1; i < nr; i++)
 		trace_seq_printf(s, " @%lx %d", *stack_split_ip(iter->ent, i),
 				 stackmap_event_id(iter->ent, i));
-	trace_seq_printf(s, ">%s\n", map ? "" : " (stale)");
-	if (!map || !stackmap_frames(iter))
-		return trace_handle_return(s);
-
-	stackmap_print_kernel(iter, flags, map, id);
-	for (int i = 1; i < nr; i++) {
-		ip = stack_split_ip(iter->ent, i);
-		trace_print_stack_frames(iter, flags, ip, ip + 1);
-		stackmap_print_kernel(iter, flags, map, stackmap_event_id(iter->ent, i));
+	trace_seq_printf(s, ">%s\n", resolved ? "" : " (stale)");
+	for (int i = 0; resolved && stackmap_frames(iter) && i < nr; i++) {
+		ip = i ? stack_split_ip(iter->ent, i) : NULL;
+		if (ip)
+			trace_print_stack_frames(iter, flags, ip, ip + 1);
+		trace_print_stack_frames(iter, flags, recs[i]->ips, recs[i]->ips + recs[i]->nr);
 	}
 	return trace_handle_return(s);
 }

@@ -106,13 +106,10 @@ u32 stackmap_bin_flags(const struct stackmap_record *rec)
 static int stackmap_copy_user(struct trace_iterator *iter, unsigned long *ips)
 {
 	const struct stackmap_record *rec;
-	struct ftrace_stackmap *map;
 	int nr;
 
 	guard(rcu)();
-	map = stackmap_resolve(iter);
-	rec = stackmap_lookup(map, stackmap_event_id(iter->ent, 0));
-	if (!rec)
+	if (!stackmap_resolve(iter, &rec))
 		return -ENOENT;
 
 	nr = min(rec->nr, USER_STACK_MAX_DEPTH);
