@@ -99,7 +99,12 @@ static void *stackmap_seq_start(struct seq_file *m, loff_t *pos)
 	__acquires(RCU)
 {
 	struct stackmap_iter *iter = m->private;
-	int err = *pos ? 0 : stackmap_latch(iter);
+	int err = 0, tries = 3;
+
+	/* The reader has got nothing yet. */
+	do {
+		err = *pos ? 0 : stackmap_latch(iter);
+	} while (err == -ESTALE && --tries);
 
 	rcu_read_lock();
 	if (err)
