@@ -27,7 +27,7 @@
 /* Kept stacks take no more memory than this number of the largest maps, or the ring buffer. */
 #define STACKMAP_KEPT_MAPS	4
 
-/* And they are no more than this number of times the lists that they are in. */
+/* And those that are used are no more than this number of times the lists that they are in. */
 #define STACKMAP_KEPT_LENGTH	16
 
 #define STACKMAP_RECENT_BITS	8
@@ -35,7 +35,8 @@
 /**
  * struct stackmap_walk - a walk of the ring buffers
  * @map: the current map of the instance
- * @size: bytes of the stacks that events refer to
+ * @nr_used: number of kept stacks that events refer to
+ * @size: their bytes
  * @limit: what @size may be
  * @gens: generations of all ids
  * @recent: ids that were met lately, plus 1
@@ -44,6 +45,7 @@
  */
 struct stackmap_walk {
 	struct ftrace_stackmap	*map;
+	u32			nr_used;
 	size_t			size;
 	size_t			limit;
 	DECLARE_BITMAP(gens, STACKMAP_GENS);
@@ -175,11 +177,12 @@ static int stackmap_use(struct stackmap_walk *walk, int id)
 	if (!kept)
 		return -ENOMEM;
 
-	if (!kept->used)
+	if (!kept->used) {
+		walk->nr_used++;
 		walk->size += stackmap_kept_size(kept->rec.nr);
+	}
 	kept->used = true;
-	if (walk->size > walk->limit ||
-	    repl->past.nr_kept >> repl->kept_bits > STACKMAP_KEPT_LENGTH)
+	if (walk->size > walk->limit || walk->nr_used >> repl->kept_bits > STACKMAP_KEPT_LENGTH)
 		return -ENOSPC;
 	return 0;
 }

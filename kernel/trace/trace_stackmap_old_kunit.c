@@ -543,6 +543,34 @@ static void stackmap_keeps_no_more(struct kunit *test)
 	test_check_recycling(test, tr);
 }
 
+/* What no event refers to any more does not count, also before it has gone. */
+static void stackmap_keeps_what_is_used(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 0);
+	struct trace_buffer *buffer = tr->array_buffer.buffer;
+	struct stackmap_replacement *repl = test_current(tr)->shared->repl;
+	unsigned int no = 0;
+
+	/* Events are consumed in the order in which they were written. */
+	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(0)), 0);
+	test_resize(test, buffer, 1024);
+	/* The work stays out of it. */
+	WRITE_ONCE(repl->asked, true);
+	for (int maps = 0; maps < 18; maps++) {
+		for (int i = 0; i < 1000; i++)
+			test_record_event(tr, no++);
+		test_replace(test, tr, 1);
+	}
+	KUNIT_ASSERT_EQ(test, repl->past.nr_kept, 17000);
+
+	for (int i = 0; i < 17000; i++)
+		test_next_event(buffer);
+	/* 1,000 come, and there would be too many if none went. */
+	test_replace(test, tr, 1);
+	KUNIT_EXPECT_EQ(test, repl->past.nr_kept, 1000);
+	test_check_recycling(test, tr);
+}
+
 struct test_load {
 	const char		*desc;
 	unsigned int		bits;
@@ -804,6 +832,7 @@ static struct kunit_case stackmap_old_test_cases[] = {
 	KUNIT_CASE(stackmap_walks_all_types),
 	KUNIT_CASE(stackmap_reads_its_set),
 	KUNIT_CASE(stackmap_keeps_no_more),
+	KUNIT_CASE(stackmap_keeps_what_is_used),
 	KUNIT_CASE_PARAM(stackmap_replaced_under_load, stackmap_load_gen_params),
 	KUNIT_CASE(stackmap_keeps_copy),
 	{ }
