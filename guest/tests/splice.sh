@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# splice() of trace_pipe prints all ids with their frames, and ends at a line that does not fit.
+# splice() of trace_pipe prints all ids with their frames, and goes on behind a line that does not fit.
 # program: perl
 # timeout: 300
 . /guest/lib.sh
@@ -36,15 +36,40 @@ set_opt options/sym-offset 1
 [ ! -e options/stackmap-define ] || set_opt options/stackmap-define 1
 echo 1 > events/sched/sched_process_fork/enable
 echo 1 > tracing_on
-for _ in 1 2 3 4 5 6 7 8 9 10; do ( : ); done
+n=0
+while [ $n -lt 100 ]; do
+	n=$((n + 1))
+	( : )
+done
 stop_recording
 echo 0 > events/sched/sched_process_fork/enable
 n=$(count_ids trace)
-[ "$n" -ge 10 ] || fail "$n stacks"
+[ "$n" -ge 100 ] || fail "$n stacks"
 echo 1 > tracing_on
-# With more, the kernel cuts what is printed at the end of a page.
-splice 4096
+# Several pages at once.
+splice 65536
 [ "$(check_resolved "$TMPDIR/text")" -eq "$n" ] || fail "not $n ids with their frames"
+
+# The tracer prints a line again that did not fit the page.
+if grep -qw function_graph available_tracers; then
+	echo > trace
+	echo 'vfs_*' 'do_*open*' > set_ftrace_filter
+	echo function_graph > current_tracer
+	n=0
+	while [ $n -lt 40 ]; do
+		n=$((n + 1))
+		cat trace_clock > /dev/null
+	done
+	echo 0 > tracing_on
+	grep '[;{}]' trace | sed 's, /\*.*,,' > "$TMPDIR/want"
+	[ "$(wc -l < "$TMPDIR/want")" -gt 200 ] || fail "few functions"
+	splice 65536
+	# The names behind some "}" differ, and where it says that another task runs.
+	grep '[;{}]' "$TMPDIR/text" | sed 's, /\*.*,,' | diff "$TMPDIR/want" - > "$TMPDIR/diff" || { head -n 20 "$TMPDIR/diff"; fail "other functions"; }
+	echo nop > current_tracer
+	echo > set_ftrace_filter
+	echo 1 > tracing_on
+fi
 
 # A user stack of more text than a line may have.
 command -v userstack > /dev/null && [ -e options/userstacktrace ] || exit 0
@@ -55,6 +80,8 @@ set_opt options/userstacktrace 1
 set_opt options/sym-userobj 1
 echo 'fd == 1120' > events/syscalls/sys_enter_close/filter
 echo 1 > events/syscalls/sys_enter_close/enable
+# Some dozen: to print them takes long.
+echo 4 > buffer_size_kb
 # Paths are printed only while the process lives.
 "$long" -l 120 > /dev/null &
 user=$!
@@ -64,5 +91,8 @@ echo 0 > events/syscalls/sys_enter_close/enable
 echo 0 > events/syscalls/sys_enter_close/filter
 grep -q 'LINE TOO BIG' trace || fail "the stack is no long line"
 echo 1 > tracing_on
+echo "behind it" > trace_marker
 splice 65536
 kill $user
+grep 'LINE TOO BIG' "$TMPDIR/text" || fail "the long line is not marked"
+grep ': behind it$' "$TMPDIR/text" || fail "what follows a long line is lost"
