@@ -185,7 +185,12 @@ check_recording() {
 	# Without memory for a map, stacks are in full.
 	recorded=$(trace-cmd report -i "$TMPDIR/trace.dat" 2> /dev/null |
 		grep -cE "stack_(id|split|def): ${faults:+|kernel_stack: }" || true)
-	[ "$recorded" -gt 0 ] || fail "trace-cmd recorded no stack"
+	[ "$recorded" -gt 0 ] || {
+		cat "$TMPDIR/trace-cmd.out"
+		ls -l "$TMPDIR/trace.dat"
+		trace-cmd report -i "$TMPDIR/trace.dat" | tail -n 20
+		fail "trace-cmd recorded no stack"
+	}
 	rm "$TMPDIR/trace.dat"
 	! is_there trace_cmd || rmdir instances/trace_cmd
 }
