@@ -33,18 +33,21 @@ static size_t nr_cpus;
 
 /*
  * The linker puts the note into the first page of an ELF file. It is found there for each word
- * size, and without elfutils, which test machines may lack.
+ * size, and without elfutils, which test machines may lack. To open a device may have effects.
  */
 void read_file_id(const char *path, struct build_id *id)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	char buf[HEADERS];
 	struct stat st;
 	ssize_t len, at;
+	int fd;
 
+	if (stat(path, &st) || !S_ISREG(st.st_mode))
+		return;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return;
-	len = fstat(fd, &st) || !S_ISREG(st.st_mode) ? 0 : read(fd, buf, sizeof(buf));
+	len = read(fd, buf, sizeof(buf));
 	if (len > SELFMAG && !memcmp(buf, ELFMAG, SELFMAG)) {
 		for (at = 0; !id->len && at < len; at += 4)
 			build_id_of_notes(buf + at, len - at, id);
@@ -61,7 +64,11 @@ static void write_mapping(FILE *f, u32 tgid, const struct mapping *map, const st
 		*hex ? hex : "-", *path ? " " : "", path);
 }
 
-/* "55d0-55d2 r-xp 00001000 fe:01 1234     /usr/bin/cat". Functions are in executable mappings. */
+/*
+ * "55d0-55d2 r-xp 00001000 fe:01 1234     /usr/bin/cat". Functions are in executable mappings.
+ * Anything may be at the path now. The link in map_files is to the file that is mapped; only root
+ * can follow it.
+ */
 static void scan_mapping(FILE *f, u32 tgid, char *line)
 {
 	char perms[5], *path __free(pointer) = NULL;
@@ -74,7 +81,7 @@ static void scan_mapping(FILE *f, u32 tgid, char *line)
 	if (sscanf(line, "%llx-%llx %4s %llx %*s %llu %n", &map.start, &map.end, perms,
 		   &map.offset, &inode, &at) != 5 || !at || perms[2] != 'x')
 		return;
-	path = format("/proc/%u/root%s", tgid, line + at);
+	path = format("/proc/%u/map_files/%llx-%llx", tgid, map.start, map.end);
 	if (inode)
 		read_file_id(path, &id);
 	write_mapping(f, tgid, &map, &id, line + at);

@@ -27,7 +27,8 @@ import mkmap  # noqa: E402 pylint: disable=wrong-import-position
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 GOLDEN = os.path.join(HERE, "golden")
-TOOL = os.environ.get("STACKMAP_DUMP", os.path.join(HERE, "..", "stackmap_dump"))
+SOURCES = os.path.join(HERE, "..")
+TOOL = os.environ.get("STACKMAP_DUMP", os.path.join(SOURCES, "stackmap_dump"))
 SANITIZED = "STACKMAP_SANITIZED" in os.environ
 TEXT = 0xFFFFFFFF81000000
 MAPS = ["le64", "be64", "le32", "be32", "bare"]
@@ -95,6 +96,18 @@ class Case(unittest.TestCase):
         self.assertNotRegex(err, "Sanitizer|runtime error")
         self.assertEqual(done.returncode, rc, f"{args}: {err}")
         return out, err
+
+    def program(self, name, source):
+        """Compiles a program with the files of the tool, but for those that it includes."""
+        source = '#include "record.h"\nconst char * const program = "test";\n' + source
+        own = [os.path.basename(f) for f in re.findall(r'#include "(.*\.c)"', source)]
+        others = [f for f in os.listdir(SOURCES) if f.endswith(".c") and f not in (
+            "main.c", "dat.c", "event.c", "profile.c", "sample.c", "plugin_stackmap.c", *own)]
+        path = os.path.join(self.dir, name)
+        subprocess.run(["cc", "-w", "-D_GNU_SOURCE", "-I", SOURCES, "-o", path,
+                        self.file(name + "-main.c", source)] +
+                       [os.path.join(SOURCES, f) for f in others], check=True)
+        return path
 
     def dump(self, data, *args, rc=0):
         """Runs the tool on map bytes, returns stdout."""
@@ -1968,7 +1981,7 @@ WATCH = """\
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "%s"
+#include "watch.c"
 
 int main(int argc, char **argv)
 {
@@ -1985,27 +1998,24 @@ int main(int argc, char **argv)
 	}
 	if (watch_stop(dir))
 		return 1;
-	printf("%%zu\\n", nr);
+	printf("%zu\\n", nr);
 	return 0;
 }
 """
 
 
 class Watch(Case):
-    """The changes of mappings that record follows."""
+    """What processes have mapped, which record and save write down."""
+
+    def mappings(self, pid, path):
+        """The build ids of the file in user_maps."""
+        with open(os.path.join(self.dir, "user_maps"), encoding="utf-8") as f:
+            lines = [line.split(" ", 5) for line in f if line.startswith(f"map {pid} ")]
+        return [line[4] for line in lines if line[5].startswith(path)]
 
     def test_lost_changes_are_counted(self):
         """Also if nothing comes behind them."""
-        path = os.path.join(self.dir, "watch")
-        main = self.file("watch.c", WATCH % os.path.join(HERE, "../watch.c"))
-        with open(main, "a", encoding="ascii") as f:
-            f.write('const char * const program = "watch";\n')
-        others = [os.path.join(HERE, "..", name) for name in os.listdir(os.path.join(HERE, ".."))
-                  if name.endswith(".c") and name not in (
-                      "main.c", "watch.c", "dat.c", "event.c", "perf.c", "profile.c", "sample.c",
-                      "weigh.c", "plugin_stackmap.c")]
-        subprocess.run(["cc", "-w", "-D_GNU_SOURCE", "-I", os.path.join(HERE, ".."), "-o", path,
-                        main] + others, check=True)
+        path = self.program("watch", WATCH)
         done = subprocess.run(["taskset", "-c", "0", path, self.dir], capture_output=True, text=True,
                               check=True)
         if not int(done.stdout):
@@ -2015,6 +2025,38 @@ class Watch(Case):
         lost = re.search(r"(\d+) changes of mappings were lost", done.stderr)
         self.assertTrue(lost, done)
         self.assertGreaterEqual(changes + int(lost[1]), 40000)
+
+    def test_file_that_was_replaced(self):
+        """Its build id is that of the file that is mapped, whatever is at its path now."""
+        if os.geteuid():
+            self.skipTest("only root can read the mapped files of others")
+        save = self.program("save", "int main(int n, char **args)\n"
+                            "{ return save_users(args[1]); }\n")
+        progs = [os.path.join(self.dir, name) for name in ("prog", "other", "prog (deleted)")]
+        for path, ident in zip(progs, ["ab", "cd", "ef"]):
+            subprocess.run(["cc", "-o", path, "-Wl,--build-id=0x" + ident * 20,
+                            self.file("prog.c", "int main(void) { return getchar(); }\n"), "-w"],
+                           check=True)
+        with subprocess.Popen(progs[:1], stdin=subprocess.PIPE) as p:
+            for _ in range(2):
+                subprocess.run([save, self.dir], check=True)
+                self.assertEqual(set(self.mappings(p.pid, progs[0])), {"ab" * 20})
+                os.replace(progs[1], progs[0])
+                shutil.copy(progs[0], progs[1])
+            p.stdin.close()
+
+    def test_only_files_are_opened(self):
+        """Who writes into a pipe would go on."""
+        path = self.program("id", "int main(int n, char **args)\n{ struct build_id id = {};\n"
+                            "read_file_id(args[1], &id); return id.len; }\n")
+        pipe = os.path.join(self.dir, "pipe")
+        os.mkfifo(pipe)
+        self.assertEqual(subprocess.run([path, path], check=False).returncode, 20)
+        with subprocess.Popen(["sh", "-c", 'echo > "$0"', pipe], stderr=subprocess.DEVNULL) as p:
+            time.sleep(0.2)
+            self.assertEqual(subprocess.run([path, pipe], check=False).returncode, 0)
+            self.assertRaises(subprocess.TimeoutExpired, p.wait, 0.2)
+            p.terminate()
 
 
 FIXTURE = """\
