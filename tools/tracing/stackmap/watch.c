@@ -223,15 +223,19 @@ void watch_drain(void)
 /* What runs already is scanned behind the start of the events, so that nothing is missed. */
 int watch_start(const char *dir)
 {
-	long i, nr = sysconf(_SC_NPROCESSORS_CONF);
-	int ret = 0;
+	glob_t found = {};
+	size_t i;
+	int ret;
 
 	out = open_in(dir, "user_maps", "we");
 	if (!out)
 		return check_saved(out, dir, "user_maps");
-	cpus = check_mem(calloc(nr, sizeof(*cpus)));
-	for (i = 0; !ret && i < nr; i++)
-		ret = watch_cpu(i);
+	/* The numbers may have gaps. */
+	ret = glob("/sys/devices/system/cpu/cpu[0-9]*", 0, NULL, &found) ? -ENOENT : 0;
+	cpus = check_mem(calloc(found.gl_pathc + 1, sizeof(*cpus)));
+	for (i = 0; !ret && i < found.gl_pathc; i++)
+		ret = watch_cpu(atoi(basename(found.gl_pathv[i]) + strlen("cpu")));
+	globfree(&found);
 	if (ret)
 		note("perf events: %s; processes that end early will have no names of functions",
 		     strerror(-ret));
