@@ -96,22 +96,26 @@ void remove_instance(const char *dir)
 	}
 }
 
-/* @event: "sched:sched_switch", "sched_switch" or "sched". */
+/* @event: "sched:sched_switch", "sched:*", ":sched_switch", "sched_switch" or "sched". */
 static int set_filter(const char *dir, const char *event, const char *filter)
 {
-	char *path __free(pointer) = copy_string(event), *pattern __free(pointer) = NULL;
+	char *path __free(pointer) = copy_string(*event == ':' ? event + 1 : event);
 	char *log_file __free(pointer) = format("%s/error_log", dir);
-	char *log __free(pointer) = NULL, *colon = strchr(path, ':');
+	char *pattern __free(pointer) = NULL, *log __free(pointer) = NULL;
+	char *colon = strchr(path, ':');
 	glob_t found = {};
 	size_t i, len;
-	int ret = 0;
+	int ret;
 
-	if (colon)
+	if (colon) {
 		*colon = '/';
-	pattern = format("%s/events/{%s,*/%s}", dir, path, path);
-	glob(pattern, GLOB_BRACE, NULL, &found);
+		pattern = format("%s/events/%s/filter", dir, path);
+	} else {
+		pattern = format("%s/events/{%s,*/%s}/filter", dir, path, path);
+	}
+	ret = glob(pattern, GLOB_BRACE, NULL, &found) ? -ENOENT : 0;
 	for (i = 0; !ret && i < found.gl_pathc; i++)
-		ret = write_file(found.gl_pathv[i], "filter", filter);
+		ret = write_file(dir, found.gl_pathv[i] + strlen(dir) + 1, filter);
 	if (ret) {
 		log = slurp(log_file, &len);
 		complain("%s: not a filter of this event\n%s", filter, log ? log : "");

@@ -169,9 +169,10 @@ void set_seconds(const struct choice *c, char *arg)
 	*(u64 *)c->to = n * 1e9;
 }
 
+/* Files of an instance are found by patterns. */
 void set_instance(const struct choice *c, char *arg)
 {
-	if (!*arg || *arg == '.' || strchr(arg, '/'))
+	if (!*arg || *arg == '.' || strpbrk(arg, "/*?[]{}\\"))
 		usage("not the name of an instance", arg);
 	set_text(c, arg);
 }

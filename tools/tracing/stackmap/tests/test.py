@@ -1737,6 +1737,7 @@ class Usage(Case):
                      ["--top", "-1", "-"], ["--top"],
                      ["--sort", "name", "-"], ["--grep", "(", "-"], ["-F", "-j", "-"],
                      ["a", "b"], ["--lines", "-"], ["-i", "../x"], ["-i", "x", "file"],
+                     *(["-i", "a" + c] for c in "*?[]{}\\"), ["top", "-i", "*"],
                      ["--min-ref", "x", "-"], ["--text-base", "1", "-"],
                      ["-j", "-a", "x", "-"],
                      ["-F", "-a", "x", "-"], ["-M", "-"], ["-s", "-M", "-"], ["recrod"],
@@ -1798,7 +1799,8 @@ class Record(Case):
     def test_wrong_usage(self):
         for args in [["--nosuch"], ["-e", ""], ["-e", "!sched"], ["-e", "a b"], ["-o", ""],
                      ["-o", "-"], ["-b", "0"], ["-b", "x"], ["-b", "-1"], ["-b", "99999999999"],
-                     ["-i", "a/b"], ["-i", ".."], ["-F"], ["--user=x"], ["-u=delay"],
+                     ["-i", "a/b"], ["-i", ".."], ["-i", "a[1]"], ["-F"], ["--user=x"],
+                     ["-u=delay"],
                      ["-e", ","], ["-e", "x,"], ["-e", ",x"], ["-e", "a,,b"], ["-e", "a,!a"],
                      ["-o", "."], ["-o", ".."], ["-o", "./"], ["-o", "x/."], ["-o", "x/.//"],
                      ["-o", "../.."], ["-o", "/"]]:
@@ -1876,6 +1878,31 @@ FILE *setmntent(const char *path, const char *mode)
 	return NULL;
 }
 """
+
+
+class Filters(Case):
+    """Events that a filter is for."""
+
+    def test_filters(self):
+        path = self.program("filter", 'int main(int n, char **args)\n{ return enable_event('
+                            'args[1], args[2], "x") ? 1 : 0; }\n')
+        events = ["irq", "kmem", "kmem/kfree", "kmem/kmalloc", "sched", "sched/kmalloc"]
+        for event, want in [("kmem:*", ["kmem/kfree", "kmem/kmalloc"]), ("kmem", ["kmem"]),
+                            ("kmem:kmalloc", ["kmem/kmalloc"]), ("kmem:", ["kmem"]),
+                            ("kmalloc", ["kmem/kmalloc", "sched/kmalloc"]),
+                            ("*:kfree", ["kmem/kfree"]), (":kfree", ["kmem/kfree"]),
+                            ("kmem:kfre", None)]:
+            top = tempfile.mkdtemp(dir=self.dir)
+            open(os.path.join(top, "set_event"), "w", encoding="utf-8").close()
+            for name in events:
+                os.makedirs(os.path.join(top, "events", name))
+                for f in ["enable", "filter"]:
+                    open(os.path.join(top, "events", name, f), "w", encoding="utf-8").close()
+            done = subprocess.run([path, top, event], capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, int(want is None), (event, done.stderr))
+            self.assertEqual("not a filter of this event" in done.stderr, want is None)
+            got = [n for n in events if os.path.getsize(os.path.join(top, "events", n, "filter"))]
+            self.assertEqual(got, want or [], event)
 
 
 class Tracefs(Case):
