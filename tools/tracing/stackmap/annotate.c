@@ -210,9 +210,9 @@ int annotate(struct map *m, const struct config *cfg)
 	t.stacks.users = &m->users;
 	use_map(&t.stacks, m, 0);
 	t.loaded = time(NULL);
-	while ((t.len = getline(&t.line, &t.room, t.f)) >= 0)
+	while (!ferror(stdout) && (t.len = getline(&t.line, &t.room, t.f)) >= 0)
 		filter_line(&t);
-	ret = end_filter(&t);
+	ret = ferror(stdout) ? -EIO : end_filter(&t);
 	if (t.f != stdin)
 		fclose(t.f);
 	stacks_free(&t.stacks);

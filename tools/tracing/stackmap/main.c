@@ -376,17 +376,25 @@ static int run(int argc, char **argv)
 	return live && check_instance(live) ? 1 : dump(argc ? path : live, recording);
 }
 
+/* A full disk or a closed pipe is a failure. */
+static int finish_output(int ret)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return ret;
+	complain("stdout: %s", strerror(errno));
+	return 1;
+}
+
 int main(int argc, char **argv)
 {
 	const char *command = argc > 1 ? argv[1] : "";
-	int ret;
 
 	/* While it is ignored, programs have no status. */
 	signal(SIGCHLD, SIG_DFL);
 	if (!strcmp(command, "record"))
 		return record(argc, argv);
 	if (!strcmp(command, "top"))
-		return top(argc, argv);
+		return finish_output(top(argc, argv));
 	if (!strcmp(command, "help"))
 		argv[1] = (char *)"--help";
 	if (!strcmp(command, "report")) {
@@ -394,10 +402,5 @@ int main(int argc, char **argv)
 		optind = 2;
 	}
 	parse_choices(argc, argv, choices, NR_CHOICES, false);
-	ret = run(argc - optind, argv + optind);
-	/* A full disk or a closed pipe is a failure. */
-	if (!fflush(stdout) && !ferror(stdout))
-		return ret;
-	complain("stdout: %s", strerror(errno));
-	return 1;
+	return finish_output(run(argc - optind, argv + optind));
 }

@@ -922,6 +922,22 @@ class Filter(Case):
             self.assertIn("-: has no ids of stacks", err)
 
 
+    def test_full_disk(self):
+        """It ends, though more lines come."""
+        path = self.file("map", golden_map("le64"))
+        for line in [self.HEAD + "<stack_id 4>", "no ids"]:
+            with subprocess.Popen(["yes", line], stdout=subprocess.PIPE) as yes, \
+                    open("/dev/full", "wb") as full:
+                try:
+                    done = subprocess.run([TOOL, "-q", "-a", "-", path], stdin=yes.stdout,
+                                          stdout=full, stderr=subprocess.PIPE, timeout=10,
+                                          check=False)
+                finally:
+                    yes.kill()
+            self.assertEqual(done.returncode, 1)
+            self.assertEqual(done.stderr, b"stackmap_dump: stdout: No space left on device\n")
+
+
 PROGRAM = """\
 #include <stdio.h>
 #include <unistd.h>
@@ -1919,13 +1935,14 @@ class Tracefs(Case):
         self.file("trace", golden_text("trace.txt"))
         self.file("stack_map_stat", "entries: 4 / 16384\n")
 
-    def run_fake(self, times, *args, rc=0):
+    def run_fake(self, times, *args, rc=0, stdout=subprocess.PIPE):
         """Runs the tool; so many reads of the map end with ESTALE, as by a reset or a rotation."""
         env = {**os.environ, "LD_PRELOAD": self.lib, "STALE": str(times), "TRACEFS": self.dir,
                "PATH": self.dir}
-        done = subprocess.run([TOOL, *args], env=env, capture_output=True, check=False)
+        done = subprocess.run([TOOL, *args], env=env, stdout=stdout, stderr=subprocess.PIPE,
+                              check=False)
         self.assertEqual(done.returncode, rc, done.stderr)
-        return done.stdout.decode(), done.stderr.decode()
+        return (done.stdout or b"").decode(), done.stderr.decode()
 
     def test_stale_read(self):
         self.make_map()
@@ -1957,6 +1974,12 @@ class Tracefs(Case):
         os.mkdir(os.path.join(self.dir, "options"))
         for option in ["stackmap", "stacktrace"]:
             self.file("options/" + option, "1")
+
+    def test_top_on_a_full_disk(self):
+        self.make_map()
+        with open("/dev/full", "wb") as full:
+            err = self.run_fake(0, "top", "-n", "9", "-d", "0.01", rc=1, stdout=full)[1]
+        self.assertEqual(err, "stackmap_dump: stdout: No space left on device\n")
 
     def refused(self, path):
         """What save says about a directory that it does not replace."""
