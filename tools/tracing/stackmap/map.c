@@ -17,6 +17,7 @@
 #define SECTION_OBJECTS	5
 #define RECORD_USER	1U
 #define RECORD_BY_FILE	2U
+#define RECORD_FLAGS	(RECORD_USER | RECORD_BY_FILE)
 #define MAX_PATH	65536	/* of an object, with escapes */
 
 struct reader {
@@ -26,6 +27,7 @@ struct reader {
 	u64		len;
 	bool		swap;
 	bool		bad;		/* damage was told */
+	u32		unknown;	/* flags of stacks: newer kernels may have more */
 };
 
 #define damaged(r, at, fmt, ...)						\
@@ -111,6 +113,8 @@ static void read_stack(struct reader *r)
 	u64 ips[MAX_DEPTH];
 	struct stack *s;
 
+	r->unknown |= flags & ~RECORD_FLAGS;
+	flags &= RECORD_FLAGS;
 	if (id > INT32_MAX)
 		damaged(r, start, "stack_id %#x is negative", id);
 	if (!nr && !flags)
@@ -118,8 +122,6 @@ static void read_stack(struct reader *r)
 	if (nr > MAX_DEPTH)
 		damaged(r, start + 4, "stack_id %u has %u frames, ftrace records at most %u", id,
 			nr, MAX_DEPTH);
-	if (flags & ~(RECORD_USER | RECORD_BY_FILE))
-		damaged(r, start + 12, "stack_id %u: %#x where 0 belongs", id, flags);
 	get_longs(r, ips, r->bad ? 0 : nr, "the frames of a record");
 	if (r->bad)
 		return;
@@ -228,6 +230,8 @@ int read_map(struct map *m, const char *buf, size_t len)
 	read_header(&r, &nr_stacks, &nr_sections);
 	for (; !r.bad && nr_stacks; nr_stacks--)
 		read_stack(&r);
+	if (r.unknown)
+		note("%s: ignored unknown flags %#x of stacks", m->name, r.unknown);
 	for (; !r.bad && nr_sections; nr_sections--)
 		read_section(&r);
 	if (r.off < r.len)

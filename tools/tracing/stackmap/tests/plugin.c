@@ -890,7 +890,7 @@ static void test_bad_maps(void)
 		test_bad_map("the map is cut off", "truncated in", len >= 16 + 24);
 	}
 	write_flagged(0x81000000, false, 8, 4);
-	test_bad_map("a flag that nothing has", "stack_id 3: ", true);
+	test_bad_map("a flag that nothing has", "unknown flags 0x4", true);
 	for (i = 0; i < 400; i++) {
 		write_map(0x81000000, false);
 		spoil_map();
