@@ -9,6 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
+
+_Static_assert(sizeof(off_t) == 8, "-D_FILE_OFFSET_BITS=64 is missing");
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 

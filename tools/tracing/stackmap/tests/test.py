@@ -104,8 +104,8 @@ class Case(unittest.TestCase):
         others = [f for f in os.listdir(SOURCES) if f.endswith(".c") and f not in (
             "main.c", "dat.c", "event.c", "profile.c", "sample.c", "plugin_stackmap.c", *own)]
         path = os.path.join(self.dir, name)
-        subprocess.run(["cc", "-w", "-D_GNU_SOURCE", "-I", SOURCES, "-o", path,
-                        self.file(name + "-main.c", source)] +
+        subprocess.run(["cc", "-w", "-D_GNU_SOURCE", "-D_FILE_OFFSET_BITS=64", "-I", SOURCES,
+                        "-o", path, self.file(name + "-main.c", source)] +
                        [os.path.join(SOURCES, f) for f in others], check=True)
         return path
 
@@ -1882,6 +1882,8 @@ FILE *fopen(const char *path, const char *mode)
 	return fopencookie(f, mode, (cookie_io_functions_t) { .read = stale_read });
 }
 
+FILE *fopen64(const char *path, const char *mode) __attribute__((alias("fopen")));
+
 int access(const char *path, int mode)
 {
 	int (*next)(const char *, int) = dlsym(RTLD_NEXT, "access");
@@ -1895,6 +1897,8 @@ int open(const char *path, int flags, ...)
 
 	return next(redirect(path), flags);
 }
+
+int open64(const char *path, int flags, ...) __attribute__((alias("open")));
 
 FILE *setmntent(const char *path, const char *mode)
 {
