@@ -228,7 +228,8 @@ static void print_list(const struct pool *fs, const struct pool *names, u64 all,
 			print_task(f, all);
 		if (f->name && (!top || n <= top))
 			printf("%16llu %5.1f%% %16llu %5.1f%%  %s\n", f->self, share(f->self, all),
-			       f->total, share(f->total, all), pool_string(names, f->name));
+			       f->total, share(f->total, all),
+			       hide_controls(pool_string(names, f->name)));
 	}
 }
 

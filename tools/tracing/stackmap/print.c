@@ -9,7 +9,7 @@ void print_frame(struct map *m, const struct stack *s, u32 i, const struct confi
 	const char *lines = cfg->lines ? frame_lines(m, f) : "";
 	int len;
 
-	puts(f->text);
+	puts(hide_controls(f->text));
 	for (; *lines; lines += len + 1) {
 		len = strcspn(lines, "\n");
 		printf("        %.*s\n", len, lines);

@@ -15,7 +15,7 @@ void print_summary(struct map *m)
 		first_refs += s - m->stacks < 10 ? s->ref : 0;
 		deepest = s->nr > deepest ? s->nr : deepest;
 	}
-	printf("kernel: %s%s%s\n", *m->release ? m->release : "unknown",
+	printf("kernel: %s%s%s\n", *m->release ? hide_controls(m->release) : "unknown",
 	       *id ? ", build id " : "", id);
 	printf("symbols: %s\n", m->source);
 	printf("stacks: %zu\nframes: %zu\n", m->nr_stacks, m->nr_ips);

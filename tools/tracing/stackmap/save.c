@@ -258,7 +258,7 @@ int check_directory(const char *dir)
 
 	while (f && getline(&line, &room, f) > 0) {
 		line[strcspn(line, "\n")] = '\0';
-		ret |= check_line(dir, line);
+		ret |= check_line(dir, hide_controls(line));
 	}
 	return ret;
 }

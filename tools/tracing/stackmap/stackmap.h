@@ -302,7 +302,7 @@ void symtab_free(struct symtab *t);
 int parse_symbol_line(void *t, char *line);
 int symtab_load(struct symtab *t, const char *path);
 /* user.c */
-char *hide_controls(char *name);
+char *hide_controls(char *text);
 struct object *object_at(const struct users *u, u32 nr);
 u32 get_object(struct users *u, const char *path, const struct build_id *id);
 u32 user_object(struct users *u, const char *path, const struct build_id *id, u64 bias);

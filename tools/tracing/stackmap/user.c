@@ -24,14 +24,16 @@ static char *object_name(const char *path)
 	return copy_string(name);
 }
 
-/* Anyone can make a file or a task whose name tells the terminal what to do. */
-char *hide_controls(char *path)
+/* Anyone can make a file, a task or a map whose names tell the terminal what to do. */
+char *hide_controls(char *text)
 {
 	char *s;
 
-	for (s = path; *s; s++)
-		*s = iscntrl((unsigned char)*s) ? '?' : *s;
-	return path;
+	for (s = text; *s; s++) {
+		if (iscntrl((unsigned char)*s))
+			*s = '?';
+	}
+	return text;
 }
 
 /* "\012" in the text is a newline. */

@@ -462,6 +462,23 @@ class Output(Case):
         self.assertEqual(stacks[0]["symbols"],
                          ["we\"ird\\na;me \x01\x7f\xc3\xa9\xff</script>+0x10/0x1000 [mo;d \"]"])
 
+    def test_control_characters(self):
+        """They are for JSON only: a terminal would obey."""
+        name = "we\"ird\\na;me ??\xc3\xa9\xff</script>"
+        self.assertIn(f"  [0] {name}+0x10/0x1000 [mo;d \"]\n", self.nasty())
+        path = os.path.join(self.dir, "k")
+        data = mkmap.make([(1, 5, [0x1010])], [(mkmap.RELEASE, b"7\x1b[2J")])
+        out = self.run_tool("report", "-q", "-k", path, "-", stdin=data)[0]
+        self.assertIn(f"  {name}[mo;d \"]\n", out)
+        old = self.file("old", mkmap.make([]))
+        for args in [["--diff", old], ["-a", self.file("trace", "<stack_id 1>\n")]]:
+            self.assertIn(f" {name}+0x10", self.dump(mkmap.make([(1, 5, [0x1010])]), "-k", path,
+                                                    *args))
+        self.assertIn("kernel: 7?[2J\n", self.dump(data, "--summary"))
+        self.file("stack_map_bin", data)
+        self.file("checksums", "00000000 1 trace\x1b\nrubbish\x1b\n")
+        self.assertNotIn("\x1b", self.run_tool(self.dir, rc=1)[1])
+
     def test_json_fields(self):
         stacks = {s["id"]: s for s in json.loads(self.dump(golden_map("be64"), "--json"))}
         self.assertEqual(sorted(stacks), [3, 4, 7, 524289])
@@ -1105,6 +1122,13 @@ class Recording(RecordingCase):
         self.assertRegex(out, r"\tffffffff81000148 \S+\+0x[0-9a-f]+ \(\[kernel.kallsyms\]\)\n")
         # That is the report, if nothing else is said.
         self.assertIn("# 1 events\n", self.run_tool("-q", path)[0])
+
+    def test_names_of_functions(self):
+        """Those of the recording as well."""
+        dat = self.dat(kallsyms="ffffffff81000100 t a\x1b[31m\nffffffff81000200 t end\n")
+        self.event(dat, "kmalloc", 1, 8, stack="A")
+        out = self.run_tool("report", "-q", self.file("one.dat", dat.bytes()))[0]
+        self.assertIn("  a?[31m\n", out)
 
     def test_events_nest(self):
         """An interrupt comes between an event and its stack, and the unwinder may be traced."""
