@@ -232,12 +232,24 @@ int run_script(const char *script, const char *arg, const char *dir)
 	return pid > 0 && waitpid(pid, &status, 0) == pid && !status ? 0 : -EIO;
 }
 
-/* As execvp() looks for it. */
+static bool is_program(const char *dir, const char *name)
+{
+	char *path __free(pointer) = format("%s%s%s", dir, *dir ? "/" : "", name);
+	struct stat st;
+
+	return !stat(path, &st) && S_ISREG(st.st_mode) && !access(path, X_OK);
+}
+
+/* As execvp() looks for it: an empty element of PATH is the current directory. */
 bool find_program(const char *name)
 {
-	static const char script[] =
-		"case $0 in */*) set -- '' ;; *) IFS=:; set -- ${PATH:-/bin:/usr/bin} ;; esac\n"
-		"for d do f=${d:+$d/}$0; [ -f \"$f\" ] && [ -x \"$f\" ] && exit; done; exit 1";
+	char *dirs __free(pointer) = NULL, *rest, *dir;
+	const char *path = strchr(name, '/') ? "" : getenv("PATH");
+	bool found = false;
 
-	return !run_script(script, name, ".");
+	dirs = copy_string(path ? path : "/bin:/usr/bin");
+	rest = dirs;
+	while (!found && (dir = strsep(&rest, ":")))
+		found = is_program(dir, name);
+	return found;
 }

@@ -1931,6 +1931,30 @@ FILE *setmntent(const char *path, const char *mode)
 """
 
 
+class Programs(Case):
+    """Where record looks for trace-cmd and the command."""
+
+    def test_find_program(self):
+        find = self.program("find", "int main(int n, char **args)\n"
+                            "{ return !find_program(args[1]); }\n")
+        sub = os.path.join(self.dir, "sub")
+        os.makedirs(os.path.join(self.dir, "dir"))
+        os.mkdir(sub)
+        for name, mode in [("dir/prog", 0o644), ("sub/prog", 0o755), ("sub/text", 0o644),
+                           ("here", 0o755)]:
+            os.chmod(self.file(name, "#!/bin/true\n"), mode)
+        for path, name, found in [(None, "sh", True), (None, "here", False),
+                                  ("dir:sub", "prog", True), ("dir", "prog", False), ("sub", "text", False),
+                                  ("dir", "here", False), ("dir:", "here", True),
+                                  (":dir", "here", True), ("", "here", True), ("", "sh", False),
+                                  ("dir", "sub/prog", True), ("", "sub", False), ("sub", "", False),
+                                  ("dir", sub + "/prog", True), ("x\ny:sub", "prog", True),
+                                  ("*", "prog", False), ("s*", "prog", False)]:
+            done = subprocess.run([find, name], env={} if path is None else {"PATH": path},
+                                  cwd=self.dir, check=False)
+            self.assertEqual(done.returncode, int(not found), (path, name))
+
+
 class Filters(Case):
     """Events that a filter is for."""
 
