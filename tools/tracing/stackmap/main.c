@@ -276,6 +276,19 @@ static int show(struct map *m, struct map *old, const char *recording)
 	return ret;
 }
 
+#define DAT_MAGIC	"\027\010Dtracing"
+
+static bool is_recording(const char *path)
+{
+	FILE *f __free(file) = NULL;
+	char head[sizeof(DAT_MAGIC) - 1];
+	struct stat st;
+
+	if (!stat(path, &st) && S_ISREG(st.st_mode))
+		f = fopen(path, "re");
+	return f && fread(head, sizeof(head), 1, f) && !memcmp(head, DAT_MAGIC, sizeof(head));
+}
+
 /*
  * Returns 0, 1 if the map is damaged but can be used (--partial), or a negative number. Beside a
  * recording, there may be no map, and a recording that is no directory's has none.
@@ -284,6 +297,8 @@ static int load(struct map *m, const char *path, const char *recording, const st
 {
 	int ret = check_directory(path), err = 0;
 
+	if (recording && !is_recording(recording))
+		return fail("%s: not a trace.dat", recording);
 	if (!recording || is_beside(path, "stack_map_bin"))
 		err = load_map(m, path);
 	else if (strcmp(path, recording))
@@ -317,17 +332,6 @@ static int dump(const char *path, const char *recording)
 	map_free(&old);
 	map_free(&m);
 	return ret || old_ret;
-}
-
-/* A trace.dat begins with "\027\010Dtracing". */
-static bool is_recording(const char *path)
-{
-	FILE *f __free(file) = NULL;
-	struct stat st;
-
-	if (!stat(path, &st) && S_ISREG(st.st_mode))
-		f = fopen(path, "re");
-	return f && getc(f) == 0x17;
 }
 
 /* Of a directory, the map has what its instance has counted, the recording has whole stacks. */

@@ -1468,6 +1468,17 @@ class Recording(RecordingCase):
             self.assertIn("when it was saved", err)
             os.remove(os.path.join(self.dir, "dir/checksums"))
 
+    def test_what_is_no_recording(self):
+        """All of the magic counts, and nothing but a file is opened."""
+        path = self.file("map", b"\x17 is no trace.dat")
+        self.assertIn("bad magic", self.run_tool(path, rc=1)[1])
+        self.file("stack_map_bin", golden_map("le64"))
+        dat = os.path.join(self.dir, "trace.dat")
+        os.mkfifo(dat)
+        for option in ["-F", "-pS"]:
+            self.assertIn(dat + ": not a trace.dat", self.run_tool(option, self.dir, rc=1)[1])
+        self.assertTrue(self.run_tool("-MF", self.dir)[0])
+
     def test_memory_does_not_grow_with_the_events(self):
         if SANITIZED:
             self.skipTest("the sanitizer takes memory of its own")
