@@ -70,12 +70,16 @@ static u64 take_refs(struct top *t)
 
 static void print_use(struct map *m, const struct stack *s, u64 ms)
 {
-	const char *mod;
+	const char *name, *mod;
 	u32 i;
 
 	printf("%10.1f %10llu  ", s->ref * 1000.0 / ms, s->val[0]);
-	for (i = 0; i < s->nr; i++)
-		printf("%s%s", i ? " < " : "", frame_name(frame_get(m, s, i), &mod));
+	for (i = 0; i < s->nr; i++) {
+		name = frame_name(frame_get(m, s, i), &mod);
+		if (!*name)
+			name = mod && *mod ? mod : "[unknown]";
+		printf("%s%s", i ? " < " : "", name);
+	}
 	putchar('\n');
 }
 

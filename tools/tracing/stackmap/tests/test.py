@@ -1606,6 +1606,15 @@ map 8 5000-6000 0 - /x/eight
         got = self.folded(dat, more={"stack_map_bin": mkmap.make([(5, 3, words, 3)], [section])})
         self.assertEqual(got, {out[:-3] + ";[libc?.so];schedule": 1})
 
+    def test_top_without_symbols(self):
+        path = self.program("top", '#include "top.c"\nint main(int n, char **args)\n{ struct map m '
+                            "= {}; load_map(&m, args[1]); print_use(&m, m.stacks, 1000); }\n")
+        words = [self.word(1, 5), self.word(2, 5), 0x77]
+        section = self.objects((1, b"", 0, "/x/cat"), (2, b"", 0, ""))
+        data = mkmap.make([(5, 3, words, 3)], [section])
+        done = subprocess.run([path, self.file("map", data)], capture_output=True, check=True)
+        self.assertEqual(done.stdout.split(b"  ")[-1], b"cat < [unknown] < 0x77\n")
+
     def test_objects_that_are_damaged(self):
         good = self.objects((1, b"\xab" * 20, 0, "/x/cat"))[1]
         for bad, what in [(good[:-1], "has"), (good[:8], "truncated|have"),
