@@ -385,11 +385,9 @@ static void tell_result(const struct recording *r, size_t nr_stacks)
 	u64 lost = count_lost(r->dir) + count_of(r->dir, CPU_STATS, "entries: ");
 	u64 nr_read = count_of(r->dir, CPU_STATS, "read events: ");
 	u64 recycled = count_of(r->dir, MAP_STAT, "recycled: ");
-	u64 nr_events = complete ? count_events(path) : 0;
 
-	note("%s: recorded %llu %s with %zu different stacks%s%s", r->output,
-	     nr_events ? nr_events : nr_read, nr_events ? "events" : "buffer entries", nr_stacks,
-	     complete ? "; see stackmap_dump " : "", complete ? r->output : "");
+	note("%s: recorded %llu buffer entries with %zu different stacks%s%s", r->output, nr_read,
+	     nr_stacks, complete ? "; see stackmap_dump " : "", complete ? r->output : "");
 	if (lost)
 		complain("%llu of %llu buffer entries were lost%s", lost, lost + nr_read,
 			 " (events, stacks, definitions): try --realtime 10 or a larger buffer (-b)");
