@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Opens and reads trace.dat. */
-#include <dlfcn.h>
 #include <trace-cmd.h>
 #include <unistd.h>
 
@@ -81,7 +80,6 @@ int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unuse
 	struct record r = { .profile = p, .rec = rec, .in = in };
 
 	show_progress(++p->counts[COUNT_RECORDS]);
-	in->nr_records++;
 	p->last_ts = rec->ts > p->last_ts ? rec->ts : p->last_ts;
 	r.cpu = pool_get(&p->cpus, in->nr, rec->cpu, sizeof(*r.cpu));
 	if (rec->missed_events)
@@ -102,10 +100,7 @@ int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unuse
 
 static const char *clock_of(struct tracecmd_input *handle)
 {
-	/* Exported by the library, but not declared. */
-	const char *(*get)(struct tracecmd_input *handle) =
-		dlsym(RTLD_DEFAULT, "tracecmd_get_trace_clock");
-	const char *clock = get ? get(handle) : NULL;
+	const char *clock = tracecmd_get_trace_clock(handle);
 
 	return clock && *clock ? clock : "local";
 }
@@ -188,6 +183,17 @@ int dat_open(struct profile *p, const char *path)
 	return ret ?: check_list(p, path, p->cfg->events, NULL) ?:
 	       check_list(p, path, p->cfg->allocs, p->cfg->pointer) ?:
 	       check_list(p, path, p->cfg->frees, p->cfg->pointer);
+}
+
+bool has_records(const struct instance *in)
+{
+	int cpu = tep_get_cpus(tracecmd_get_tep(in->handle));
+
+	while (cpu--) {
+		if (tracecmd_peek_data(in->handle, cpu))
+			return true;
+	}
+	return false;
 }
 
 int dat_read(struct profile *p, const char *path)

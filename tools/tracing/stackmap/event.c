@@ -143,7 +143,7 @@ int read_definition(struct record *r, struct stacks *k, u32 in)
 	/* Below what an interrupt has hit, there may be no more frames of user space. */
 	if (nr < !r->kind->is_user || !get_number(r, FIELD_ID, &id) || id > INT32_MAX)
 		return -EINVAL;
-	return !define_stack(k, in, r->kind->is_user, id, pool_add(&k->contents, ips, nr), false);
+	return !define_stack(k, in, r->kind->is_user, id, pool_add(&k->contents, ips, nr));
 }
 
 /* user_object_def: a file, by its number in the stacks. Returns ours, 0 if there is none. */

@@ -187,41 +187,37 @@ static int tell_counts(const struct profile *p, const char *path)
 		    n[COUNT_SAMPLES] ? "stacks" : "stacks of such events");
 }
 
-/* It is of the only instance that has records. */
+/* It is of the only instance that has records. The stacks of samples take its place. */
 static void use_saved_map(struct profile *p)
 {
-	struct instance *found = NULL, *in;
+	bool is_empty = !p->map->nr_stacks && !p->map->numbers.nr;
+	u32 i, found = 0, n = 0;
 
-	if (!p->map->nr_stacks && !p->map->numbers.nr)
-		return;
-	for (in = p->instances; in < p->instances + p->nr_instances; in++) {
-		if (in->nr_records && found) {
-			note("the map is not used, as there are several instances (--instance)");
-			return;
+	for (i = 0; !is_empty && i < p->nr_instances; i++) {
+		if (has_records(&p->instances[i])) {
+			found = i;
+			n++;
 		}
-		found = in->nr_records ? in : found;
 	}
-	if (found)
-		p->counts[COUNT_DIFFER] += use_map(&p->stacks, p->map, found->nr);
+	if (n == 1)
+		use_map(&p->stacks, p->map, found);
+	else if (n)
+		note("the map is not used, as there are several instances (--instance)");
+	map_drop_stacks(p->map);
 }
 
-/* Of the first @n samples in the order of time. They take the place of those of the map. */
+/* Of the first @n samples in the order of time. */
 static void make_stacks(struct profile *p, size_t n)
 {
-	struct map *m = p->map;
 	struct stack *s;
 	size_t i;
 
-	if (!p->has_map)
-		use_saved_map(p);
-	p->has_map = true;
-	map_drop_stacks(m);
 	sort_array(p->samples, p->nr_samples, sizeof(*p->samples), compare_samples);
 	for (i = 0; i < n; i++) {
 		s = make_stack(p, p->samples[i]);
 		if (s && p->script) {
 			print_perf_sample(p, p->samples[i], s);
-			map_drop_stacks(m);
+			map_drop_stacks(p->map);
 		}
 		free_sample(p->samples[i]);
 	}
@@ -305,9 +301,11 @@ int make_profile(struct map *m, const char *path, bool script, const struct conf
 		map_drop_stacks(m);
 		return ret;
 	}
+	use_saved_map(p);
 	ret = dat_read(p, path);
 	drop_waiting(p);
 	weigh_end(p);
 	make_stacks(p, p->nr_samples);
+	p->counts[COUNT_DIFFER] = count_differing(&p->stacks);
 	return tell_counts(p, path) ? -EINVAL : ret;
 }

@@ -33,6 +33,11 @@ enum field {
 };
 
 struct record;
+struct tracecmd_input;
+
+/* Exported by libtracecmd, but not declared. */
+const char *tracecmd_get_trace_clock(struct tracecmd_input *handle);
+struct tep_record *tracecmd_peek_data(struct tracecmd_input *handle, int cpu);
 
 /* An event of the file; fields that it lacks are NULL. */
 struct kind {
@@ -88,7 +93,6 @@ struct cpu_state {
 struct instance {
 	struct tracecmd_input	*handle;
 	u32			nr;
-	u64			nr_records;
 };
 
 struct sample {
@@ -137,7 +141,6 @@ struct profile {
 	struct pool		symbols;	/* of {address}, if there is no kallsyms */
 	struct pool		addresses;	/* of {instance, address} to a sample */
 	bool			script;		/* samples are printed, so they are not added up */
-	bool			has_map;	/* the stacks of the map beside the recording */
 	struct sample		**samples;	/* that count */
 	size_t			nr_samples;
 	struct words		words;		/* of one stack */
@@ -157,6 +160,7 @@ int read_definition(struct record *r, struct stacks *k, u32 in);
 u32 read_object(struct record *r, struct stacks *k, u32 in, u32 *number);
 /* dat.c */
 int dat_open(struct profile *p, const char *path);
+bool has_records(const struct instance *in);
 int dat_read(struct profile *p, const char *path);
 void dat_close(struct profile *p);
 int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unused, void *data);

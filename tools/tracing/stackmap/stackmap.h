@@ -276,8 +276,9 @@ void map_drop_stacks(struct map *m);
 int reload_map(struct map *m);
 void map_free_stacks(struct map *m);
 /* stacks.c */
-bool define_stack(struct stacks *k, u32 in, bool user, u32 id, u32 content, bool from_map);
-size_t use_map(struct stacks *k, const struct map *m, u32 in);
+bool define_stack(struct stacks *k, u32 in, bool user, u32 id, u32 content);
+size_t count_differing(const struct stacks *k);
+void use_map(struct stacks *k, const struct map *m, u32 in);
 u32 stack_of_ids(struct stacks *k, u32 in, bool user, u64 epoch, const struct stack_ids *ids);
 u32 stack_of_frames(struct stacks *k, bool user, u64 epoch, const u64 *ips, u32 nr);
 bool resolve_stack(struct stacks *k, u32 stack, struct words *w);

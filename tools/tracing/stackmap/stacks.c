@@ -11,11 +11,11 @@ enum { STACK_USER = 1, STACK_FRAMES = 2 };
 
 #define OF_USER		0x100000000ULL	/* in the first word of the key of an id */
 
-/* An id as long as it means one stack. */
+/* An id as long as it means one stack. A definition goes before the map. */
 struct ref {
 	u32	instance;
 	u32	content;	/* 0: not defined so far */
-	bool	from_map;	/* files have our numbers */
+	u32	in_map;		/* 0: the map lacks it; files have our numbers */
 	bool	in_full;	/* without an id: there are no files */
 };
 
@@ -24,11 +24,11 @@ static u64 *ref_of_id(struct stacks *k, u32 in, bool user, u32 id)
 	return &pool_find(&k->ids, in | (user ? OF_USER : 0), id)->value;
 }
 
-static struct ref *new_ref(struct stacks *k, u32 in, u64 *nr)
+static struct ref *new_ref(struct stacks *k, u32 in, u32 in_map, u64 *nr)
 {
 	struct ref *ref = APPEND(k->refs, k->nr_refs);
 
-	*ref = (struct ref) { .instance = in };
+	*ref = (struct ref) { .instance = in, .in_map = in_map };
 	*nr = k->nr_refs;
 	return ref;
 }
@@ -37,32 +37,43 @@ static struct ref *get_ref(struct stacks *k, u32 in, bool user, u32 id)
 {
 	u64 *nr = ref_of_id(k, in, user, id);
 
-	return *nr ? &k->refs[*nr - 1] : new_ref(k, in, nr);
+	return *nr ? &k->refs[*nr - 1] : new_ref(k, in, 0, nr);
 }
 
-/* A definition goes before the map. Returns false if the id was another stack before. */
-bool define_stack(struct stacks *k, u32 in, bool user, u32 id, u32 content, bool from_map)
+/* Returns false if the id was another stack before. */
+bool define_stack(struct stacks *k, u32 in, bool user, u32 id, u32 content)
 {
 	struct ref *ref = get_ref(k, in, user, id);
-	bool defined = ref->content && !ref->from_map;
-	bool same = !defined || ref->content == content;
+	bool same = !ref->content || ref->content == content;
 
-	if (from_map && defined)
-		return same;
-	/* A generation is used again after some thousand others. */
+	/* A generation is used again after some thousand others. The map has the last one. */
 	if (!same)
-		ref = new_ref(k, in, ref_of_id(k, in, user, id));
+		ref = new_ref(k, in, ref->in_map, ref_of_id(k, in, user, id));
 	ref->content = content;
-	ref->from_map = from_map;
 	return same;
 }
 
-/* What no event defines. Returns how many ids are other stacks in the map than in the events. */
-size_t use_map(struct stacks *k, const struct map *m, u32 in)
+/* The ids whose last definition is another stack than the map has. */
+size_t count_differing(const struct stacks *k)
 {
-	size_t differ = 0, i;
+	const struct ref *ref;
+	size_t n = 0;
+	bool user;
+	u32 i;
+
+	for (i = 1; i <= k->ids.nr; i++) {
+		user = *pool_words(&k->ids, i) & OF_USER;
+		ref = &k->refs[k->ids.list[i].value - 1];
+		n += !user && ref->content && ref->in_map && ref->content != ref->in_map;
+	}
+	return n;
+}
+
+void use_map(struct stacks *k, const struct map *m, u32 in)
+{
 	const struct stack *s;
 	u32 content;
+	size_t i;
 
 	for (i = 1; i <= m->numbers.nr; i++) {
 		if (m->numbers.list[i].value)
@@ -71,9 +82,8 @@ size_t use_map(struct stacks *k, const struct map *m, u32 in)
 	}
 	for (s = m->stacks; s != stacks_end(m); s++) {
 		content = pool_add(&k->contents, m->ips + s->first, s->nr);
-		differ += !define_stack(k, in, s->user, s->id, content, true) && !s->user;
+		get_ref(k, in, s->user, s->id)->in_map = content;
 	}
-	return differ;
 }
 
 u32 stack_of_ids(struct stacks *k, u32 in, bool user, u64 epoch, const struct stack_ids *ids)
@@ -115,18 +125,19 @@ static u64 user_word(struct stacks *k, const struct ref *ref, u64 epoch, u64 wor
 static bool add_part(struct stacks *k, const u64 *s, u64 ip, const struct ref *ref,
 		     struct words *w)
 {
+	u32 content = ref->content ? ref->content : ref->in_map;
 	size_t i, first;
 
-	if (!ref->content)
+	if (!content)
 		return false;
 	if (ip) {
 		w->hits |= w->nr < 64 ? 1ULL << w->nr : 0;
 		add_word(w, s[0] & STACK_USER ? user_word(k, ref, s[1], ip, true) : ip);
 	}
 	first = w->nr;
-	add_words(w, pool_words(&k->contents, ref->content), k->contents.list[ref->content].nr);
+	add_words(w, pool_words(&k->contents, content), k->contents.list[content].nr);
 	for (i = first; s[0] & STACK_USER && i < w->nr; i++) {
-		if (!ref->from_map || !word_object(w->w[i]))
+		if (ref->content || !word_object(w->w[i]))
 			w->w[i] = user_word(k, ref, s[1], w->w[i], !ip && i == first);
 	}
 	return true;

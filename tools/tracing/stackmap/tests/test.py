@@ -1181,8 +1181,12 @@ class Recording(RecordingCase):
         self.event(dat, "kmalloc", 1, 8)
         self.add(dat, "stack_id", 5)
         os.remove(os.path.join(self.dir, "dir/stack_map_bin"))
-        self.assertEqual(self.folded(dat), {"do_exit;schedule": 1, "do_exit;weak_one": 1,
-                                            "[stack_not_defined]": 1, "weak_one": 1})
+        want = {"do_exit;schedule": 1, "do_exit;weak_one": 1, "[stack_not_defined]": 1,
+                "weak_one": 1}
+        self.assertEqual(self.folded(dat), want)
+        # The map has the last of them.
+        self.assertEqual(self.folded(dat, more={"stack_map_bin": mkmap.make([(5, 1, [self.C])])}),
+                         want)
 
     def test_split(self):
         dat = self.dat()
@@ -1218,6 +1222,22 @@ class Recording(RecordingCase):
         self.assertEqual(self.folded(dat), {"do_exit": 1, "schedule": 1, "weak_one": 1})
         self.assertEqual(self.folded(dat, "-i", "y"), {"weak_one": 1})
         self.assertIn("has no instance z", self.tool(dat, "-F", "-i", "z", rc=1)[1])
+
+    def test_map_of_an_instance_that_begins_late(self):
+        """A map is not used for another instance, however many samples are printed before."""
+        dat = self.dat(instances=("late",), cpus=1)
+        for _ in range(201000):
+            self.event(dat, "kmalloc", 1, 8)
+            dat.add(self.now, "stack_id", 7)
+        self.event(dat, "kmalloc", 1, 8, instance="late")
+        dat.add(self.now, "stack_id", 7, instance="late")
+        more = {"stack_map_bin": golden_map("le64")}
+        for args in [["--perf-script"], ["-F"]]:
+            out, err = self.tool(dat, *args, more=more)
+            self.assertIn("the map is not used", err)
+            self.assertNotIn("schedule", out)
+        out = self.tool(dat, "-q", "-F", "-i", "late", more=more)[0]
+        self.assertEqual(out, "schedule;do_exit;schedule 1\n")
 
     def test_weight(self):
         dat = self.dat()
