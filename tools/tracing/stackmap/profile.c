@@ -12,23 +12,23 @@ static void drop_frames(struct words *w, u32 n)
 }
 
 /* The frames of a sample. Returns how many of them are of user space. */
-static u32 resolve(struct profile *p, u32 kernel, u32 user, struct words *w)
+static u32 resolve(struct profile *p, const struct sample *s, struct words *w)
 {
 	size_t nr;
 
 	*w = (struct words) { w->w };
-	if (kernel && !resolve_stack(&p->stacks, kernel, w)) {
+	if (s->kernel && !resolve_stack(&p->stacks, s->kernel, w)) {
 		add_word(w, WORD_UNDEFINED);
-		p->counts[COUNT_UNDEFINED]++;
-	} else if (kernel && !p->cfg->keep_tracer) {
+		p->counts[COUNT_UNDEFINED] += s->val[VAL_EVENTS];
+	} else if (s->kernel && !p->cfg->keep_tracer) {
 		drop_frames(w, tracer_frames(p->map, w->w, w->nr));
 	}
-	if (!kernel && !user)
+	if (!s->kernel && !s->user)
 		add_word(w, WORD_NO_STACK);
 	nr = w->nr;
-	if (user && !resolve_stack(&p->stacks, user, w)) {
-		p->counts[COUNT_UNDEFINED]++;
-		if (!kernel)
+	if (s->user && !resolve_stack(&p->stacks, s->user, w)) {
+		p->counts[COUNT_UNDEFINED] += s->val[VAL_EVENTS];
+		if (!s->kernel)
 			add_word(w, WORD_UNDEFINED);
 		nr = w->nr;
 	}
@@ -50,7 +50,7 @@ static struct stack *make_stack(struct profile *p, struct sample *sample)
 	}
 	if (!ref && !p->cfg->all_values)
 		return NULL;
-	nr_user = resolve(p, sample->kernel, sample->user, &p->words);
+	nr_user = resolve(p, sample, &p->words);
 	s = map_add(p->map, p->words.w, p->words.nr);
 	s->id = p->map->nr_stacks - 1;
 	s->nr_user = nr_user;
@@ -156,7 +156,7 @@ static int tell_counts(const struct profile *p, const char *path)
 	static const char * const texts[NR_COUNTS] = {
 		[COUNT_GAPS] = "gaps", [COUNT_LOST] = "buffer entries lost, or more",
 		[COUNT_NO_EVENT] = "stacks have no event, it was lost",
-		[COUNT_UNDEFINED] = "different stacks have ids that nothing defines",
+		[COUNT_UNDEFINED] = "stacks have ids that nothing defines",
 		[COUNT_USER_LOST] = "user stacks were lost or not yet taken",
 		[COUNT_NEVER] = "events left out, of kinds that have no stacks",
 		[COUNT_ASLEEP] = "tasks were away at the end, and count up to there",

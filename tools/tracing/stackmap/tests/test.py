@@ -1168,10 +1168,13 @@ class Recording(RecordingCase):
             self.add(dat, "stack_id", id_)
             if not before:
                 self.add(dat, "stack_def", id_, 2, [self.C, self.B], cpu=1)
-        self.event(dat, "kmalloc", 1, 8)
-        self.add(dat, "stack_id", 7)
+        for _ in range(3):
+            self.event(dat, "kmalloc", 1, 8)
+            self.add(dat, "stack_id", 7)
         self.assertEqual(self.folded(dat), {"do_exit;schedule": 1, "do_exit;weak_one": 1,
-                                            "[stack_not_defined]": 1})
+                                            "[stack_not_defined]": 3})
+        for form in ["-F", "--perf-script"]:
+            self.assertIn(": 3 stacks have ids that nothing defines", self.tool(dat, form)[1])
         out = self.tool(dat, "-q", "--perf-script")[0]
         self.assertIn("weak_one", out.split("\n\n")[1])
         golden = {"stack_map_bin": golden_map("le64")}
@@ -1181,7 +1184,7 @@ class Recording(RecordingCase):
         self.event(dat, "kmalloc", 1, 8)
         self.add(dat, "stack_id", 5)
         os.remove(os.path.join(self.dir, "dir/stack_map_bin"))
-        want = {"do_exit;schedule": 1, "do_exit;weak_one": 1, "[stack_not_defined]": 1,
+        want = {"do_exit;schedule": 1, "do_exit;weak_one": 1, "[stack_not_defined]": 3,
                 "weak_one": 1}
         self.assertEqual(self.folded(dat), want)
         # The map has the last of them.
