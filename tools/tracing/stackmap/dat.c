@@ -63,6 +63,7 @@ static void take_gap(struct record *r)
 	while (r->cpu->nr)
 		sample_put(p, r->cpu->waiting[--r->cpu->nr]);
 	r->cpu->has_next = false;
+	r->in->complete = r->rec->ts;
 }
 
 /* For someone who waits at a terminal. @nr: of records so far; 0 clears the line at the end */
@@ -191,6 +192,20 @@ bool has_records(const struct instance *in)
 
 	while (cpu--) {
 		if (tracecmd_peek_data(in->handle, cpu))
+			return true;
+	}
+	return false;
+}
+
+/* Whether another CPU than @cpu is in a gap now: its next record tells that. */
+bool is_in_gap(const struct instance *in, u32 cpu)
+{
+	u32 i, nr = tep_get_cpus(tracecmd_get_tep(in->handle));
+	const struct tep_record *rec;
+
+	for (i = 0; i < nr; i++) {
+		rec = i == cpu ? NULL : tracecmd_peek_data(in->handle, i);
+		if (rec && rec->missed_events)
 			return true;
 	}
 	return false;

@@ -165,6 +165,9 @@ static int tell_counts(const struct profile *p, const char *path)
 		[COUNT_FREE_UNKNOWN] = "frees of what was not seen allocated",
 		[COUNT_REUSED] = "allocations at addresses in use: the older ones do not count",
 		[COUNT_PREEMPTED] = "switches were preemptions (see --off-cpu=preempted)",
+		[COUNT_OVER_GAP] = "times off the CPU left out: records were lost meanwhile",
+		[COUNT_MAYBE_FREED] =
+			"allocations may have been freed: records were lost after them",
 		[COUNT_DIFFER] = "ids are other stacks in the map beside it, of another recording",
 		[COUNT_CUT] = "records are shorter than their formats say",
 	};

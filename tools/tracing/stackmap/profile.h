@@ -73,6 +73,7 @@ struct record {
 
 struct task_state {
 	struct task	id;
+	const struct instance *in;
 	u32		nr;		/* in profile->tasks */
 	u64		cookie;		/* the last one */
 	u32		unwound;	/* the stack of that, if it has come */
@@ -93,6 +94,7 @@ struct cpu_state {
 struct instance {
 	struct tracecmd_input	*handle;
 	u32			nr;
+	u64			complete;	/* no CPU has a gap that ends later, so far */
 };
 
 struct sample {
@@ -119,7 +121,8 @@ enum count {
 	COUNT_RECORDS, COUNT_EVENTS, COUNT_SAMPLES, COUNT_GAPS,
 	COUNT_LOST,		/* in the gaps, as far as it is known */
 	COUNT_NO_EVENT, COUNT_UNDEFINED, COUNT_USER_LOST, COUNT_NEVER, COUNT_ASLEEP, COUNT_FIRST_IN,
-	COUNT_SKIPPED, COUNT_FREE_UNKNOWN, COUNT_REUSED, COUNT_PREEMPTED,
+	COUNT_SKIPPED, COUNT_FREE_UNKNOWN, COUNT_REUSED, COUNT_PREEMPTED, COUNT_OVER_GAP,
+	COUNT_MAYBE_FREED,
 	FIRST_ERROR, COUNT_DIFFER = FIRST_ERROR, COUNT_CUT, NR_COUNTS,
 };
 
@@ -161,6 +164,7 @@ u32 read_object(struct record *r, struct stacks *k, u32 in, u32 *number);
 /* dat.c */
 int dat_open(struct profile *p, const char *path);
 bool has_records(const struct instance *in);
+bool is_in_gap(const struct instance *in, u32 cpu);
 int dat_read(struct profile *p, const char *path);
 void dat_close(struct profile *p);
 int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unused, void *data);

@@ -24,6 +24,7 @@ static struct task_state *get_task(struct profile *p, const struct instance *in,
 
 	if (!t->nr) {
 		t->nr = p->tasks.nr;
+		t->in = in;
 		t->id.pid = pid;
 		snprintf(t->id.comm, sizeof(t->id.comm), "%s", tep_data_comm_from_pid(p->tep, pid));
 	}
@@ -156,6 +157,15 @@ static void drop_sample(struct profile *p, struct sample *s)
 	sample_put(p, s);
 }
 
+/*
+ * Records were lost since the sample, on any CPU: the task may have run, the memory may have been
+ * freed. @cpu: where the time ends
+ */
+static bool is_over_gap(const struct sample *s, u32 cpu)
+{
+	return s->ts < s->task->in->complete || is_in_gap(s->task->in, cpu);
+}
+
 /* A task leaves the CPU: the time counts from here. */
 static void take_leave(struct record *r, struct sample *s)
 {
@@ -171,8 +181,10 @@ static void take_leave(struct record *r, struct sample *s)
 		p->counts[COUNT_PREEMPTED] += t->id.pid && !sleeps;
 		return;
 	}
-	if (t->away)
+	if (t->away) {
+		p->counts[COUNT_OVER_GAP] += is_over_gap(t->away, s->cpu);
 		drop_sample(p, t->away);
+	}
 	t->away = s;
 	s->holders++;
 }
@@ -201,16 +213,23 @@ static bool set_owner(struct record *r, struct sample *s, enum count other)
 	return true;
 }
 
-static void come_back(struct profile *p, struct task_state *t, u64 now, u32 cpu)
+/* Returns false if the time is not known. */
+static bool come_back(struct profile *p, struct task_state *t, u64 now, u32 cpu)
 {
 	struct sample *s = t->away;
 
 	t->away = NULL;
+	if (is_over_gap(s, cpu)) {
+		p->counts[COUNT_OVER_GAP]++;
+		drop_sample(p, s);
+		return false;
+	}
 	s->val[VAL_DELAY] = (now - s->ts + 500) / 1000;
 	s->ts = now;
 	s->seq = ++p->last_seq;
 	s->cpu = cpu;
 	sample_put(p, s);
+	return true;
 }
 
 /*
@@ -459,19 +478,21 @@ void drop_waiting(struct profile *p)
 void weigh_end(struct profile *p)
 {
 	struct task_state *t;
+	struct sample *s;
 	size_t i;
 
 	for (i = 1; i <= p->tasks.nr; i++) {
 		t = p->tasks.list[i].ptr;
 		p->counts[COUNT_SKIPPED] += t->left && t->id.pid && is_skipped_task(p, t);
-		if (!t->away)
-			continue;
-		p->counts[COUNT_ASLEEP] += !is_skipped_task(p, t);
-		come_back(p, t, p->last_ts, t->away->cpu);
+		if (t->away && come_back(p, t, p->last_ts, t->away->cpu))
+			p->counts[COUNT_ASLEEP] += !is_skipped_task(p, t);
 	}
 	/* What is not freed. */
 	for (i = 1; i <= p->addresses.nr; i++) {
-		if (p->addresses.list[i].ptr)
-			sample_put(p, p->addresses.list[i].ptr);
+		s = p->addresses.list[i].ptr;
+		if (!s)
+			continue;
+		p->counts[COUNT_MAYBE_FREED] += !s->unwanted && is_over_gap(s, s->cpu);
+		sample_put(p, s);
 	}
 }

@@ -1283,6 +1283,49 @@ class Recording(RecordingCase):
         self.assertIn("2 tasks left out", err)
         self.assertEqual(out, "do_exit;schedule 200\n")
 
+    def test_off_cpu_and_gaps(self):
+        """A time counts only if no CPU has lost records meanwhile."""
+        def result():
+            out, err = self.tool(dat, "-F", "--off-cpu")
+            found = re.search(r": (\d+) times off the CPU left out: records were lost", err)
+            return out, int(found[1]) if found else 0
+
+        # On the same CPU. Then the task goes again, until the end.
+        dat = self.dat()
+        self.switch(dat, 5, 0, stack="AB")
+        self.switch(dat, 0, 5, after=1000, lost=True)
+        self.switch(dat, 5, 0, after=10, stack="CB")
+        self.event(dat, "kfree", 1, after=20)
+        self.assertEqual(result(), ("do_exit;weak_one 20\n", 1))
+        # CPU 1 loses records: 5 goes before and comes behind, 6 comes meanwhile, 8 goes twice, and
+        # nothing shows that it has come back on CPU 1. Times behind the gap count.
+        dat = self.dat(cpus=3)
+        self.switch(dat, 9, 0, state=0, cpu=1)
+        self.switch(dat, 5, 8, stack="AB")
+        self.switch(dat, 8, 0, stack="AB")
+        self.switch(dat, 6, 0, after=400, stack="AB", cpu=2)
+        self.switch(dat, 0, 6, after=400, cpu=2)
+        self.switch(dat, 8, 0, after=1000, cpu=1, lost=True)
+        self.stack(dat, "A", pid=8, cpu=1)
+        self.switch(dat, 0, 7)
+        self.switch(dat, 7, 0, stack="CB")
+        self.switch(dat, 0, 7, after=30)
+        self.switch(dat, 0, 8, after=10, cpu=1)
+        self.switch(dat, 6, 5, state=0, cpu=2)
+        self.assertEqual(result(), ("schedule 42\ndo_exit;weak_one 30\n", 3))
+        # A buffer that has wrapped: its first record tells that there were more.
+        dat = self.dat(instances=("x",))
+        self.switch(dat, 5, 0, stack="AB", cpu=1)
+        self.switch(dat, 5, 0, stack="CB", cpu=1, instance="x")
+        self.switch(dat, 0, 5, after=3000, lost=True)
+        self.switch(dat, 0, 5, after=100, cpu=1, instance="x")
+        self.assertEqual(result(), ("do_exit;weak_one 3100\n", 1))
+        # A CPU that was idle at first has lost nothing.
+        dat = self.dat()
+        self.switch(dat, 5, 0, stack="AB", cpu=1)
+        self.switch(dat, 0, 5, after=3000)
+        self.assertEqual(result(), ("do_exit;schedule 3000\n", 0))
+
     def test_clocks(self):
         dat = self.dat(clock="[counter]")
         self.switch(dat, 5, 6, stack="AB")
@@ -1355,6 +1398,17 @@ class Recording(RecordingCase):
             self.assertIn("has no event", self.tool(dat, "-F", "--outstanding", what, rc=1)[1])
         out, err = self.tool(dat, "report", "--leaks")
         self.assertTrue(out.startswith("# 0 bytes_alloc (bytes)"), out)
+
+    def test_outstanding_and_gaps(self):
+        dat = self.dat()
+        self.event(dat, "kmalloc", 0x1000, 8, stack="A")
+        self.event(dat, "kmalloc", 0x2000, 8, stack="AB")
+        self.event(dat, "kfree", 0x2000)
+        self.event(dat, "kfree", 0x2000, cpu=1, lost=True)
+        self.event(dat, "kmalloc", 0x3000, 8, stack="CB")
+        out, err = self.tool(dat, "-F", "--leaks")
+        self.assertEqual(out, "schedule 8\ndo_exit;weak_one 8\n")
+        self.assertIn(": 1 allocations may have been freed: records were lost", err)
 
     def test_outstanding_of_a_selection(self):
         """What others do with the address counts."""
