@@ -19,6 +19,15 @@ static bool in_list(const char *list, const struct tep_event *ev)
 	return found;
 }
 
+/* NULL if the event has no such field, or it is a text or an array. */
+static struct tep_format_field *find_number(struct tep_event *ev, const char *name)
+{
+	const int others = TEP_FIELD_IS_ARRAY | TEP_FIELD_IS_DYNAMIC | TEP_FIELD_IS_STRING;
+	struct tep_format_field *f = name ? tep_find_field(ev, name) : NULL;
+
+	return f && !(f->flags & others) ? f : NULL;
+}
+
 /* With a weight, only what has it is counted. */
 static bool kind_is_wanted(const struct kind *k, const struct config *cfg)
 {
@@ -42,10 +51,8 @@ static struct kind *find_kind(struct profile *p, int id)
 		return ev ? k : NULL;
 	init_kind(k, ev);
 	set_take(k);
-	if (cfg->weight)
-		k->field[FIELD_WEIGHT] = tep_find_field(ev, cfg->weight);
-	if (cfg->pointer)
-		k->field[FIELD_PTR] = tep_find_field(ev, cfg->pointer);
+	k->field[FIELD_WEIGHT] = find_number(ev, cfg->weight);
+	k->field[FIELD_PTR] = find_number(ev, cfg->pointer);
 	k->is_switch = !strcmp(ev->name, "sched_switch");
 	k->is_alloc = k->field[FIELD_PTR] && in_list(cfg->allocs, ev);
 	k->is_free = k->field[FIELD_PTR] && in_list(cfg->frees, ev);
@@ -124,17 +131,50 @@ static int check_clock(struct profile *p, const char *path, const char *clock)
 	return 0;
 }
 
-/* Events that the file does not describe were not recorded. @field: that they need, or NULL */
-static int check_list(struct profile *p, const char *path, const char *list, const char *field)
+/*
+ * Events that the file does not describe were not recorded. One of the list is enough. @list: NULL:
+ * any event; @field: a number that it needs, or NULL
+ */
+static int check_any(struct profile *p, const char *path, const char *list, const char *field)
 {
 	struct tep_event **ev = tep_list_events(p->tep, TEP_EVENT_SORT_ID);
 
-	for (; list && ev && *ev; ev++) {
-		if (in_list(list, *ev) && (!field || tep_find_field(*ev, field)))
+	for (; ev && *ev; ev++) {
+		if ((!list || in_list(list, *ev)) && (!field || find_number(*ev, field)))
 			return 0;
 	}
-	return !list ? 0 : fail("%s: has no event %s%s%s", path, list,
-				field ? " with the field " : "", field ? field : "");
+	if (!field)
+		return fail("%s: has no event %s", path, list);
+	return fail("%s: has no event%s%s with a field %s that is a number", path,
+		    list ? " " : "", list ? list : "", field);
+}
+
+static int check_each(struct profile *p, const char *path, const char *list, const char *field)
+{
+	char *words __free(pointer) = list ? copy_string(list) : NULL;
+	char *rest = words, *word;
+	int ret = 0;
+
+	while (!ret && (word = strsep(&rest, ",")))
+		ret = check_any(p, path, word, field);
+	return ret;
+}
+
+static int check_events(struct profile *p, const char *path)
+{
+	const struct config *cfg = p->cfg;
+	const char *list = cfg->allocs ? cfg->allocs : cfg->events;
+	int ret = check_each(p, path, cfg->events, NULL);
+
+	if (cfg->leaks)
+		ret = ret ?: check_any(p, path, cfg->allocs, cfg->pointer) ?:
+		      check_any(p, path, cfg->frees, cfg->pointer);
+	else
+		ret = ret ?: check_each(p, path, cfg->allocs, cfg->pointer) ?:
+		      check_each(p, path, cfg->frees, cfg->pointer);
+	if (!ret && cfg->weight)
+		ret = check_any(p, path, list, cfg->weight);
+	return ret;
 }
 
 /* The top level, or the instance with that number. */
@@ -181,9 +221,7 @@ int dat_open(struct profile *p, const char *path)
 		ret = add_instance(p, path, i);
 	if (!p->nr_instances)
 		return fail("%s: has no instance %s", path, p->cfg->instance);
-	return ret ?: check_list(p, path, p->cfg->events, NULL) ?:
-	       check_list(p, path, p->cfg->allocs, p->cfg->pointer) ?:
-	       check_list(p, path, p->cfg->frees, p->cfg->pointer);
+	return ret ?: check_events(p, path);
 }
 
 bool has_records(const struct instance *in)

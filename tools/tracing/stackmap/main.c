@@ -164,6 +164,7 @@ static void set_outstanding(const struct choice *c, char *arg)
 static void set_leaks(const struct choice *c, char *arg)
 {
 	set_outstanding(c, copy_string(LEAKS));
+	cfg.leaks = true;
 	if (!cfg.weight)
 		cfg.weight = "bytes_alloc";
 }

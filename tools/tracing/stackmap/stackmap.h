@@ -185,6 +185,7 @@ struct config {
 	const char	*allocs;	/* events */
 	const char	*frees;
 	const char	*pointer;	/* their field */
+	bool		leaks;		/* not all of these are in each kernel */
 	bool		keep_tracer;	/* the tracer's own frames, in a recording */
 	bool		drop_tracer;	/* in a map */
 	bool		by_task;

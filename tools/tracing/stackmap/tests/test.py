@@ -1250,8 +1250,22 @@ class Recording(RecordingCase):
         self.assertEqual(self.folded(dat, "-w", "bytes_alloc"), {"do_exit;schedule": 100,
                                                                  "do_exit;weak_one": 23})
         self.assertEqual(self.all_forms(dat, "-w", "bytes_alloc"), 123)
-        err = self.tool(dat, "-F", "-w", "nothing", rc=1)[1]
-        self.assertIn("has no stacks of such events", err)
+
+    def test_weight_that_is_no_number(self):
+        dat = self.dat()
+        self.event(dat, "kmalloc", 1, 100, stack="AB")
+        self.switch(dat, 5, 6, stack="AB")
+        for field in ["nothing", "prev_comm"]:
+            err = self.tool(dat, "-F", "-w", field, rc=1)[1]
+            self.assertIn(f"has no event with a field {field} that is a number", err)
+        self.assertEqual(self.folded(dat, "-w", "prev_prio"), {"do_exit;schedule": 120})
+        err = self.tool(dat, "-F", "-w", "prev_prio", "-e", "kmalloc,kfree", rc=1)[1]
+        self.assertIn("has no event kmalloc,kfree with a field prev_prio that is a number", err)
+        text = mkdat.format_text
+        self.addCleanup(setattr, mkdat, "format_text", text)
+        mkdat.format_text = lambda *args: text(*args).replace("unsigned long bytes",
+                                                              "__data_loc char[] bytes")
+        self.tool(dat, "-F", "-w", "bytes_alloc", rc=1)
 
     def test_off_cpu(self):
         """Two CPUs; a task that is preempted, one that ends, one that still sleeps."""
@@ -1377,7 +1391,8 @@ class Recording(RecordingCase):
         out = self.tool(dat, "-q", "--perf-script", "--grep", "weak")[0]
         self.assertEqual(out.count("\n\n"), 1)
         for form in ["-F", "--perf-script"]:
-            self.assertIn("has no event x", self.tool(dat, form, "-e", "x", rc=1)[1])
+            for events in ["x", "kmalloc,x", "x,kmalloc"]:
+                self.assertIn("has no event x\n", self.tool(dat, form, "-e", events, rc=1)[1])
             err = self.tool(dat, form, "-e", "kfree", rc=1)[1]
             self.assertIn("has no stacks of such events", err)
         for option in [["-e", "x"], ["--pid", "1"], ["--from", "1"], ["-w", "x"], ["--off-cpu"],
@@ -1394,7 +1409,8 @@ class Recording(RecordingCase):
         self.event(dat, "kmalloc", 0x1000, 8, stack="A")
         self.event(dat, "kfree", 0x1000)
         for what in ["kmalloc:kfre:ptr", "kmaloc:kfree:ptr", "kmalloc:kfree:pt",
-                     "kmalloc:sched_switch:ptr"]:
+                     "kmalloc:sched_switch:ptr", "kmalloc,x:kfree:ptr", "kmalloc:x,kfree:ptr",
+                     "kmalloc,kfree:kfree,sched_switch:ptr", "sched_switch:sched_switch:prev_comm"]:
             self.assertIn("has no event", self.tool(dat, "-F", "--outstanding", what, rc=1)[1])
         out, err = self.tool(dat, "report", "--leaks")
         self.assertTrue(out.startswith("# 0 bytes_alloc (bytes)"), out)
