@@ -57,7 +57,7 @@ static struct stack *make_stack(struct profile *p, struct sample *sample)
 	s->hits = p->words.hits;
 	s->ref = ref;
 	memcpy(s->val, sample->val, sizeof(s->val));
-	s->task = p->cfg->by_task ? &sample->task->id : NULL;
+	s->task = p->cfg->by_task ? task_of(p, sample) : NULL;
 	return s;
 }
 
@@ -91,9 +91,9 @@ static void print_perf_event(const struct profile *p, struct sample *s)
 }
 
 /* With more than one space behind the name: it may have one letter only. */
-static void print_context(const struct sample *s)
+static void print_context(const struct profile *p, const struct sample *s)
 {
-	char *comm __free(pointer) = folded_name(copy_string(s->task->id.comm));
+	char *comm __free(pointer) = folded_name(copy_string(task_of(p, s)->comm));
 
 	printf("%s", strcmp(comm, "<idle>") ? comm : "swapper");
 	printf(" %8u [%03u] %5llu.%06llu: ", s->task->id.pid, s->cpu, s->ts / 1000000000,
@@ -122,7 +122,7 @@ static void print_perf_sample(struct profile *p, struct sample *sample, const st
 
 	if (!stack_matches(p->map, s, p->cfg))
 		return;
-	print_context(sample);
+	print_context(p, sample);
 	print_perf_event(p, sample);
 	for (i = 0; i < s->nr; i++)
 		print_perf_frame(p->map, s, i);
@@ -275,6 +275,7 @@ void profile_free(struct map *m)
 	free(p->words.w);
 	stacks_free(&p->stacks);
 	pool_free_all(&p->tasks);
+	pool_free_all(&p->named);
 	pool_free_all(&p->symbols);
 	pool_free(&p->sums);
 	pool_free(&p->addresses);

@@ -75,6 +75,7 @@ struct task_state {
 	struct task	id;
 	const struct instance *in;
 	u32		nr;		/* in profile->tasks */
+	u32		named;		/* as it is named now, in profile->named */
 	u64		cookie;		/* the last one */
 	u32		unwound;	/* the stack of that, if it has come */
 	struct sample	*waiting;	/* for that stack */
@@ -101,6 +102,7 @@ struct sample {
 	struct sample	*next;		/* that waits for the same user stack */
 	struct kind	*kind;
 	struct task_state *task;
+	u32		named;		/* the task, as it was named then */
 	u64		ts;
 	u64		seq;		/* they are printed in this order */
 	u64		val[NR_VALUES];
@@ -139,8 +141,9 @@ struct profile {
 	bool			filtered;	/* not all switches are recorded */
 	bool			count_only;
 	struct stacks		stacks;
-	struct pool		sums;		/* of {task and kind, stacks} to a sample */
+	struct pool		sums;		/* of {named task and kind, stacks} to a sample */
 	struct pool		tasks;		/* of {instance, pid} to a task_state */
+	struct pool		named;		/* of a task's number and its name to a task */
 	struct pool		symbols;	/* of {address}, if there is no kallsyms */
 	struct pool		addresses;	/* of {instance, address} to a sample */
 	bool			script;		/* samples are printed, so they are not added up */
@@ -151,6 +154,11 @@ struct profile {
 	u64			last_ts;
 	u64			counts[NR_COUNTS];
 };
+
+static inline const struct task *task_of(const struct profile *p, const struct sample *s)
+{
+	return p->named.list[s->named].ptr;
+}
 
 /* event.c */
 void init_kind(struct kind *k, struct tep_event *ev);

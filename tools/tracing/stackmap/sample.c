@@ -18,6 +18,21 @@
 #define STATE_MASK	0xff	/* more bits only tell that the task was preempted */
 #define STATE_DEAD	0x30	/* EXIT_DEAD, EXIT_ZOMBIE */
 
+/* In the profile, a task is another one with each name that it has had. The idle tasks are one. */
+static void set_comm(struct profile *p, struct task_state *t, const char *comm)
+{
+	char *key __free(pointer) = NULL;
+	struct pooled *e;
+
+	snprintf(t->id.comm, sizeof(t->id.comm), "%.*s", COMM_LEN, comm);
+	key = format("%u %s", t->nr, t->id.pid ? t->id.comm : "");
+	t->named = intern(&p->named, key);
+	e = pool_at(&p->named, t->named);
+	if (!e->ptr)
+		e->ptr = check_mem(malloc(sizeof(t->id)));
+	memcpy(e->ptr, &t->id, sizeof(t->id));
+}
+
 static struct task_state *get_task(struct profile *p, const struct instance *in, u32 pid)
 {
 	struct task_state *t = pool_get(&p->tasks, in->nr, pid, sizeof(*t));
@@ -26,7 +41,7 @@ static struct task_state *get_task(struct profile *p, const struct instance *in,
 		t->nr = p->tasks.nr;
 		t->in = in;
 		t->id.pid = pid;
-		snprintf(t->id.comm, sizeof(t->id.comm), "%s", tep_data_comm_from_pid(p->tep, pid));
+		set_comm(p, t, tep_data_comm_from_pid(p->tep, pid));
 	}
 	return t;
 }
@@ -40,7 +55,7 @@ void free_sample(struct sample *s)
 /* Those with the same stacks, and maybe of the same task, are one. */
 static void count_sample(struct profile *p, struct sample *s)
 {
-	u64 task = p->cfg->by_task || p->cfg->off_cpu ? s->task->nr : 0;
+	u64 task = p->cfg->by_task || p->cfg->off_cpu ? s->named : 0;
 	struct pooled *e = p->script ? NULL : pool_find(&p->sums, task << 32 | s->kind->event->id,
 							(u64)s->kernel << 32 | s->user);
 	struct sample *sum = e ? e->ptr : NULL;
@@ -102,6 +117,7 @@ static struct sample *new_sample(const struct record *r)
 		.seq = ++r->profile->last_seq, .cpu = r->rec->cpu, .flags = r->flags,
 		.preempt = r->preempt, .holders = 1,
 	};
+	s->named = s->task->named;
 	s->unwanted = !is_wanted(r, s->task);
 	return s;
 }
@@ -135,8 +151,9 @@ static void learn_comm(struct record *r, u64 pid, enum field which)
 	const char *comm;
 	u32 len;
 
-	if (get_bytes(r, which, &comm, &len) && len > COMM_LEN)
-		memcpy(t->id.comm, comm, COMM_LEN);
+	if (get_bytes(r, which, &comm, &len) && len > COMM_LEN &&
+	    strncmp(t->id.comm, comm, COMM_LEN))
+		set_comm(r->profile, t, comm);
 }
 
 static void take_weight(struct record *r, struct sample *s)

@@ -1445,6 +1445,23 @@ class Recording(RecordingCase):
         out = self.run_tool("report", "-q", "--by", "task", os.path.join(self.dir, "dir"))[0]
         self.assertIn("# a?[31m-1: 1", out)
 
+    def test_task_that_changes_its_name(self):
+        dat = self.dat(comms=[(7, "rm")])
+        for cpu in [0, 1]:
+            for comm, stack in [("sh", "A"), ("rm", "AB"), ("sh", "A")]:
+                idle = f"swapper/{cpu}"
+                self.event(dat, "sched_switch", comm, 7, 120, 1, idle, 0, 120, pid=7, cpu=cpu,
+                           stack=stack)
+                self.event(dat, "kmalloc", 1, 8, stack="CB", pid=0, cpu=cpu)
+                self.event(dat, "sched_switch", idle, 0, 120, 0, comm, 7, 120, pid=0, cpu=cpu)
+        for args, want in [([], ["rm-7: 2", "sh-7: 4", "swapper/1-0: 12"]),
+                           (["--comm", "sh"], ["sh-7: 4"]),
+                           (["--off-cpu"], ["rm-7: 4", "sh-7: 8"])]:
+            out = self.tool(dat, "report", "-q", "--by", "task", *args)[0]
+            self.assertEqual(sorted(re.findall(r"\n# (.*) \(", out)), want)
+        out = self.tool(dat, "-q", "--perf-script", "--pid", "7")[0]
+        self.assertEqual(re.findall(r"^(\w+) +7 ", out, re.M), ["sh", "rm", "sh"] * 2)
+
     def test_many_instances(self):
         names = [f"i{n}" for n in range(70)]
         dat = self.dat(instances=names)
