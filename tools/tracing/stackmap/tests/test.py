@@ -1284,6 +1284,10 @@ class Recording(RecordingCase):
         self.assertEqual(self.all_forms(dat, "--off-cpu"), 2997)
         self.assertEqual(self.folded(dat, "--off-cpu=preempted"), {"do_exit;weak_one": 510})
         self.assertEqual(self.folded(dat, "--off-cpu", "--pid", "6", rc=1), {})
+        # The leave selects, whenever the task comes back.
+        args = ["--off-cpu", "--to", "1.0005"]
+        self.assertEqual(self.folded(dat, *args), {"do_exit;schedule": 1000})
+        self.assertIn(" 1.001001: 1000 sched_switch:", self.tool(dat, "--perf-script", *args)[0])
 
     def test_off_cpu_of_some_tasks(self):
         """With set_event_pid, other tasks are only seen next to those."""
