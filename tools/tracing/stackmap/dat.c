@@ -95,9 +95,6 @@ int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unuse
 	r.kind = find_kind(p, tep_data_type(p->tep, rec));
 	if (!r.kind)
 		return 0;
-	p->counts[COUNT_EVENTS] += r.kind->is_event;
-	if (p->count_only)
-		return 0;
 	if (get_number(&r, FIELD_PID, &r.pid) && get_number(&r, FIELD_FLAGS, &r.flags)) {
 		get_number(&r, FIELD_PREEMPT, &r.preempt);
 		r.kind->take(&r);
@@ -275,20 +272,4 @@ void dat_close(struct profile *p)
 	pool_free_all(&p->cpus);
 	if (p->top)
 		tracecmd_close(p->top);
-}
-
-/* Without the stacks that belong to them, and their definitions. 0 if the file cannot be read. */
-u64 count_events(const char *path)
-{
-	struct profile *p = check_mem(calloc(1, sizeof(*p)));
-	struct config cfg = {};
-	u64 nr = 0;
-
-	p->cfg = &cfg;
-	p->count_only = true;
-	if (!dat_open(p, path) && !dat_read(p, path))
-		nr = p->counts[COUNT_EVENTS];
-	dat_close(p);
-	free(p);
-	return nr;
 }

@@ -120,7 +120,7 @@ struct sample {
 
 /* What they mean is in profile.c, which tells them in the end. */
 enum count {
-	COUNT_RECORDS, COUNT_EVENTS, COUNT_SAMPLES, COUNT_GAPS,
+	COUNT_RECORDS, COUNT_SAMPLES, COUNT_GAPS,
 	COUNT_LOST,		/* in the gaps, as far as it is known */
 	COUNT_NO_EVENT, COUNT_UNDEFINED, COUNT_USER_LOST, COUNT_NEVER, COUNT_ASLEEP, COUNT_FIRST_IN,
 	COUNT_SKIPPED, COUNT_FREE_UNKNOWN, COUNT_REUSED, COUNT_PREEMPTED, COUNT_OVER_GAP,
@@ -139,7 +139,6 @@ struct profile {
 	struct pool		cpus;		/* of {instance, CPU} to a cpu_state */
 	const char		*clock;
 	bool			filtered;	/* not all switches are recorded */
-	bool			count_only;
 	struct stacks		stacks;
 	struct pool		sums;		/* of {named task and kind, stacks} to a sample */
 	struct pool		tasks;		/* of {instance, pid} to a task_state */

@@ -351,11 +351,10 @@ char *folded_name(char *name);
 void print_summary(struct map *m);
 void print_diff(struct map *m, struct map *old, const struct config *cfg);
 
-/* profile.c and dat.c */
+/* profile.c */
 #ifdef HAVE_LIBTRACECMD
 int make_profile(struct map *m, const char *path, bool script, const struct config *cfg);
 void profile_free(struct map *m);
-u64 count_events(const char *path);
 #else
 static inline int make_profile(struct map *m, const char *path, bool script,
 			       const struct config *cfg)
@@ -365,11 +364,6 @@ static inline int make_profile(struct map *m, const char *path, bool script,
 
 static inline void profile_free(struct map *m)
 {
-}
-
-static inline u64 count_events(const char *path)
-{
-	return 0;
 }
 #endif
 
