@@ -128,7 +128,7 @@ struct user_objects {
 static DEFINE_MUTEX(user_object_lock);
 static u32 user_object_next = 1;		/* number */
 static LIST_HEAD(user_object_works);
-static unsigned int user_object_nr_works;
+VISIBLE_IF_KUNIT unsigned int user_object_nr_works;
 
 /* The number of objects is bounded by their memory. */
 static_assert(USER_OBJECTS_SIZE / sizeof(struct user_object) < USER_WORD_NR);
@@ -506,7 +506,7 @@ static void user_object_work(struct work_struct *work)
 		if (w->objects)
 			user_object_learn(w->objects, w->object, &headers);
 		list_del(&w->list);
-		user_object_nr_works--;
+		WRITE_ONCE(user_object_nr_works, user_object_nr_works - 1);
 	}
 	kfree(w);
 }
@@ -522,7 +522,8 @@ static bool user_object_queue(struct user_objects *objects, struct user_object *
 
 	if (READ_ONCE(object->asked))
 		return true;
-	w = kmalloc_obj(*w, USER_OBJECT_GFP);
+	if (READ_ONCE(user_object_nr_works) < USER_OBJECT_WORKS)
+		w = kmalloc_obj(*w, USER_OBJECT_GFP);
 	if (!w)
 		return false;
 
@@ -536,7 +537,7 @@ static bool user_object_queue(struct user_objects *objects, struct user_object *
 	w->object = object;
 	w->file = get_file(file);
 	list_add(&w->list, &user_object_works);
-	user_object_nr_works++;
+	WRITE_ONCE(user_object_nr_works, user_object_nr_works + 1);
 	queue_work(system_dfl_wq, &no_free_ptr(w)->work);
 	return true;
 }
@@ -600,6 +601,25 @@ static bool user_object_read_now(struct user_object_headers *headers, const stru
 	return true;
 }
 
+/* Read the headers of an object in the table, by a work if a disk is needed. */
+static void user_object_ask(struct user_objects *objects, struct user_object *object,
+			    const struct user_file *f)
+{
+	struct user_object_headers headers = { };
+
+	if (READ_ONCE(object->asked))
+		return;
+	if (!user_object_read_now(&headers, f)) {
+		user_object_queue(objects, object, f->file);
+		return;
+	}
+
+	guard(mutex)(&user_object_lock);
+	if (!object->asked)
+		user_object_learn(objects, object, &headers);
+	WRITE_ONCE(object->asked, true);
+}
+
 /*
  * The table has no object for this file, or one whose headers nobody reads. Returns the
  * number, or 0.
@@ -612,7 +632,7 @@ VISIBLE_IF_KUNIT u32 user_object_new(struct user_objects *objects, const struct 
 
 	object = user_object_find(objects, &f->key);
 	if (object) {
-		user_object_queue(objects, object, f->file);
+		user_object_ask(objects, object, f);
 		return READ_ONCE(object->nr);
 	}
 	if (READ_ONCE(objects->full) || user_object_is_none(objects, &f->key))

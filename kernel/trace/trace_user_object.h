@@ -167,6 +167,7 @@ void user_objects_write(struct user_objects *objects, struct seq_file *m);
 void user_objects_stats(struct user_objects *objects, struct user_object_stats *stats);
 
 #if IS_ENABLED(CONFIG_KUNIT)
+extern unsigned int user_object_nr_works;
 u32 user_object_new(struct user_objects *objects, const struct user_file *f);
 #endif
 #else

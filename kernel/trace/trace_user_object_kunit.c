@@ -77,8 +77,7 @@ struct test_disk {
 	struct completion	ready;
 };
 
-/* Two of their own for each test that hangs works, which may go on after it. */
-static struct test_disk test_disks[8];
+static struct test_disk test_disks[2];
 
 static ssize_t test_read_iter(struct kiocb *iocb, struct iov_iter *to)
 {
@@ -98,12 +97,23 @@ static const struct file_operations test_disk_fops = {
 	.read_iter	= test_read_iter,
 };
 
-static struct test_disk *test_disk(int i, u8 id)
+/* Nothing is read any more when a test ends. */
+static void test_end_disk(void *data)
+{
+	struct test_disk *disk = data;
+
+	complete_all(&disk->ready);
+	while (READ_ONCE(user_object_nr_works))
+		msleep(20);
+}
+
+static struct test_disk *test_disk(struct kunit *test, int i, u8 id)
 {
 	struct test_disk *disk = &test_disks[i];
 
 	test_fill_image(&disk->image, true, id, BUILD_ID_SIZE_MAX);
 	init_completion(&disk->ready);
+	KUNIT_ASSERT_EQ(test, kunit_add_action(test, test_end_disk, disk), 0);
 	return disk;
 }
 
@@ -267,7 +277,7 @@ static bool test_last_id(struct kunit *test, struct user_objects *objects, u8 by
 static void user_object_later(struct kunit *test)
 {
 	struct user_objects *objects = test_objects(test);
-	struct test_disk *disk = test_disk(0, 1);
+	struct test_disk *disk = test_disk(test, 0, 1);
 	u32 nr = test_add_file(test, objects, disk, 0, false);
 
 	KUNIT_EXPECT_NE(test, nr, 0);
@@ -281,7 +291,7 @@ static void user_object_later(struct kunit *test)
 static void user_object_later_twin(struct kunit *test)
 {
 	struct user_objects *objects = test_objects(test);
-	struct test_disk *first = test_disk(0, 1), *second = test_disk(1, 1);
+	struct test_disk *first = test_disk(test, 0, 1), *second = test_disk(test, 1, 1);
 	u32 nr = test_add_file(test, objects, first, 0, false), other, n = 0;
 
 	other = test_add_file(test, objects, second, 1, false);
@@ -300,6 +310,7 @@ static void test_hang(struct kunit *test, struct user_objects *objects, struct t
 {
 	for (u32 i = 0; i < USER_OBJECT_WORKS; i++)
 		KUNIT_ASSERT_NE(test, test_add_file(test, objects, hung, i, false), 0);
+	KUNIT_ASSERT_EQ(test, READ_ONCE(user_object_nr_works), USER_OBJECT_WORKS);
 }
 
 /* Look up a file until its build id, which is of these bytes, is known. */
@@ -315,7 +326,7 @@ static void test_learn(struct kunit *test, struct user_objects *objects, struct 
 static void user_object_gone(struct kunit *test)
 {
 	struct user_objects *objects = user_objects_alloc();
-	struct test_disk *hung = test_disk(2, 1), *fast = test_disk(3, 2);
+	struct test_disk *hung = test_disk(test, 0, 1), *fast = test_disk(test, 1, 2);
 
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, objects);
 	complete_all(&fast->ready);
@@ -330,7 +341,7 @@ static void user_object_gone(struct kunit *test)
 static void user_object_hung(struct kunit *test)
 {
 	struct user_objects *objects = test_objects(test);
-	struct test_disk *hung = test_disk(4, 1), *fast = test_disk(5, 2);
+	struct test_disk *hung = test_disk(test, 0, 1), *fast = test_disk(test, 1, 2);
 	u32 nr, n = USER_OBJECT_WORKS;
 
 	complete_all(&fast->ready);
@@ -355,7 +366,7 @@ static void user_object_hung(struct kunit *test)
 static void user_object_deleted(struct kunit *test)
 {
 	struct user_objects *objects = test_objects(test);
-	struct test_disk *disk = test_disk(0, 1), *none = test_disk(1, 2);
+	struct test_disk *disk = test_disk(test, 0, 1), *none = test_disk(test, 1, 2);
 	struct user_object_stats stats = { };
 
 	none->image.note.n_descsz = 0;
@@ -711,7 +722,7 @@ static void user_object_defined(struct kunit *test)
 {
 	struct trace_array *tr = test_defining(test);
 	struct user_objects *objects = test_current(tr)->shared->objects;
-	struct test_disk *disk = test_disk(0, 5);
+	struct test_disk *disk = test_disk(test, 0, 5);
 	struct test_image image;
 	u32 nr, other, slow;
 
@@ -759,7 +770,7 @@ static void user_object_defined_late(struct kunit *test)
 {
 	struct trace_array *tr = test_defining(test);
 	struct user_objects *objects = test_current(tr)->shared->objects;
-	struct test_disk *hung = test_disk(6, 1), *fast = test_disk(7, 2);
+	struct test_disk *hung = test_disk(test, 0, 1), *fast = test_disk(test, 1, 2);
 	u32 nr;
 
 	complete_all(&fast->ready);
