@@ -185,12 +185,11 @@ check_recording() {
 	# Without memory for a map, stacks are in full.
 	recorded=$(trace-cmd report -i "$TMPDIR/trace.dat" 2> /dev/null |
 		grep -cE "stack_(id|split|def): ${faults:+|kernel_stack: }" || true)
-	[ "$recorded" -gt 0 ] || {
+	# It reads saved_cmdlines twice, and its file can't be read if the size has changed meanwhile.
+	if [ "$recorded" -eq 0 ]; then
 		cat "$TMPDIR/trace-cmd.out"
-		ls -l "$TMPDIR/trace.dat"
-		trace-cmd report -i "$TMPDIR/trace.dat" | tail -n 20
-		fail "trace-cmd recorded no stack"
-	}
+		grep -q 'error in size of file' "$TMPDIR/trace-cmd.out" || fail "trace-cmd recorded no stack"
+	fi
 	rm "$TMPDIR/trace.dat"
 	! is_there trace_cmd || rmdir instances/trace_cmd
 }
