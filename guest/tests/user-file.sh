@@ -107,11 +107,14 @@ for word in 0x8000100000001000 0x8000200000001000 0xffffe00000000000 0x800000000
 	record userstack -f -r $word 2
 	same "$word on the stack"
 done
+jump_to_a_word() {
+	echo 1 > tracing_on
+	userstack -r 0x8000100000001000 -f -s > /dev/null 2>&1 || true
+	echo 0 > tracing_on
+}
 echo 1 > events/syscalls/sys_enter_rt_sigreturn/enable
 echo > trace
-echo 1 > tracing_on
-userstack -r 0x8000100000001000 -f -s > /dev/null 2>&1 || true
-echo 0 > tracing_on
+jump_to_a_word
 echo 0 > events/syscalls/sys_enter_rt_sigreturn/enable
 ! grep -q '+0x1000\]' trace || fail "a forged instruction has a file"
 
@@ -120,9 +123,7 @@ before=$(stat_of drops_empty .)
 echo 0 > options/userstacktrace_delay
 echo 1 > options/userstacktrace
 echo 1 > events/signal/signal_generate/enable
-echo 1 > tracing_on
-userstack -r 0x8000100000001000 -f -s > /dev/null 2>&1 || true
-echo 0 > tracing_on
+jump_to_a_word
 echo 0 > events/signal/signal_generate/enable
 echo 0 > options/userstacktrace
 echo 1 > options/userstacktrace_delay

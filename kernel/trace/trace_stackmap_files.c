@@ -99,7 +99,7 @@ static void *stackmap_seq_start(struct seq_file *m, loff_t *pos)
 	__acquires(RCU)
 {
 	struct stackmap_iter *iter = m->private;
-	int err = 0, tries = 3;
+	int err, tries = 3;
 
 	/* The reader has got nothing yet. */
 	do {

@@ -27,7 +27,7 @@
 /* Kept stacks take no more memory than this number of the largest maps, or the ring buffer. */
 #define STACKMAP_KEPT_MAPS	4
 
-/* And those that are used are no more than this number of times the lists that they are in. */
+/* For each list, no more than this number of kept stacks are in use, on average. */
 #define STACKMAP_KEPT_LENGTH	16
 
 #define STACKMAP_RECENT_BITS	8

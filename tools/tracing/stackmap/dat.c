@@ -161,17 +161,14 @@ static int check_events(struct profile *p, const char *path)
 {
 	const struct config *cfg = p->cfg;
 	const char *list = cfg->allocs ? cfg->allocs : cfg->events;
-	int ret = check_each(p, path, cfg->events, NULL);
+	int (*check)(struct profile *p, const char *path, const char *list, const char *field) =
+		cfg->leaks ? check_any : check_each;
+	int ret;
 
-	if (cfg->leaks)
-		ret = ret ?: check_any(p, path, cfg->allocs, cfg->pointer) ?:
-		      check_any(p, path, cfg->frees, cfg->pointer);
-	else
-		ret = ret ?: check_each(p, path, cfg->allocs, cfg->pointer) ?:
-		      check_each(p, path, cfg->frees, cfg->pointer);
-	if (!ret && cfg->weight)
-		ret = check_any(p, path, list, cfg->weight);
-	return ret;
+	ret = check_each(p, path, cfg->events, NULL) ?:
+	      check(p, path, cfg->allocs, cfg->pointer) ?:
+	      check(p, path, cfg->frees, cfg->pointer);
+	return ret || !cfg->weight ? ret : check_any(p, path, list, cfg->weight);
 }
 
 /* The top level, or the instance with that number. */
