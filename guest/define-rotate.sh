@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# Records the same events in two instances: with definitions while the map is replaced five times, and with
+# Records the same events in two instances: with definitions while the map is replaced three times, and with
 # full stacks. Leaves trace.dat in /out. The map is gone then.
 . /guest/lib.sh
 
@@ -9,7 +9,7 @@ make_instance full
 cd "$TMPDIR"
 cat > work.sh <<-'W'
 	. /guest/lib.sh
-	while [ "$(stat_of rotations instances/ids)" -lt 5 ]; do
+	while [ "$(stat_of rotations instances/ids)" -lt 3 ]; do
 		stackmap_work 1
 	done
 W

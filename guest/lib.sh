@@ -18,6 +18,9 @@ cd $TRACING_DIR
 # shellcheck source=/dev/null
 . "${SELFTESTS:-/selftests/ftrace}/test.d/ftrace/stackmap/functions"
 
+# The cleanup restores it.
+set_opt tracing_on "$(cat tracing_on)"
+
 # Linux 6.12 always prints the frames.
 has_frames_option() { [ -e $TRACING_DIR/options/stackmap-frames ]; }
 

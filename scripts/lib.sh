@@ -54,6 +54,18 @@ machine() {
 	esac
 }
 
+KINDS=(x86_64 pristine debug kcsan startup off nofunc objects arm64 i386 s390x uml uml-pristine)
+
+# known_flavour KIND[+FRAGMENT...]: ends the script where scripts/kernel can't build that.
+known_flavour() {
+	local more f
+	[[ " ${KINDS[*]} " == *" ${1%%+*} "* ]] || die "no such flavour: $1 (${KINDS[*]})"
+	IFS=+ read -r -a more <<<"$1"
+	for f in "${more[@]:1}"; do
+		[ -f "$ROOT/configs/$f.config" ] || die "no such flavour: $1 (there is no configs/$f.config)"
+	done
+}
+
 # kernel_dir FLAVOUR: where it is built.
 kernel_dir() {
 	case $1 in
@@ -133,15 +145,32 @@ configure() {
 	printf '%s\n' "$wanted" >"$out/.wanted"
 }
 
+# progress LOG: says from time to time how many objects a build has compiled.
+progress() {
+	local n
+	trap 'kill $!; exit' TERM
+	while :; do
+		sleep 20 >/dev/null 2>&1 &
+		wait $!
+		n=$(grep -cE '^  (CC|AS|HOSTCC)  ' "$1")
+		[ "$n" -eq 0 ] || printf '      %d objects\n' "$n"
+	done
+}
+
 # step TEXT LOGNAME COMMAND...: a progress line, output to a log, the log's tail on failure.
 # STEP_TOTAL is set by the caller.
 STEP=0
 step() {
-	local text=$1 log=$LOGS/$2.log start=$SECONDS rc
+	local text=$1 log=$LOGS/$2.log start=$SECONDS rc watcher
 	shift 2
 	STEP=$((STEP + 1))
 	printf '[%d/%d] %s, log: %s\n' "$STEP" "${STEP_TOTAL:-1}" "$text" "$(rel "$log")"
+	: >"$log"
+	progress "$log" &
+	watcher=$!
 	"$@" >"$log" 2>&1 </dev/null && rc=0 || rc=$?
+	kill $watcher
+	wait $watcher 2>/dev/null
 	if [ $rc -ne 0 ]; then
 		tail -n 25 "$log" | sed 's/^/    | /'
 		printf '    FAILED after %ds (status %d); the whole log: %s\n' \
@@ -197,7 +226,7 @@ need_packages() {
 
 # Kernel complaints on a console that no test may leave there.
 splat() {
-	tr -d '\r' <"$1" | grep -aE 'WARNING: |BUG: |INFO: (task|rcu)|suspicious RCU|possible (recursive|circular)|KASAN: |Oops: |general protection'
+	tr -d '\r' <"$1" | grep -aE 'WARNING: |\bBUG[: ]|INFO: (task|rcu)|suspicious RCU|possible (recursive|circular)|KASAN: |Oops: |general protection|[Pp]oison overwritten|Redzone overwritten'
 }
 
 # count_ftracetest LOG STATUS: adds what ftracetest counted to $passed, $failed and $skipped.

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Absurd map sizes on the command line, one after the other. Each gives the kernel's own message and
 # changes nothing. The machine boots and traces.
+# takes: 7
 # append: ftrace_stackmap.bits ftrace_stackmap.bits= ftrace_stackmap.bits=abc ftrace_stackmap.bits=12x ftrace_stackmap.bits=0x ftrace_stackmap.bits=-1 ftrace_stackmap.bits=0 ftrace_stackmap.bits=9 ftrace_stackmap.bits=19 ftrace_stackmap.bits=32 ftrace_stackmap.bits=4294967310 ftrace_stackmap.bits=-9999999999999999999999 ftrace_stackmap.bits=18446744073709551630 ftrace_stackmap.bits=99999999999999999999999999999999 ftrace_stackmap.bits=1e3 ftrace_stackmap.bits=0xb ftrace_stackmap.split=maybe ftrace_stackmap.split= ftrace_stackmap.nonsense=1 trace_options=stackmap,nonsense,,stacktrace
 # timeout: 300
 . /guest/lib.sh

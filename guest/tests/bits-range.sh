@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # A map size out of range on the command line: the kernel's own message, and the default.
+# takes: 3
 # append: ftrace_stackmap.bits=99
 # timeout: 300
 . /guest/lib.sh

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # At boot, each stack is an id from the first event on, and it resolves.
+# takes: 6
 # append: trace_options=stackmap,stacktrace trace_event=sched:sched_switch trace_buf_size=16M
 # timeout: 300
 . /guest/lib.sh

@@ -3,6 +3,7 @@
 # Makes each allocation fail, one at a time: of setting the option, of a reset, of reading the files.
 # The call returns ENOMEM and changes nothing, or works without that memory. Nothing leaks, and tracing
 # goes on.
+# takes: 600
 # flavour: debug
 # when: full
 # timeout: 1500

@@ -5,6 +5,7 @@
 # try replaces the map. A work does it, which fail-nth of a process does not reach, so failures are for
 # calls from stackmap_work().
 # Usage: fail-rotate.sh [allocations of each kind, at most]
+# takes: 900
 # flavour: debug
 # when: full
 # timeout: 3000

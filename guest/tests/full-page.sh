@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # trace shows the events of a page that is exactly full, also if the page was read in an earlier round. This
 # is a test of Linux itself, and needs no stack map.
+# takes: 6
 set -e
 export LC_ALL=C
 dir=/sys/kernel/tracing/instances/full_page

@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: GPL-2.0
 # Measures the growth of the map under sched, irq and timer events and load. Two instances record the
 # same events, one with its stacks split at interrupts and one without. Then measures the bytes of a
-# stack in the ring buffer, split and full. Leaves growth.txt and growth.csv in /out.
+# stack in the ring buffer, split and full. Leaves growth.txt and growth.csv in $OUT, or /out.
 # Usage: growth.sh [seconds [permille]]
 #   permille   limit of what the split map gains, relative to the other one
+# takes: 37
 # timeout: 400
 # out: build/growth
 . /guest/lib.sh
 
-seconds=${1:-20}
+out=${OUT:-/out}
+seconds=${1:-10}
 limit=${2:-100}
 steps=10
 param=/sys/module/ftrace_stackmap/parameters
@@ -77,13 +79,13 @@ instance growth_flat 18 0
 instance growth_split 14 1
 record sched irq timer
 start_load
-echo "step,seconds,flat,split" > /out/growth.csv
+echo "step,seconds,flat,split" > $out/growth.csv
 n=0
 while [ $n -lt $steps ] && [ "$(stat_of entries $flat)" -lt 250000 ]; do
 	sleep $((seconds / steps))
 	n=$((n + 1))
 	echo "$n,$((n * seconds / steps)),$(stat_of entries $flat),$(stat_of entries $split)" \
-		>> /out/growth.csv
+		>> $out/growth.csv
 done
 stop_load
 stop
@@ -96,7 +98,7 @@ awk -F, 'NR == 1 {
 	printf "%8d %12d %10d %12d %10d\n", $2, $3, $3 - flat, $4, $4 - parts
 	flat = $3
 	parts = $4
-}' /out/growth.csv | tee /out/growth.txt
+}' $out/growth.csv | tee $out/growth.txt
 echo
 echo "not split:"
 cat $flat/stack_map_stat
@@ -117,7 +119,7 @@ END {
 	printf "after the first tenth: %d stacks not split, %d split, %.2f %%\n", gained, $4 - parts,
 		gained ? 100 * ($4 - parts) / gained : 100
 	exit !(gained > 100 && 1000 * ($4 - parts) <= limit * gained)
-}' /out/growth.csv || fail "the split map gained too much"
+}' $out/growth.csv || fail "the split map gained too much"
 
 # The same sched_switch events with full stacks and with the map. An event takes 4 bytes more than its
 # fields, or 8 if these have more than 112 bytes. The fields of a stack have 16 bytes and 8 for each
@@ -130,7 +132,7 @@ for i in $flat $split; do
 done
 record sched/sched_switch
 start_load
-sleep 10
+sleep 5
 stop_load
 stop
 for i in $flat $split; do
@@ -169,4 +171,4 @@ END {
 		bytes_split / events, bytes_flat / events
 	printf "bytes that the events make up: %d, in the buffer: %d\n", expected, bytes_split
 	exit !(splits > 10 && expected <= bytes_split && bytes_split < 1.05 * expected)
-}' $split/trace | tee -a /out/growth.txt || fail "the buffer does not hold that many bytes"
+}' $split/trace | tee -a $out/growth.txt || fail "the buffer does not hold that many bytes"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # CPUs go offline and online while stacks are recorded. No count is lost. A CPU that no grace period
 # waits for puts no stack into the map. The clock of an emulated CPU may jump when it comes online.
+# takes: 15
 # append: rcupdate.rcu_cpu_stall_suppress=1
 # timeout: 300
 . /guest/lib.sh
@@ -79,3 +80,22 @@ awk '/: [a-z_0-9]+ <-/ { f = /: (arch_cpu_idle_dead|native_play_dead|play_dead_c
 	f && /: <stack trace>/ { full++ }
 	END { printf "%d stacks of a CPU that is not online, %d of them by id\n", full + bad, bad; exit bad || !full }' \
 	trace || fail "stacks that no grace period waits for are in the map"
+
+# The map is replaced while the CPU is away: what it has counted is not lost.
+stackmap_idle
+make_small_instance hotplug
+dir=instances/hotplug
+for e in sched/sched_switch kmem/kmem_cache_alloc; do
+	echo 1 > $dir/events/$e/enable
+done
+echo 1 > $dir/tracing_on
+taskset -cp 1 $$ > /dev/null
+stackmap_work 2
+taskset -cp 0-1 $$ > /dev/null
+echo 0 > $cpu
+(cd $dir; record_many_functions)
+rotate 2 $dir
+echo 1 > $cpu
+stop_recording $dir
+cat $dir/stack_map_stat
+check_map $dir

@@ -4,6 +4,7 @@
 # definitions. The KUnit tests have run at boot, with threads and interrupts that race for slots. No report
 # may name a function of the stack map. Reports about the ring buffer and a task's recursion bits are ignored:
 # they come without a stack map, too.
+# takes: 600
 # flavour: kcsan
 # thread: multi
 # append: trace_stackmap_kunit.hits=100000 log_buf_len=8M

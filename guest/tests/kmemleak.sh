@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # Makes and removes instances with maps that are used, reset, freed or left to rmdir. Nothing leaks.
+# takes: 120
 # flavour: debug
 # when: full
 # timeout: 900

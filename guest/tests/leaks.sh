@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # stackmap_dump --outstanding and --leaks of a program that allocates a known number of objects in two
 # functions of the kernel and frees some of them. The whole profile is what awk makes of the report.
+# takes: 18
 # timeout: 300
 . /guest/lib.sh
 . /guest/record.sh

@@ -1,6 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # Locked down for confidentiality, the kernel does not open the files of the map.
+# alone: nothing undoes the lockdown
+# takes: 5
 # timeout: 300
 . /guest/lib.sh
 

@@ -3,6 +3,7 @@
 # Stacks from NMIs, timers and softirqs for a minute. Asks all CPUs for a back trace by NMI again and
 # again, while the function tracer records the functions of the NMI with stacks. Counts are exact, and
 # no stack is stored twice.
+# takes: 60
 # when: full
 # timeout: 600
 . /guest/lib.sh

@@ -3,6 +3,7 @@
 # stackmap_dump --off-cpu of threads that sleep known times in known functions on two CPUs: the time of each
 # function is what the program itself has measured, the time of each thread what "perf sched timehist" says of
 # the same switches. Two other programs share a CPU: they are preempted and do not sleep.
+# takes: 22
 # program: perf
 # timeout: 300
 . /guest/lib.sh

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # A panic with ftrace_dump_on_oops: the console shows the frames of the ids.
+# takes: 4
 # append: ftrace_dump_on_oops
 # timeout: 300
 # expect: panic

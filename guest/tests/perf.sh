@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # perf while the stack map is in use: its events and call chains do not change, and "perf ftrace" shows
 # ids with their frames.
+# takes: 8
 # program: perf
 # timeout: 300
 . /guest/lib.sh
@@ -24,6 +25,7 @@ grep -qE '^[[:space:]]+[0-9a-f]+ (__)?schedule' "$TMPDIR/script" || fail "perf s
 # perf ftrace reads trace_pipe. It resets the options that it knows; stackmap is not one of them.
 echo 0 > events/enable
 echo 1 > options/stackmap
+set_opt options/irq-info 1
 perf ftrace trace -a --func-opts call-graph -T do_sys_openat2 -- ls / > "$TMPDIR/ftrace" 2> "$TMPDIR/err" ||
 	{ cat "$TMPDIR/err"; fail "perf ftrace"; }
 head -n 20 "$TMPDIR/ftrace"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Instances in memory that survives a reboot, and read-only copies of them, refuse the option, because
 # their ids could not be resolved after the reboot.
+# takes: 4
 # append: reserve_mem=12M:4096:trace trace_instance=boot_map@trace trace_instance=copy=boot_map trace_options=stackmap
 # timeout: 300
 . /guest/lib.sh

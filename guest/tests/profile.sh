@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Profiles of recordings by trace-cmd: the time off the CPU of tasks that sleep known times, the bytes of a field,
 # files that were opened and not closed. Ids and full stacks of the same events make the same profile.
+# takes: 13
 # timeout: 200
 . /guest/lib.sh
 

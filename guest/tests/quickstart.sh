@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # Runs the commands of the document's quick start.
+# takes: 6
 # file: Documentation/trace/ftrace-stackmap.rst
 # timeout: 300
 . /guest/lib.sh

@@ -3,6 +3,7 @@
 # Readers are killed half-way, or keep the files open while the map is reset and the option cleared.
 # They block nothing. Each sees the stacks that were there when it began, or ESTALE. Their memory is
 # freed.
+# takes: 30
 # timeout: 300
 . /guest/lib.sh
 

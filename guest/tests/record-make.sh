@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # stackmap_dump record of a build of some minutes, with the default buffer: all events are on disk, or the
 # number of those that were lost is said. Most of them are of processes that make starts.
+# takes: 600
 # when: full
 # program: make
 # timeout: 1500

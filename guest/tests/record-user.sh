@@ -3,6 +3,7 @@
 # stackmap_dump record --user: the stacks of a program whose stacks are known, at once and on the way back
 # to user space. The mappings of processes that are gone are in the recording. With the argument "save",
 # leaves the recordings and the program in /out.
+# takes: 15
 # timeout: 300
 . /guest/lib.sh
 

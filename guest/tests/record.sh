@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # stackmap_dump record: all events of a command are on disk, and only its own; the statuses; the selections;
 # what goes wrong. Each time, the instance is gone and the rest of tracing as it was.
+# takes: 129
 # timeout: 800
 . /guest/lib.sh
 . /guest/record.sh

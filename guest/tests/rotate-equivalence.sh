@@ -3,6 +3,7 @@
 # Ids and full stacks of the same events agree frame by frame, while the map is replaced all the time
 # and both buffers overwrite.
 # Usage: rotate-equivalence.sh [rotations]
+# takes: 34
 # timeout: 400
 . /guest/lib.sh
 . /guest/compare.sh

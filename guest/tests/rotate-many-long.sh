@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # The generations wrap twice by rotations alone. They follow each other without the pause that keeps their
 # share of the CPU small.
+# takes: 2600
 # flavour: x86_64+kunit
 # when: full
 # timeout: 9000

@@ -4,6 +4,7 @@
 # mean another stack. Nor do readers of trace that stopped half-way at the beginning see another one, when they
 # go on at the end. Resets bring the generation near the wrap, user space can't set it.
 # Usage: rotate-many.sh [resets [rotations [wraps]]]
+# takes: 56
 # timeout: 400
 . /guest/lib.sh
 . /guest/compare.sh

@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Snapshots while the map is replaced: those that were taken before keep their frames over 20 maps,
+# Snapshots while the map is replaced: those that were taken before keep their frames over 8 maps,
 # and nothing is stale where buffers are swapped all the time.
 # Usage: rotate-snapshot.sh [rotations]
+# takes: 52
 # timeout: 400
 . /guest/lib.sh
 
-rounds=${1:-20}
+rounds=${1:-8}
 make_small_instance snap
 dir=instances/snap
 echo 128 > $dir/buffer_size_kb

@@ -3,12 +3,13 @@
 # Others that use the buffers while the map is replaced: consuming readers, one with the buffer mapped,
 # resizes, CPUs that go and come, resets, the removal of the instance. Nothing is lost or stuck.
 # Usage: rotate-users.sh [rotations]
+# takes: 77
 # append: rcupdate.rcu_cpu_stall_suppress=1
 # program: perl
 # timeout: 600
 . /guest/lib.sh
 
-rounds=${1:-6}
+rounds=${1:-4}
 dir=instances/users
 
 begin() { # buffer_size_kb

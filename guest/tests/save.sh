@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # stackmap_dump save, of the top level and of an instance; again after a failure, and without trace-cmd. What the
 # tool says if there is nothing to read. stackmap_dump top.
+# takes: 17
 # timeout: 300
 . /guest/lib.sh
 . /guest/record.sh

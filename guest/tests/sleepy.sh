@@ -4,6 +4,7 @@
 # the first one has recorded still has its frames, nothing else of that map stays, and the maps
 # go on to be replaced.
 # Usage: sleepy.sh [rotations]
+# takes: 15
 # timeout: 400
 . /guest/lib.sh
 

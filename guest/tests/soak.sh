@@ -4,11 +4,12 @@
 # and kmem events and some functions, in a buffer that overwrites. With recycling nearly all stacks
 # are ids, none that a reader finds is stale, and the memory keeps its bound. Then the same without.
 # Usage: soak.sh [seconds [seconds of a line of the table]]
+# takes: 51
 # timeout: 500
 # shellcheck disable=SC2154 # read_stat sets them
 . /guest/lib.sh
 
-seconds=${1:-60}
+seconds=${1:-30}
 step=${2:-10}
 param=/sys/module/ftrace_stackmap/parameters
 buffer_kb=256

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # splice() of trace_pipe prints all ids with their frames, and goes on behind a line that does not fit.
+# takes: 15
 # program: perl
 # timeout: 300
 . /guest/lib.sh
@@ -74,7 +75,7 @@ set_opt options/sym-userobj 1
 echo 'fd == 1120' > events/syscalls/sys_enter_close/filter
 echo 1 > events/syscalls/sys_enter_close/enable
 # Some dozen: to print them takes long.
-echo 4 > buffer_size_kb
+set_opt buffer_size_kb 4
 # Paths are printed only while the process lives.
 "$long" -l 120 > /dev/null &
 user=$!

@@ -3,6 +3,7 @@
 # Compares stackmap_dump with the kernel: the stacks and symbols of stack_map, the frames of trace, live
 # and from a saved directory, and every id of a trace-cmd report. With the argument "save", leaves the
 # saved map in /out, and its text, which equals the kernel's.
+# takes: 19
 # timeout: 300
 . /guest/lib.sh
 . /guest/same_text.sh

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # The startup tests of the tracers (CONFIG_FTRACE_STARTUP_TEST) pass while kernel stacks are recorded
 # as ids: they accept ids in the buffers.
+# takes: 60
 # flavour: startup
 # append: trace_options=stackmap,stacktrace
 # when: full

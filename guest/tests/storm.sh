@@ -5,6 +5,7 @@
 # tracers changed, instances made and removed. At the end, the kernel has not complained, no process is
 # stuck, and the counts add up.
 # Usage: storm.sh [seconds]
+# takes: 96
 # flavour: debug
 # thread: multi
 # cpus: 2
@@ -13,7 +14,7 @@
 # shellcheck disable=SC2030,SC2031 # each loop has a TMPDIR and an n of its own
 . /guest/lib.sh
 
-seconds=${1:-${STORM_SECONDS:-60}}
+seconds=${1:-${STORM_SECONDS:-40}}
 storm=$TMPDIR
 pids=
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # sysrq-z dumps ids with their frames, or without them if options/stackmap-frames is 0.
+# takes: 8
 # timeout: 300
 . /guest/lib.sh
 

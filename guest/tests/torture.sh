@@ -3,6 +3,7 @@
 # rcutorture and locktorture find no fault while an instance records all that they do into a small map, which
 # is replaced under them, and two record the same processes by ids and in full, with the same stacks.
 # Usage: torture.sh [seconds of each]
+# takes: 400
 # flavour: x86_64+torture
 # when: full
 # thread: multi

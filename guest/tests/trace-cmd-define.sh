@@ -3,6 +3,7 @@
 # A recording with options/stackmap-define needs nothing else: with the plugin of libtraceevent, trace-cmd
 # prints the frames that a second instance has recorded as full stacks. Then the same with a map, for reports
 # that leave definitions out. With the argument "save", leaves recording, map and report in /out.
+# takes: 14
 # timeout: 300
 . /guest/lib.sh
 . /guest/report.sh
@@ -101,3 +102,9 @@ annotate() { stackmap_dump -q --annotate - plain.bin | sed 's/ @0 -1//g'; }
 trace-cmd report -q -i plain.dat | annotate > annotated
 annotate < report | cmp - annotated || fail "another text"
 [ "$(grep -c '^ => ' annotated)" -ge 50 ] || fail "too few frames"
+
+# trace-cmd leaves these.
+cd "$TRACING_DIR"
+echo > set_event_pid
+echo > set_ftrace_pid
+echo local > trace_clock

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # The event in user space: its format file, and trace-cmd with ids in the buffer.
+# takes: 10
 # timeout: 300
 . /guest/lib.sh
 
@@ -53,6 +54,8 @@ paired() { # report
 switches='for i in 1 2 3 4 5 6 7 8 9 10; do sleep .01; done'
 
 echo "record, report"
+# trace-cmd leaves it set.
+set_opt options/stacktrace 0
 trace-cmd record -q -o "$TMPDIR/trace.dat" -e sched:sched_switch -O stacktrace -O stackmap \
 	sh -c "$switches"
 trace-cmd report -q -i "$TMPDIR/trace.dat" > "$TMPDIR/report" 2> "$TMPDIR/err" || { cat "$TMPDIR/err"; fail "report"; }

@@ -3,6 +3,7 @@
 # options/userstacktrace_delay: each cookie has exactly one stack once its task is back in user space. With
 # processes that fork, exec, exit and are killed, kernel threads, NMIs, two instances at once, one through
 # the map and one in full; with the option cleared, and an instance removed, while cookies are pending.
+# takes: 34
 # timeout: 300
 . /guest/lib.sh
 [ -e options/userstacktrace_delay ] || skip "no deferred unwinding"

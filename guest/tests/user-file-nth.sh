@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # User stacks by file without memory: each allocation on the way back from a system call fails, one at a
 # time. Frames have the right file, or stay addresses; the file has an object at the next use. Nothing leaks.
+# takes: 120
 # flavour: debug
 # when: full
 # timeout: 600

@@ -4,6 +4,7 @@
 # definitions and readers. The load is stress-ng where it is there (scripts/guest -p stress-ng).
 # Afterwards nothing holds a file system.
 # Usage: user-file-storm.sh [seconds]
+# takes: 200
 # flavour: debug
 # timeout: 900
 # program: stress-ng

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # User stacks by file: programs that know their stacks (guest/userstack.c), of all kinds, in files of all
 # kinds. Each frame has the right file and offset, or is an address; never a wrong name.
+# takes: 36
 # timeout: 600
 . /guest/lib.sh
 set -E
@@ -206,6 +207,7 @@ if grep -q hugetlbfs /proc/filesystems && echo 4 > /proc/sys/vm/nr_hugepages; th
 	same "hugetlbfs"
 	rm "$TMPDIR/huge/huge"
 	umount "$TMPDIR/huge"
+	echo 0 > /proc/sys/vm/nr_hugepages
 fi
 mount -t tmpfs tmpfs "$TMPDIR/mnt"
 record userstack -f -m "$TMPDIR/mnt/far" -o 0xff000000000 2

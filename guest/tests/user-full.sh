@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # A full map: a user stack that it does not take is recorded in full, and counted.
+# takes: 8
 # timeout: 300
 . /guest/lib.sh
 command -v userstack > /dev/null || skip "there is no userstack here"

@@ -3,6 +3,7 @@
 # User stacks: what the map prints are the true stacks of a program that knows them (guest/userstack.c),
 # taken at once and on the way back to user space. The first 8 frames, and what sym-userobj prints of them,
 # are those of a full user stack.
+# takes: 12
 # timeout: 300
 . /guest/lib.sh
 . /guest/compare.sh
@@ -95,8 +96,9 @@ both events/enable 0
 both events/syscalls/sys_enter_close/filter "fd > 1000"
 both events/syscalls/sys_enter_close/enable 1
 
-# As long as the program lives, sym-userobj prints files.
+# As long as the program lives, sym-userobj prints files. It looks each of them up, which takes long.
 both trace ""
+both buffer_size_kb 16
 both options/sym-userobj 1
 both options/userstacktrace 1
 both tracing_on 1

@@ -177,6 +177,23 @@ static void stackmap_reset_unused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, test_drops(test_current(tr)), 0);
 }
 
+/* After a reset that has failed, the map is replaced as before. */
+static void stackmap_reset_fails(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 0);
+	struct ftrace_stackmap *map = test_current(tr);
+	unsigned int rotations = map->shared->repl->past.rotations;
+
+	tr->range_addr_start = 1;
+	KUNIT_EXPECT_EQ(test, test_reset(tr), -EOPNOTSUPP);
+	tr->range_addr_start = 0;
+	KUNIT_EXPECT_PTR_EQ(test, test_current(tr), map);
+	for (int no = 0; no <= map->max_entries / 4 * 3; no++)
+		KUNIT_ASSERT_GE(test, test_instance_id(tr, no), 0);
+	test_settle(tr);
+	KUNIT_EXPECT_EQ(test, test_current(tr)->shared->repl->past.rotations, rotations + 1);
+}
+
 /* The references of all stacks, those of older maps and those that are gone included. */
 static unsigned long test_all_refs(struct ftrace_stackmap *map)
 {
@@ -820,6 +837,7 @@ static void stackmap_walk_events(struct kunit *test)
 
 static struct kunit_case stackmap_old_test_cases[] = {
 	KUNIT_CASE(stackmap_reset_unused),
+	KUNIT_CASE(stackmap_reset_fails),
 	KUNIT_CASE(stackmap_enable_generation),
 	KUNIT_CASE(stackmap_generation_skips),
 	KUNIT_CASE(stackmap_generations_used_up),

@@ -200,6 +200,28 @@ static void user_object_words(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, user_word_forged(0xffffffffff600000UL));
 }
 
+/* A stack is by file in stack_map_bin if any of its frames is. */
+static void user_object_flags(struct kunit *test)
+{
+	const unsigned long by_file = 0x8000100000000123UL, address = 0x123;
+	const unsigned long words[][2] = {
+		{ address, address }, { by_file, address }, { address, by_file },
+	};
+	struct stackmap_record *rec;
+
+	rec = kunit_kzalloc(test, struct_size(rec, ips, 2), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, rec);
+	rec->nr = 2;
+	for (int i = 0; i < ARRAY_SIZE(words); i++) {
+		memcpy(rec->ips, words[i], sizeof(words[i]));
+		rec->user = true;
+		KUNIT_EXPECT_EQ(test, stackmap_bin_flags(rec),
+				STACKMAP_BIN_USER | (i ? STACKMAP_BIN_OBJECTS : 0));
+		rec->user = false;
+		KUNIT_EXPECT_EQ(test, stackmap_bin_flags(rec), 0);
+	}
+}
+
 static void user_object_headers(struct kunit *test)
 {
 	struct user_objects *objects = test_objects(test);
@@ -832,6 +854,7 @@ static void user_object_refused(struct kunit *test)
 
 static struct kunit_case user_object_test_cases[] = {
 	KUNIT_CASE(user_object_words),
+	KUNIT_CASE(user_object_flags),
 	KUNIT_CASE(user_object_headers),
 	KUNIT_CASE(user_object_bad_headers),
 	KUNIT_CASE(user_object_later),
