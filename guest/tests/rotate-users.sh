@@ -9,7 +9,7 @@
 # timeout: 600
 . /guest/lib.sh
 
-rounds=${1:-4}
+rounds=${1:-3}
 dir=instances/users
 
 begin() { # buffer_size_kb

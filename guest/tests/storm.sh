@@ -14,7 +14,7 @@
 # shellcheck disable=SC2030,SC2031 # each loop has a TMPDIR and an n of its own
 . /guest/lib.sh
 
-seconds=${1:-${STORM_SECONDS:-40}}
+seconds=${1:-${STORM_SECONDS:-30}}
 storm=$TMPDIR
 pids=
 
