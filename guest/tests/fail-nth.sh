@@ -33,8 +33,7 @@ nth_write() { # n file text
 	exec 9<> "/proc/$BASHPID/fail-nth"
 	exec 2> "$TMPDIR/errno"
 	echo "$1" >&9
-	# Without O_TRUNC, which is a reset, too.
-	echo "$3" 1<> "$2"
+	echo "$3" > "$2"
 	read -r left <&9
 	echo 0 >&9
 	echo "$left"

@@ -3,21 +3,21 @@
  * Stack map - stores each distinct stack once.
  *
  * A lock-free hash table that is read and written from any context, NMI
- * included. It knows nothing of events and files. trace_stackmap.h has the
- * design.
+ * included. trace_stackmap_map.h has the design.
  */
 #include <linux/hash.h>
 #include <linux/log2.h>
+#include <linux/overflow.h>
 #include <linux/percpu.h>
 #include <linux/random.h>
-#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/siphash.h>
+#include <linux/string.h>
 #include <linux/vmalloc.h>
 
 #include <kunit/visibility.h>
 
-#include "trace_stackmap_internal.h"
+#include "trace_stackmap_map.h"
 
 /* The arena has room for the stacks of a full map if they are this deep on average. */
 #define STACKMAP_MEAN_DEPTH	24
@@ -25,12 +25,6 @@
 /* A word of the cache: a slot index above a count. It fits the 32 bits of a small long. */
 #define STACKMAP_COUNT_BITS	(32 - STACKMAP_SLOT_BITS)
 #define STACKMAP_COUNT_MASK	((1UL << STACKMAP_COUNT_BITS) - 1)
-
-/* Units that a stack of @nr frames takes. */
-static u32 stackmap_units(unsigned int nr)
-{
-	return DIV_ROUND_UP(struct_size_t(struct stackmap_record, ips, nr), STACKMAP_UNIT);
-}
 
 /* Units for 2^@bits stacks, unit 0 included. */
 static u32 stackmap_arena_units(unsigned int bits)
@@ -55,11 +49,11 @@ size_t stackmap_size(unsigned int bits)
  * Number of frames up to the first one in the entry code, or all. Two frames must
  * follow a split, the instruction that was hit and its caller.
  */
-static unsigned int stackmap_first_nr(const struct stackmap_shared *shared,
+static unsigned int stackmap_first_nr(const struct ftrace_stackmap *map,
 				      const unsigned long *ips, unsigned int nr)
 {
 	for (unsigned int i = 0; i + 2 < nr; i++) {
-		if (ips[i] - shared->entry_start < shared->entry_size)
+		if (ips[i] - map->entry_start < map->entry_size)
 			return i + 1;
 	}
 	return nr;
@@ -164,60 +158,79 @@ static bool stackmap_recall(struct ftrace_stackmap *map, struct stackmap_part *p
 }
 
 /* Is there room for one more stack of @nr frames? Returns 0 or why not. */
-static int stackmap_check_room(struct ftrace_stackmap *map, unsigned int nr)
+static int stackmap_check_room(const struct ftrace_stackmap *map, unsigned int nr)
 {
-	u32 end = atomic_read(&map->tail) + stackmap_units(nr);
-	u32 entries = atomic_read(&map->entries);
+	if (atomic_read(&map->entries) >= map->max_entries)
+		return -STACKMAP_DROP_ENTRIES;
 
-	stackmap_ask(map, entries, end);
-	if (entries >= map->max_entries)
-		return STACKMAP_DROP_ENTRIES;
-
-	return end > map->arena_units ? STACKMAP_DROP_ARENA : 0;
+	return atomic_read(&map->tail) + stackmap_units(nr) > map->arena_units ?
+	       -STACKMAP_DROP_ARENA : 0;
 }
 
-/**
- * stackmap_find - look up a stack, or its first part if it is split
- * @map: the map
- * @ips: the frames, innermost first
- * @nr: number of frames
- * @part: filled in; @part->nr is less than @nr if the stack is split
- *
- * Writes nothing to the map, so that it can be called before an event is
- * reserved.
- *
- * Context: any, with preemption off since the map was obtained.
- * Return: 0, or why the part is not in the map and can't be (enum stackmap_count).
- */
-int stackmap_find(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr,
-		  struct stackmap_part *part)
+/* Look up a stack, or its first part if it is split. Returns 0, or why it can't be stored. */
+static int stackmap_find_part(struct ftrace_stackmap *map, const unsigned long *ips,
+			      unsigned int nr, struct stackmap_part *part)
 {
 	part->ips = ips;
 	part->nr = nr;
 	part->idx = -ENOENT;
 
 	if (!nr)
-		return STACKMAP_DROP_EMPTY;
+		return -STACKMAP_DROP_EMPTY;
 
 	if (stackmap_recall(map, part))
 		return 0;
 
 	if (!part->user)
-		part->nr = stackmap_first_nr(map->shared, ips, nr);
+		part->nr = stackmap_first_nr(map, ips, nr);
 	if (part->nr < nr && stackmap_recall(map, part))
 		return 0;
 
 	part->hash = stackmap_hash(map, ips, part->nr);
 	if (!stackmap_probe(map, part))
-		return STACKMAP_DROP_PROBES;
+		return -STACKMAP_DROP_PROBES;
 
 	return part->idx < 0 ? stackmap_check_room(map, part->nr) : 0;
+}
+
+/**
+ * stackmap_find - look up a stack
+ * @map: the map
+ * @ips: the frames, innermost first
+ * @nr: number of frames
+ * @user: a stack of user space, which is not split
+ * @parts: filled in, has room for STACKMAP_MAX_PARTS
+ *
+ * Writes nothing to the map, so that it can be called before an event is
+ * reserved.
+ *
+ * Context: any, NMI included, with preemption off since the map was obtained.
+ * Return: the number of parts. Those that are not in the map have a negative @idx. Else
+ * why one can't be stored (enum stackmap_drop, negated).
+ */
+int stackmap_find(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr,
+		  bool user, struct stackmap_part *parts)
+{
+	int ret;
+
+	for (int i = 0; i < STACKMAP_MAX_PARTS; i++) {
+		parts[i].user = user;
+		ret = stackmap_find_part(map, ips, nr, &parts[i]);
+		if (ret)
+			return ret;
+		if (parts[i].nr == nr)
+			return i + 1;
+		/* The instruction that was hit is in no part. */
+		ips += parts[i].nr + 1;
+		nr -= parts[i].nr + 1;
+	}
+	return -STACKMAP_DROP_PARTS;
 }
 
 /*
  * Take a place among the entries, and arena space. A record that is not
  * published gives back its place, not its space: that would let a record appear
- * below the tail that stackmap_latch() has read.
+ * below a tail that a reader of the files has read.
  */
 static int stackmap_reserve(struct ftrace_stackmap *map, unsigned int nr, u32 *offset)
 {
@@ -225,13 +238,13 @@ static int stackmap_reserve(struct ftrace_stackmap *map, unsigned int nr, u32 *o
 
 	if (atomic_inc_return(&map->entries) > map->max_entries) {
 		atomic_dec(&map->entries);
-		return STACKMAP_DROP_ENTRIES;
+		return -STACKMAP_DROP_ENTRIES;
 	}
 
 	*offset = atomic_fetch_add(units, &map->tail);
 	if (*offset + units > map->arena_units) {
 		atomic_dec(&map->entries);
-		return STACKMAP_DROP_ARENA;
+		return -STACKMAP_DROP_ARENA;
 	}
 	return 0;
 }
@@ -240,34 +253,25 @@ static int stackmap_reserve(struct ftrace_stackmap *map, unsigned int nr, u32 *o
 static void stackmap_fill(struct stackmap_record *rec, const struct stackmap_part *part)
 {
 	atomic_long_set(&rec->ref, 0);
+	rec->cpus = 0;
 	rec->nr = part->nr;
 	rec->user = part->user;
 	rec->defined = 1;	/* undefined, as it is odd */
 	memcpy(rec->ips, part->ips, flex_array_size(rec, ips, part->nr));
 }
 
-/**
- * stackmap_insert - store the part of a stack
- * @map: the map
- * @part: the part, from stackmap_find(), which was not in the map; @idx is set
- *
- * Takes no lock, waits for no other context and ends after a bounded number of
- * steps. The part gets no reference.
- *
- * Context: any, with preemption off since the map was obtained.
- * Return: 0, or why it does not fit (enum stackmap_count).
- */
-int stackmap_insert(struct ftrace_stackmap *map, struct stackmap_part *part)
+/* Store a part that was not in the map. Returns 0 or why it does not fit. */
+static int stackmap_insert(struct ftrace_stackmap *map, struct stackmap_part *part)
 {
 	u32 offset = 0, *slot;
-	int why;
+	int ret;
 
 	/* Each repetition means that another context has filled a slot. */
 	while ((slot = stackmap_probe(map, part)) && part->idx < 0) {
 		if (!offset) {
-			why = stackmap_reserve(map, part->nr, &offset);
-			if (why)
-				return why;
+			ret = stackmap_reserve(map, part->nr, &offset);
+			if (ret)
+				return ret;
 			stackmap_fill(stackmap_record_at(map, offset), part);
 		}
 
@@ -280,17 +284,38 @@ int stackmap_insert(struct ftrace_stackmap *map, struct stackmap_part *part)
 
 	if (offset)
 		atomic_dec(&map->entries);
-	return slot ? 0 : STACKMAP_DROP_PROBES;
+	return slot ? 0 : -STACKMAP_DROP_PROBES;
 }
 
 /**
- * stackmap_flush - add the references in a word of a cache to the record
+ * stackmap_store - store what is new of a stack
  * @map: the map
- * @word: the word
+ * @parts: the parts, from stackmap_find(); @idx of each is set
+ * @nr: number of parts
  *
- * Context: any, with preemption off, or while nobody records into @map.
+ * Takes no lock, waits for no other context and ends after a bounded number of
+ * steps. The parts get no reference.
+ *
+ * Context: any, NMI included, with preemption off since the map was obtained.
+ * Return: how many stackmap_find() had not found, or why one does not fit (enum stackmap_drop, negated).
  */
-void stackmap_flush(struct ftrace_stackmap *map, unsigned long word)
+int stackmap_store(struct ftrace_stackmap *map, struct stackmap_part *parts, int nr)
+{
+	int stored = 0, ret;
+
+	for (int i = 0; i < nr; i++) {
+		if (parts[i].idx >= 0)
+			continue;
+		ret = stackmap_insert(map, &parts[i]);
+		if (ret)
+			return ret;
+		stored++;
+	}
+	return stored;
+}
+
+/* Add the references in a word of a cache to the record. */
+static void stackmap_flush_word(struct ftrace_stackmap *map, unsigned long word)
 {
 	if (word)
 		atomic_long_add(word & STACKMAP_COUNT_MASK,
@@ -298,24 +323,62 @@ void stackmap_flush(struct ftrace_stackmap *map, unsigned long word)
 }
 
 /**
+ * stackmap_flush - empty the caches of a map that nobody records into any more
+ * @map: the map
+ *
+ * The records have all references then.
+ *
+ * Context: may sleep.
+ */
+void stackmap_flush(struct ftrace_stackmap *map)
+{
+	struct stackmap_cache *cache;
+	int cpu;
+
+	/* A CPU that is offline now has its references, too. */
+	for_each_possible_cpu(cpu) {
+		cache = per_cpu_ptr(map->cache, cpu);
+		for (int i = 0; i < ARRAY_SIZE(cache->words); i++)
+			stackmap_flush_word(map, local_xchg(&cache->words[i], 0));
+		cond_resched();
+	}
+}
+
+/**
+ * stackmap_note_cpu - note in a record that events of this CPU may have its id
+ * @rec: the record
+ *
+ * Context: any, NMI included, with preemption off.
+ */
+void stackmap_note_cpu(struct stackmap_record *rec)
+{
+	unsigned int bit = raw_smp_processor_id() % BITS_PER_LONG;
+
+	if (!test_bit(bit, &rec->cpus))
+		set_bit(bit, &rec->cpus);
+}
+
+/**
  * stackmap_add_ref - count one more reference to the part of a stack
  * @map: the map
  * @part: the part, which is stored
  *
- * Context: any, with preemption off since stackmap_find().
+ * Context: any, NMI included, with preemption off since stackmap_find().
  */
 void stackmap_add_ref(struct ftrace_stackmap *map, const struct stackmap_part *part)
 {
 	unsigned long seen = part->seen;
 
-	if (seen >> STACKMAP_COUNT_BITS == part->idx &&
+	/* A word that is 0 has no stack, not that of slot 0. */
+	if (seen && seen >> STACKMAP_COUNT_BITS == part->idx &&
 	    (seen & STACKMAP_COUNT_MASK) < STACKMAP_COUNT_MASK &&
 	    local_cmpxchg(part->word, seen, seen + 1) == seen)
 		return;
 
 	/* Another stack has the word, the count is full, or an interrupt changed it. */
-	stackmap_flush(map, local_xchg(part->word,
-				       ((unsigned long)part->idx << STACKMAP_COUNT_BITS) + 1));
+	stackmap_note_cpu(stackmap_record(map, part->idx));
+	stackmap_flush_word(map, local_xchg(part->word,
+					    ((unsigned long)part->idx << STACKMAP_COUNT_BITS) + 1));
 }
 
 /**
@@ -329,16 +392,11 @@ void stackmap_add_ref(struct ftrace_stackmap *map, const struct stackmap_part *p
 unsigned long stackmap_ref(const struct ftrace_stackmap *map, u32 idx)
 {
 	const struct stackmap_record *rec = stackmap_record(map, idx);
-	struct stackmap_cache __percpu *cache = READ_ONCE(map->cache);
 	unsigned long word, ref = atomic_long_read(&rec->ref);
 	int cpu;
 
-	/* Its counts were added to @ref when the map was replaced. */
-	if (!cache)
-		return ref;
-
 	for_each_possible_cpu(cpu) {
-		word = local_read(stackmap_word(per_cpu_ptr(cache, cpu), rec->ips, rec->nr));
+		word = local_read(stackmap_word(per_cpu_ptr(map->cache, cpu), rec->ips, rec->nr));
 		if (word >> STACKMAP_COUNT_BITS == idx)
 			ref += word & STACKMAP_COUNT_MASK;
 	}
@@ -347,14 +405,13 @@ unsigned long stackmap_ref(const struct ftrace_stackmap *map, u32 idx)
 
 /**
  * stackmap_alloc - allocate an empty map
- * @shared: what it shares with the other maps of its instance
  * @bits: log2 of the number of stacks, STACKMAP_BITS_MIN to STACKMAP_BITS_MAX
- * @gen: its generation
+ * @first_id: the id of slot 0
  *
  * Context: may sleep.
  * Return: the map, or NULL when there is not enough memory.
  */
-struct ftrace_stackmap *stackmap_alloc(struct stackmap_shared *shared, unsigned int bits, u32 gen)
+struct ftrace_stackmap *stackmap_alloc(unsigned int bits, u32 first_id)
 {
 	struct ftrace_stackmap *map;
 
@@ -369,13 +426,12 @@ struct ftrace_stackmap *stackmap_alloc(struct stackmap_shared *shared, unsigned 
 		return NULL;
 	}
 
-	map->gen = gen;
+	map->first_id = first_id;
 	map->max_entries = 1U << bits;
 	map->nr_slots = 2U << bits;
 	map->arena_units = stackmap_arena_units(bits);
 	map->offset_mask = roundup_pow_of_two(map->arena_units) - 1;
 	map->arena = &map->slots[map->nr_slots];
-	map->shared = shared;
 	atomic_set(&map->tail, 1);
 	/* Early during boot this is not random yet. */
 	get_random_bytes(map->key, sizeof(map->key));

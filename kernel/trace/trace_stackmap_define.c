@@ -32,7 +32,10 @@
 #include "trace_output.h"
 #include "trace_stackmap_internal.h"
 
-/* Write the definition of @part, which is stored if it is new. Returns 0 or why it does not fit. */
+/*
+ * Write the definition of @part, which is stored if it is new. Returns 1 if it was, else 0,
+ * or why it does not fit.
+ */
 static int stackmap_define_part(struct ftrace_stackmap *map, struct trace_buffer *buffer,
 				unsigned int trace_ctx, struct stackmap_part *part, u32 define)
 {
@@ -40,7 +43,8 @@ static int stackmap_define_part(struct ftrace_stackmap *map, struct trace_buffer
 	unsigned int nr = stackmap_depth(part->ips, part->nr);
 	struct ring_buffer_event *event;
 	struct stack_def_entry *entry;
-	int why;
+	struct stackmap_record *rec;
+	int ret;
 
 	/* Not to be marked, if an object is not defined. */
 	if (part->user && !user_objects_define(map, buffer, trace_ctx, part->ips, nr, define))
@@ -52,11 +56,13 @@ static int stackmap_define_part(struct ftrace_stackmap *map, struct trace_buffer
 	if (!event)
 		return 0;
 
-	why = stackmap_store(map, part, 1);
-	if (why) {
+	ret = stackmap_store(map, part, 1);
+	if (ret < 0) {
 		ring_buffer_discard_commit(buffer, event);
-		return why;
+		return ret;
 	}
+	rec = stackmap_record(map, part->idx);
+	stackmap_note_cpu(rec);
 
 	entry = ring_buffer_event_data(event);
 	entry->stack_id = stackmap_id(map, part->idx);
@@ -64,12 +70,10 @@ static int stackmap_define_part(struct ftrace_stackmap *map, struct trace_buffer
 	memcpy(entry->caller, part->ips, flex_array_size(entry, caller, nr));
 	__buffer_unlock_commit(buffer, event);
 
-	if (define & 1)
-		return 0;
-
 	/* stackmap_define_part:A, pairs with stackmap_define:A */
-	smp_store_release(&stackmap_record(map, part->idx)->defined, define);
-	return 0;
+	if (!(define & 1))
+		smp_store_release(&rec->defined, define);
+	return ret;
 }
 
 /**
@@ -84,14 +88,14 @@ static int stackmap_define_part(struct ftrace_stackmap *map, struct trace_buffer
  *	with the ids is reserved, a snapshot may have taken the definitions away.
  *
  * Context: any, NMI included, with preemption off.
- * Return: 0, also if the buffer does not take a definition, or why a part does not
- * fit (enum stackmap_count).
+ * Return: how many parts were new and are stored, or why one does not fit (enum
+ * stackmap_drop, negated).
  */
 int stackmap_define(struct trace_array *tr, struct ftrace_stackmap *map,
 		    struct trace_buffer *buffer, unsigned int trace_ctx,
 		    struct stackmap_part *parts, int nr, u32 *define)
 {
-	int why = 0;
+	int stored = 0, ret;
 
 	/* stackmap_define:B, pairs with ftrace_stackmap_swap_begin:A */
 	smp_rmb();
@@ -100,16 +104,19 @@ int stackmap_define(struct trace_array *tr, struct ftrace_stackmap *map,
 
 	/* The buffer became the snapshot's; a definition there is useless. */
 	if (stackmap_foreign(tr, buffer))
-		return STACKMAP_DROP_BUFFER;
+		return -STACKMAP_DROP_BUFFER;
 
-	for (int i = 0; !why && i < nr; i++) {
+	for (int i = 0; i < nr; i++) {
 		/* stackmap_define:A, pairs with stackmap_define_part:A */
 		if (parts[i].idx >= 0 && !(*define & 1) &&
 		    READ_ONCE(stackmap_record(map, parts[i].idx)->defined) == *define)
 			continue;
-		why = stackmap_define_part(map, buffer, trace_ctx, &parts[i], *define);
+		ret = stackmap_define_part(map, buffer, trace_ctx, &parts[i], *define);
+		if (ret < 0)
+			return ret;
+		stored += ret;
 	}
-	return why;
+	return stored;
 }
 
 /**

@@ -114,7 +114,7 @@ static void stackmap_defines_once(struct kunit *test)
 					      stackmap_event_id(iter->ent, 1), 9));
 	test_expect_no_event(test, tr);
 
-	KUNIT_EXPECT_EQ(test, test_successes(test_current(tr)), 4);
+	KUNIT_EXPECT_EQ(test, test_successes(), 4);
 	KUNIT_EXPECT_EQ(test, test_refs(test_current(tr)), 6);
 }
 
@@ -216,7 +216,6 @@ static unsigned long test_all_defined(struct kunit *test, struct trace_array *tr
 static void stackmap_defines_in_time(struct kunit *test)
 {
 	struct trace_array *tr = test_defining_instance(test);
-	struct ftrace_stackmap *map = test_current(tr);
 	struct test_writer model = {
 		.tr		= tr,
 		.nr_stacks	= 4,
@@ -247,9 +246,9 @@ static void stackmap_defines_in_time(struct kunit *test)
 	kunit_info(test, "%lu events, %lu swaps, %lu full\n", calls, swaps, full);
 	KUNIT_EXPECT_EQ(test, ring_buffer_overruns(buffer), 0);
 	KUNIT_EXPECT_GT(test, full, 0);
-	KUNIT_EXPECT_EQ(test, full, test_sum(map, STACKMAP_DROP_BUFFER));
-	KUNIT_EXPECT_EQ(test, full, test_drops(map));
-	KUNIT_EXPECT_EQ(test, full + test_successes(map), calls);
+	KUNIT_EXPECT_EQ(test, full, test_sum(STACKMAP_DROP_BUFFER));
+	KUNIT_EXPECT_EQ(test, full, test_drops());
+	KUNIT_EXPECT_EQ(test, full + test_successes(), calls);
 }
 
 /* A definition that the buffer did not take is tried again. */
@@ -276,7 +275,7 @@ static void stackmap_defines_no_drop(struct kunit *test)
 	unsigned int nr;
 
 	test_set_entry(map);
-	map->shared->repl->asked = true;
+	tr->stackmap->recycle = false;
 	map->max_entries = 1;
 	nr = test_fill_irq(ips, ~7UL, 7);
 	test_record_frames(tr, ips, nr);
@@ -286,8 +285,8 @@ static void stackmap_defines_no_drop(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, entry->size, nr);
 	KUNIT_EXPECT_MEMEQ(test, entry->caller, ips, nr * sizeof(*ips));
 	test_expect_no_event(test, tr);
-	KUNIT_EXPECT_EQ(test, test_successes(map), 0);
-	KUNIT_EXPECT_EQ(test, test_drops(map), 1);
+	KUNIT_EXPECT_EQ(test, test_successes(), 0);
+	KUNIT_EXPECT_EQ(test, test_drops(), 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&map->entries), 1);
 }
 

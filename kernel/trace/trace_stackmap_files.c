@@ -3,10 +3,14 @@
  * The files of a stack map in tracefs: stack_map (text, and the reset) and
  * stack_map_bin (binary). trace_stackmap_stat.c has the statistics.
  *
- * Readers take no lock. stackmap_latch() fixes the set of stacks that a reader
- * sees. After a reset, its next read fails with -ESTALE.
+ * stackmap_latch() fixes the set of stacks that a reader sees. After a reset, its next
+ * read fails with -ESTALE.
  */
 #include <linux/buildid.h>
+#include <linux/cleanup.h>
+#include <linux/err.h>
+#include <linux/mutex.h>
+#include <linux/rcupdate.h>
 #include <linux/seq_file.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
@@ -31,51 +35,69 @@ enum stackmap_bin_section {
 	STACKMAP_BIN_SECTIONS	= IS_ENABLED(CONFIG_TRACE_USER_OBJECTS) ? STACKMAP_BIN_FILES : 4,
 };
 
-/* Find the map that the read began with again. Returns NULL if it is gone. */
-static struct ftrace_stackmap *stackmap_find_map(const struct stackmap_iter *iter)
-{
-	struct ftrace_stackmap *map = rcu_dereference(iter->tr->stackmap);
+/*
+ * Positions of a reader: 0 is the header. Then come the stacks, by the number of the
+ * generation in the set and that in the generation, and the trailer.
+ */
+#define STACKMAP_POS_GEN	((loff_t)1 << STACKMAP_SLOT_BITS)
+#define STACKMAP_POS_END	((loff_t)1 << 53)
 
-	while (map && map->gen != iter->gen)
-		map = READ_ONCE(map->prev);
-	return map;
+/* The next stack from *@pos on, or NULL. */
+VISIBLE_IF_KUNIT const struct stackmap_record *stackmap_next(struct stackmap_iter *iter,
+							      loff_t *pos)
+{
+	u64 at = *pos - 1;
+	u32 nr = at / STACKMAP_POS_GEN, i = at % STACKMAP_POS_GEN;
+	const struct stackmap_record *rec;
+
+	for (; iter->set && nr < iter->set->nr; nr++, i = 0) {
+		iter->gen = iter->set->gens[nr];
+		for (; !IS_ERR(rec = stackmap_at(iter->gen, i, &iter->idx)); i++) {
+			if (!rec || (iter->gen->map == iter->map &&
+				     (void *)rec >= iter->map_end))
+				continue;
+			*pos = 1 + nr * STACKMAP_POS_GEN + i;
+			return rec;
+		}
+	}
+	return NULL;
+}
+
+/* Take the set that is going to be read. */
+static void stackmap_take_set(struct stackmap_iter *iter)
+{
+	struct stackmap_instance *inst = READ_ONCE(iter->tr->stackmap);
+
+	stackmap_put(iter->set);
+	iter->set = NULL;
+	iter->map = NULL;
+	iter->split = 0;
+	if (!inst)
+		return;
+
+	guard(mutex)(&inst->lock);
+	iter->resets = inst->resets;
+	iter->map = stackmap_current(inst);
+	if (!iter->map)
+		return;
+	iter->set = stackmap_set(inst);
+	refcount_inc(&iter->set->users);
+	iter->map_end = iter->map->arena + (size_t)stackmap_tail(iter->map) * STACKMAP_UNIT;
+	iter->split = stackmap_sum(inst, STACKMAP_SPLIT);
 }
 
 /*
- * Fix the set of stacks that is going to be read. Every record below the tail
- * is published after the grace period, or never will be.
+ * Fix the set of stacks that is going to be read. Every record below the tail of the
+ * map is published after the grace period, or never will be.
  */
-VISIBLE_IF_KUNIT int stackmap_latch(struct stackmap_iter *iter)
+VISIBLE_IF_KUNIT void stackmap_latch(struct stackmap_iter *iter)
 {
-	const struct stackmap_record *rec;
-	struct ftrace_stackmap *map;
-
-	/* A first read that returned nothing is repeated. */
-	iter->nr_stacks = 0;
-	iter->split = 0;
-
-	scoped_guard(rcu) {
-		map = rcu_dereference(iter->tr->stackmap);
-		iter->empty = !map;
-		if (!map)
-			return 0;
-		iter->gen = map->gen;
-		iter->tail = atomic_read(&map->tail);
-		/* stackmap_latch:B, pairs with stackmap_forget_end:A */
-		iter->forgotten = smp_load_acquire(&map->shared->repl->forgotten) & ~1U;
-	}
-
+	stackmap_take_set(iter);
 	synchronize_rcu();	/* stackmap_latch:A */
 
-	guard(rcu)();
-	iter->map = stackmap_find_map(iter);
-	if (!iter->map)
-		return -ESTALE;
-
-	iter->split = stackmap_sum(iter->map->shared, STACKMAP_SPLIT);
-	for (loff_t pos = 1; (rec = stackmap_next(iter, &pos)) && !IS_ERR(rec); pos++)
+	iter->nr_stacks = 0;
+	for (loff_t pos = 1; stackmap_next(iter, &pos); pos++)
 		iter->nr_stacks++;
-	return PTR_ERR_OR_ZERO(rec);
 }
 
 /* What is at *@pos, or next: the header, a stack, or the trailer, which is @iter. */
@@ -88,7 +110,7 @@ static void *stackmap_seek(struct stackmap_iter *iter, loff_t *pos)
 	if (*pos > STACKMAP_POS_END)
 		return NULL;
 
-	if (!iter->empty && *pos < STACKMAP_POS_END)
+	if (*pos < STACKMAP_POS_END)
 		rec = stackmap_next(iter, pos);
 	if (!rec)
 		*pos = STACKMAP_POS_END;
@@ -96,22 +118,13 @@ static void *stackmap_seek(struct stackmap_iter *iter, loff_t *pos)
 }
 
 static void *stackmap_seq_start(struct seq_file *m, loff_t *pos)
-	__acquires(RCU)
 {
 	struct stackmap_iter *iter = m->private;
-	int err, tries = 3;
 
-	/* The reader has got nothing yet. */
-	do {
-		err = *pos ? 0 : stackmap_latch(iter);
-	} while (err == -ESTALE && --tries);
-
-	rcu_read_lock();
-	if (err)
-		return ERR_PTR(err);
-
-	iter->map = stackmap_find_map(iter);
-	if (!iter->empty && !iter->map)
+	/* A first read that returned nothing is repeated. */
+	if (!*pos)
+		stackmap_latch(iter);
+	else if (iter->set && READ_ONCE(iter->tr->stackmap->resets) != iter->resets)
 		return ERR_PTR(-ESTALE);
 
 	return stackmap_seek(iter, pos);
@@ -124,16 +137,14 @@ static void *stackmap_seq_next(struct seq_file *m, void *v, loff_t *pos)
 }
 
 static void stackmap_seq_stop(struct seq_file *m, void *v)
-	__releases(RCU)
 {
-	rcu_read_unlock();
 }
 
 static unsigned long stackmap_iter_ref(const struct stackmap_iter *iter,
 				       const struct stackmap_record *rec)
 {
-	return iter->owner ? stackmap_ref(iter->owner, iter->id & STACKMAP_SLOT_MASK) :
-			     atomic_long_read(&rec->ref);
+	return iter->gen->map ? stackmap_ref(iter->gen->map, iter->idx) :
+				atomic_long_read(&rec->ref);
 }
 
 static int stackmap_text_show(struct seq_file *m, void *v)
@@ -150,11 +161,11 @@ static int stackmap_text_show(struct seq_file *m, void *v)
 	nr = stackmap_depth(rec->ips, rec->nr);
 	if (rec->user)
 		seq_puts(m, "user_");
-	seq_printf(m, "stack_id %d [ref %lu, depth %u]\n", iter->id,
+	seq_printf(m, "stack_id %d [ref %lu, depth %u]\n", iter->gen->first_id | iter->idx,
 		   stackmap_iter_ref(iter, rec), nr);
 	for (unsigned int i = 0; i < nr; i++) {
 		ip = rec->ips[i];
-		path = rec->user ? user_object_path(iter->map->shared->objects, ip) : NULL;
+		path = rec->user ? user_object_path(iter->gen->objects, ip) : NULL;
 		if (path)
 			seq_printf(m, "  [%u] %s+0x%llx\n", i, path, ip & USER_WORD_OFFSET);
 		else if (rec->user)
@@ -189,7 +200,7 @@ static void stackmap_bin_trailer(struct seq_file *m, const struct stackmap_iter 
 	stackmap_bin_section(m, STACKMAP_BIN_BUILD_ID, id, sizeof(id));
 	stackmap_bin_section(m, STACKMAP_BIN_RELEASE, release, strlen(release));
 	stackmap_bin_section(m, STACKMAP_BIN_SPLIT, &iter->split, sizeof(iter->split));
-	user_objects_write(iter->empty ? NULL : iter->map->shared->objects, m);
+	user_objects_write(iter->map ? stackmap_objects(iter->map) : NULL, m);
 }
 
 static void stackmap_bin_stack(struct seq_file *m, const struct stackmap_iter *iter,
@@ -197,7 +208,7 @@ static void stackmap_bin_stack(struct seq_file *m, const struct stackmap_iter *i
 {
 	u32 ref = min(stackmap_iter_ref(iter, rec), U32_MAX);
 	unsigned int nr = stackmap_depth(rec->ips, rec->nr);
-	u32 hdr[] = { iter->id, nr, ref, stackmap_bin_flags(rec) };
+	u32 hdr[] = { iter->gen->first_id | iter->idx, nr, ref, stackmap_bin_flags(rec) };
 	u64 ip;
 
 	seq_write(m, hdr, sizeof(hdr));
@@ -237,12 +248,6 @@ static const struct seq_operations stackmap_bin_seq_ops = {
 	.show		= stackmap_bin_show,
 };
 
-static int stackmap_locked_reset(struct trace_array *tr)
-{
-	guard(mutex)(&trace_types_lock);
-	return stackmap_reset(tr);
-}
-
 static int stackmap_open(struct inode *inode, struct file *file, const struct seq_operations *ops)
 {
 	struct trace_array *tr = inode->i_private;
@@ -253,14 +258,9 @@ static int stackmap_open(struct inode *inode, struct file *file, const struct se
 	if (ret)
 		return ret;
 
-	if (file->f_mode & FMODE_WRITE) {
-		ret = -EACCES;
-		if (trace_array_is_readonly(tr))
-			goto fail;
-		ret = file->f_flags & O_TRUNC ? stackmap_locked_reset(tr) : 0;
-		if (ret)
-			goto fail;
-	}
+	ret = -EACCES;
+	if ((file->f_mode & FMODE_WRITE) && trace_array_is_readonly(tr))
+		goto fail;
 
 	ret = -ENOMEM;
 	iter = __seq_open_private(file, ops, sizeof(*iter));
@@ -287,6 +287,10 @@ static int stackmap_bin_open(struct inode *inode, struct file *file)
 
 static int stackmap_release(struct inode *inode, struct file *file)
 {
+	struct seq_file *m = file->private_data;
+	struct stackmap_iter *iter = m->private;
+
+	stackmap_put(iter->set);
 	trace_array_put(inode->i_private);
 	return seq_release_private(inode, file);
 }
@@ -305,7 +309,8 @@ static ssize_t stackmap_write(struct file *file, const char __user *ubuf, size_t
 		return -EINVAL;
 
 	/* Leave *ppos alone, it is the position of the reader. */
-	ret = stackmap_locked_reset(file_inode(file)->i_private);
+	guard(mutex)(&trace_types_lock);
+	ret = stackmap_reset(file_inode(file)->i_private);
 	return ret ?: cnt;
 }
 

@@ -1,137 +1,46 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The stack map of a trace instance: its option, its reset and the parameters.
+ * The stack map of a trace instance: its option and its reset.
  *
- * trace_types_lock serializes option and reset.
+ * What an instance has is allocated when the option is set the first time, and
+ * stays until the instance is removed. The maps come and go.
  */
+#include <linux/cleanup.h>
 #include <linux/err.h>
-#include <linux/kernel.h>
-#include <linux/moduleparam.h>
+#include <linux/mutex.h>
 #include <linux/percpu.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
-
-#include <asm/sections.h>
-
-#include <kunit/visibility.h>
+#include <linux/string.h>
 
 #include "trace_stackmap_internal.h"
 
-#undef MODULE_PARAM_PREFIX
-#define MODULE_PARAM_PREFIX "ftrace_stackmap."
-
-/* Where interrupts enter the kernel. No stack is split where this is not known to be assembly. */
-#if defined(CONFIG_X86) || defined(CONFIG_ARM64) || defined(CONFIG_ARM)
-#define STACKMAP_ENTRY_START	((unsigned long)__entry_text_start)
-#define STACKMAP_ENTRY_END	((unsigned long)__entry_text_end)
-#elif defined(CONFIG_S390) || defined(CONFIG_RISCV)
-#define STACKMAP_ENTRY_START	((unsigned long)__irqentry_text_start)
-#define STACKMAP_ENTRY_END	((unsigned long)__irqentry_text_end)
-#else
-#define STACKMAP_ENTRY_START	0UL
-#define STACKMAP_ENTRY_END	0UL
-#endif
-
-/* Read when a map is allocated, and when it is the first one after a reset. */
-unsigned int ftrace_stackmap_bits __read_mostly = STACKMAP_BITS_DEFAULT;
-static bool stackmap_split __read_mostly = true;
-
-static int stackmap_bits_set(const char *val, const struct kernel_param *kp)
+static void stackmap_free_instance(struct stackmap_instance *inst)
 {
-	return param_set_uint_minmax(val, kp, STACKMAP_BITS_MIN, STACKMAP_BITS_MAX);
+	free_percpu(inst->counts);
+	kvfree(inst->pos);
+	kfree(inst);
 }
 
-static const struct kernel_param_ops stackmap_bits_ops = {
-	.set		= stackmap_bits_set,
-	.get		= param_get_uint,
-};
-
-module_param_cb(bits, &stackmap_bits_ops, &ftrace_stackmap_bits, 0644);
-MODULE_PARM_DESC(bits, "log2 of the number of stacks that a stack map holds at most, 10 to 18");
-
-module_param_named(split, stackmap_split, bool, 0644);
-MODULE_PARM_DESC(split, "split stacks where an interrupt has hit");
-
-/**
- * stackmap_publish - replace the map of an instance
- * @tr: the instance
- * @map: the new map, or NULL
- *
- * Nobody uses the map before it afterwards.
- *
- * Context: may sleep, under trace_types_lock or in the work that replaces maps.
- */
-void stackmap_publish(struct trace_array *tr, struct ftrace_stackmap *map)
+static struct stackmap_instance *stackmap_alloc_instance(struct trace_array *tr)
 {
-	if (map) {
-		__set_bit(map->gen & STACKMAP_GEN_MASK, tr->stackmap_gens);
-		WRITE_ONCE(tr->stackmap_gen, map->gen);
-	}
-	rcu_assign_pointer(tr->stackmap, map);
-	/* stackmap_publish:A, pairs with stackmap_active() and the readers */
-	synchronize_rcu();
-}
+	struct stackmap_instance *inst = kzalloc_obj(*inst);
 
-static void stackmap_free_shared(struct stackmap_shared *shared)
-{
-	free_percpu(shared->counts);
-	user_objects_put(shared->objects);
-	kvfree(shared->repl);
-	kfree(shared);
-}
-
-/* The first map of an instance, or the first one after a reset. Returns NULL without memory. */
-VISIBLE_IF_KUNIT struct ftrace_stackmap *stackmap_new(unsigned int bits, u32 gen)
-{
-	struct stackmap_shared *shared = kzalloc_obj(*shared);
-	struct ftrace_stackmap *map = NULL;
-
-	if (!shared)
+	if (!inst)
 		return NULL;
 
-	if (READ_ONCE(stackmap_split)) {
-		shared->entry_start = STACKMAP_ENTRY_START;
-		shared->entry_size = STACKMAP_ENTRY_END - STACKMAP_ENTRY_START;
+	inst->counts = alloc_percpu(struct stackmap_counts);
+	inst->pos = kvcalloc(nr_cpu_ids, sizeof(*inst->pos), GFP_KERNEL);
+	if (!inst->counts || !inst->pos) {
+		stackmap_free_instance(inst);
+		return NULL;
 	}
-	shared->counts = alloc_percpu(struct stackmap_counts);
-	shared->objects = user_objects_alloc();
-	if (shared->counts && !IS_ERR(shared->objects))
-		map = stackmap_alloc_first(shared, bits, gen);
-	if (!map)
-		stackmap_free_shared(shared);
-	return map;
-}
-
-/* Free all maps of an instance. Nobody uses them, and the work is stopped. */
-VISIBLE_IF_KUNIT void stackmap_free_all(struct ftrace_stackmap *map)
-{
-	struct stackmap_shared *shared = map->shared;
-
-	stackmap_end_replacement(map);
-	stackmap_free(map);
-	stackmap_free_shared(shared);
-}
-
-/* A map for an instance that has none, or is going to be reset. */
-static struct ftrace_stackmap *stackmap_create(struct trace_array *tr, u32 gen)
-{
-	struct ftrace_stackmap *map;
-	int ret;
-
-	/* The ids would survive a reboot, the map would not. */
-	if (tr->range_addr_start)
-		return ERR_PTR(-EOPNOTSUPP);
-
-	map = stackmap_new(READ_ONCE(ftrace_stackmap_bits), gen);
-	if (!map)
-		return ERR_PTR(-ENOMEM);
-
-	ret = stackmap_start(tr, map);
-	if (!ret)
-		return map;
-
-	stackmap_free_all(map);
-	return ERR_PTR(ret);
+	inst->tr = tr;
+	mutex_init(&inst->lock);
+	stackmap_init_replacement(inst);
+	/* stackmap_instance:A, pairs with READ_ONCE(tr->stackmap) */
+	smp_store_release(&tr->stackmap, inst);
+	return inst;
 }
 
 /**
@@ -142,12 +51,14 @@ static struct ftrace_stackmap *stackmap_create(struct trace_array *tr, u32 gen)
  * Allocates the map if there is none, and changes tr->trace_flags.
  *
  * Context: may sleep, under trace_types_lock.
- * Return: 0, -EOPNOTSUPP for a persistent or read-only instance, or -ENOMEM.
- * Also -EBUSY, if events hold ids of all generations.
+ * Return: 0, -EOPNOTSUPP for a persistent instance, -ENOMEM, or -EBUSY if events hold
+ * ids of all generations.
  */
 int ftrace_stackmap_set(struct trace_array *tr, bool enable)
 {
-	struct ftrace_stackmap *map;
+	struct stackmap_instance *inst;
+	struct stackmap_gen *gen;
+	int ret;
 
 	lockdep_assert_held(&trace_types_lock);
 
@@ -156,27 +67,33 @@ int ftrace_stackmap_set(struct trace_array *tr, bool enable)
 		return 0;
 	}
 
-	if (!stackmap_current(tr)) {
-		map = stackmap_create(tr, tr->stackmap_gen);
-		if (IS_ERR(map))
-			return PTR_ERR(map);
-		stackmap_publish(tr, map);
+	/* The ids would survive a reboot, the map would not. */
+	if (tr->range_addr_start)
+		return -EOPNOTSUPP;
+
+	inst = tr->stackmap ?: stackmap_alloc_instance(tr);
+	if (!inst)
+		return -ENOMEM;
+
+	guard(mutex)(&inst->lock);
+	if (!stackmap_current(inst)) {
+		gen = stackmap_create_first(inst);
+		ret = IS_ERR(gen) ? PTR_ERR(gen) : stackmap_begin_map(inst, gen);
+		if (ret)
+			return ret;
 	}
 	tr->trace_flags |= TRACE_ITER(STACKMAP);
 	return 0;
 }
 
-/* Has nothing been stored or counted since the last reset? */
-static bool stackmap_unused(const struct ftrace_stackmap *map)
+/* Begin to count anew. Nobody records. */
+static void stackmap_clear_counts(struct stackmap_instance *inst)
 {
-	if (map->shared->repl->past.rotations || atomic_read(&map->entries))
-		return false;
+	int cpu;
 
-	for (int i = 0; i < STACKMAP_NR_COUNTS; i++) {
-		if (stackmap_sum(map->shared, i))
-			return false;
-	}
-	return true;
+	for_each_possible_cpu(cpu)
+		memset(per_cpu_ptr(inst->counts, cpu), 0, sizeof(*inst->counts));
+	memset(&inst->past, 0, sizeof(inst->past));
 }
 
 /**
@@ -184,59 +101,74 @@ static bool stackmap_unused(const struct ftrace_stackmap *map)
  * @tr: the instance
  *
  * With options/stackmap on, an empty map replaces the current one. With the
- * option off, the memory is freed. The ids in the buffer are stale afterwards. If
- * there are none, the generation stays.
+ * option off, the memory is freed. The ids in the buffer are stale afterwards.
  *
  * Context: may sleep, under trace_types_lock.
- * Return: 0, or with the option on: -ENOMEM, or -EBUSY while tracing is on in @tr.
- * Also -EBUSY, if events hold ids of all generations.
+ * Return: 0, -ENOMEM, or with the option on: -EBUSY while tracing is on in @tr, or if
+ * events hold ids of all generations.
  */
 int stackmap_reset(struct trace_array *tr)
 {
 	bool on = tr->trace_flags & TRACE_ITER(STACKMAP);
-	struct ftrace_stackmap *map, *new;
-	u32 gen;
+	struct stackmap_instance *inst = tr->stackmap;
+	struct ftrace_stackmap *map;
+	struct stackmap_set *set;
+	struct stackmap_gen *gen;
+	u32 first_id;
 
 	lockdep_assert_held(&trace_types_lock);
 
-	if (!stackmap_current(tr))
+	if (!inst)
 		return 0;
+
+	guard(mutex)(&inst->lock);
+	map = stackmap_current(inst);
 	if (on && tracer_tracing_is_on(tr))
 		return -EBUSY;
-
-	stackmap_stop(tr);
-	map = stackmap_current(tr);
-	gen = map->gen + 1;
-	new = on ? stackmap_create(tr, gen) : NULL;
-	if (IS_ERR(new)) {
-		stackmap_restart(tr);
-		return PTR_ERR(new);
+	if (!map) {
+		/* What keeps stale generations from being used again may go. */
+		stackmap_shrink(inst);
+		return 0;
 	}
 
-	stackmap_publish(tr, NULL);
-	/* Now nobody records into the old map. If it gave no id, its generation can stay. */
-	if (stackmap_unused(map)) {
-		gen = map->gen;
-		__clear_bit(gen & STACKMAP_GEN_MASK, tr->stackmap_gens);
-		if (new)
-			new->gen = gen;
+	gen = on ? stackmap_create_first(inst) : NULL;
+	if (IS_ERR(gen))
+		return PTR_ERR(gen);
+
+	set = stackmap_build(inst, gen, stackmap_forget);
+	if (!set)
+		return -ENOMEM;
+
+	first_id = map->first_id;
+	WRITE_ONCE(inst->resets, inst->resets + 1);
+	stackmap_publish(inst, set, NULL);
+	stackmap_mark_gen(inst, stackmap_gen_of(set, first_id), true);
+	stackmap_clear_counts(inst);
+	if (gen) {
+		stackmap_mark_gen(inst, gen, false);
+		rcu_assign_pointer(inst->map, gen->map);
 	}
-	WRITE_ONCE(tr->stackmap_gen, gen);
-	if (new)
-		stackmap_publish(tr, new);
-	stackmap_free_all(map);
+	stackmap_shrink(inst);
 	return 0;
 }
 
 /**
- * ftrace_stackmap_destroy - free the map of an instance
+ * ftrace_stackmap_destroy - free what an instance has of the stack map
  * @tr: the instance, which has no users
  *
  * Context: may sleep, under trace_types_lock.
  */
 void ftrace_stackmap_destroy(struct trace_array *tr)
 {
+	struct stackmap_instance *inst = tr->stackmap;
+
+	if (!inst)
+		return;
+
 	ftrace_stackmap_set(tr, false);
-	stackmap_reset(tr);
-	bitmap_free(tr->stackmap_gens);
+	stackmap_stop_replacement(inst);
+	scoped_guard(mutex, &inst->lock)
+		stackmap_publish(inst, NULL, NULL);
+	tr->stackmap = NULL;
+	stackmap_free_instance(inst);
 }

@@ -49,34 +49,37 @@ static inline void test_fill(unsigned long *ips, unsigned int no, unsigned int n
 		ips[i] = test_frame(no, i);
 }
 
-/* The id of @parts after a look-up that returned @why. */
-static inline int test_store(struct ftrace_stackmap *map, struct stackmap_part *parts,
-			     unsigned int nr,
-			     int why)
+/* What counts the stacks: of the instance under test, or of a map alone. */
+static struct stackmap_instance *test_inst;
+
+/* The id of @parts, of which there are @nr, after stackmap_find(). */
+static inline int test_store(struct ftrace_stackmap *map, struct stackmap_part *parts, int nr)
 {
-	if (!why)
-		why = stackmap_store(map, parts, nr);
-	if (why) {
-		stackmap_count(map->shared, why, 1);
+	int ret = nr < 0 ? nr : stackmap_store(map, parts, nr);
+
+	if (ret && test_inst->tr)
+		stackmap_ask(test_inst, map);
+	if (ret < 0) {
+		stackmap_count(test_inst, -ret, 1);
 		return -ENOSPC;
 	}
-	stackmap_success(map, parts, nr);
+	stackmap_success(test_inst, map, parts, nr);
 	return stackmap_id(map, parts->idx);
 }
 
-static inline int test_get_part(struct ftrace_stackmap *map, const unsigned long *ips,
-				unsigned int nr, struct stackmap_part *part)
+static inline int test_get_parts(struct ftrace_stackmap *map, const unsigned long *ips,
+				 unsigned int nr, struct stackmap_part *parts)
 {
 	guard(preempt_notrace)();
-	return test_store(map, part, 1, stackmap_find(map, ips, nr, part));
+	return test_store(map, parts, stackmap_find(map, ips, nr, false, parts));
 }
 
 static inline int test_get_id(struct ftrace_stackmap *map, const unsigned long *ips,
 			      unsigned int nr)
 {
-	struct stackmap_part part = { };
+	struct stackmap_part parts[STACKMAP_MAX_PARTS];
 
-	return test_get_part(map, ips, nr, &part);
+	return test_get_parts(map, ips, nr, parts);
 }
 
 /* The id of test stack @no. */
@@ -91,8 +94,8 @@ static inline int test_insert(struct ftrace_stackmap *map, unsigned int no)
 /* Makes the last frame of test stack TEST_IRQ all of the entry code. */
 static inline void test_set_entry(struct ftrace_stackmap *map)
 {
-	map->shared->entry_start = test_frame(TEST_IRQ, test_depth(TEST_IRQ) - 1);
-	map->shared->entry_size = 1;
+	map->entry_start = test_frame(TEST_IRQ, test_depth(TEST_IRQ) - 1);
+	map->entry_size = 1;
 }
 
 /* Test stack TEST_IRQ, then @ip, then test stack @no. Returns the number of frames. */
@@ -111,17 +114,14 @@ static inline int test_insert_irq(struct ftrace_stackmap *map, unsigned long ip,
 {
 	struct stackmap_part parts[STACKMAP_MAX_PARTS];
 	unsigned long ips[2 * TEST_DEPTHS + 1];
-	struct stackmap_stack stack = {
-		.ips	= ips,
-		.nr	= test_fill_irq(ips, ip, no),
-	};
-	int nr;
+	unsigned int nr = test_fill_irq(ips, ip, no);
+	int nr_parts;
 
 	guard(preempt_notrace)();
-	nr = stackmap_find_parts(map, &stack, parts);
-	if (test_store(map, parts, nr, min(nr, 0) * -1) < 0)
+	nr_parts = stackmap_find(map, ips, nr, false, parts);
+	if (test_store(map, parts, nr_parts) < 0)
 		return -ENOSPC;
-	for (int i = 0; i < nr; i++)
+	for (int i = 0; i < nr_parts; i++)
 		ids[i] = stackmap_id(map, parts[i].idx);
 	return 0;
 }
@@ -132,27 +132,27 @@ static inline const struct stackmap_record *test_record_of(struct ftrace_stackma
 	return stackmap_record(map, id & STACKMAP_SLOT_MASK);
 }
 
-static inline unsigned long test_sum(struct ftrace_stackmap *map, enum stackmap_count what)
+static inline unsigned long test_sum(int what)
 {
-	return stackmap_sum(map->shared, what);
+	return stackmap_sum(test_inst, what);
 }
 
-static inline unsigned long test_successes(struct ftrace_stackmap *map)
+static inline unsigned long test_successes(void)
 {
-	return test_sum(map, STACKMAP_SUCCESSES);
+	return test_sum(STACKMAP_SUCCESSES);
 }
 
-static inline unsigned long test_parts(struct ftrace_stackmap *map)
+static inline unsigned long test_parts(void)
 {
-	return test_successes(map) + test_sum(map, STACKMAP_MORE_PARTS);
+	return test_successes() + test_sum(STACKMAP_MORE_PARTS);
 }
 
-static inline unsigned long test_drops(struct ftrace_stackmap *map)
+static inline unsigned long test_drops(void)
 {
 	unsigned long sum = 0;
 
-	for (int why = STACKMAP_DROP_ENTRIES; why < STACKMAP_NR_COUNTS; why++)
-		sum += test_sum(map, why);
+	for (int why = 0; why < STACKMAP_NR_DROPS; why++)
+		sum += test_sum(why);
 	return sum;
 }
 
@@ -203,8 +203,8 @@ static inline void test_check_stacks(struct kunit *test, struct ftrace_stackmap 
 static inline void test_check_map(struct kunit *test, struct ftrace_stackmap *map,
 				  unsigned long calls, unsigned int nr_stacks)
 {
-	KUNIT_EXPECT_EQ(test, test_refs(map), test_parts(map));
-	KUNIT_EXPECT_EQ(test, test_successes(map) + test_drops(map), calls);
+	KUNIT_EXPECT_EQ(test, test_refs(map), test_parts());
+	KUNIT_EXPECT_EQ(test, test_successes() + test_drops(), calls);
 	test_check_stacks(test, map, nr_stacks);
 }
 
@@ -290,7 +290,7 @@ static inline bool test_write_one(struct test_writer *w, unsigned int no)
 		return true;
 	}
 	if (w->tr)
-		map = rcu_dereference_sched(w->tr->stackmap);
+		map = rcu_dereference_sched(w->tr->stackmap->map);
 	if (map && w->irq)
 		return test_insert_irq_checked(map, no);
 	return !map || test_insert_checked(map, no);
@@ -398,7 +398,12 @@ static inline void test_restore_bits(void *bits)
 
 static inline struct ftrace_stackmap *test_current(struct trace_array *tr)
 {
-	return rcu_dereference_protected(tr->stackmap, true);
+	return rcu_dereference_check(tr->stackmap->map, true);
+}
+
+static inline struct stackmap_set *test_set(struct trace_array *tr)
+{
+	return rcu_dereference_check(tr->stackmap->set, true);
 }
 
 static inline int test_set_option(struct trace_array *tr, const char *name)
@@ -409,6 +414,27 @@ static inline int test_set_option(struct trace_array *tr, const char *name)
 	return trace_set_options(tr, option);
 }
 
+static inline int test_reset(struct trace_array *tr)
+{
+	guard(mutex)(&trace_types_lock);
+	return stackmap_reset(tr);
+}
+
+/* Have the next map be of generation @gen. */
+static inline void test_next_gen(struct trace_array *tr, u32 gen)
+{
+	tr->stackmap->next_gen = gen;
+}
+
+static inline void test_set_gen(struct kunit *test, struct trace_array *tr, u32 gen)
+{
+	if (gen) {
+		test_next_gen(tr, gen);
+		KUNIT_ASSERT_EQ(test, test_reset(tr), 0);
+	}
+	KUNIT_ASSERT_EQ(test, test_current(tr)->first_id, gen << STACKMAP_SLOT_BITS);
+}
+
 /* An instance of its own, with the smallest map, the option on and recording off. */
 static inline struct trace_array *test_instance(struct kunit *test, u32 gen)
 {
@@ -416,28 +442,24 @@ static inline struct trace_array *test_instance(struct kunit *test, u32 gen)
 
 	KUNIT_ASSERT_NOT_NULL(test, tr);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, test_put_instance, tr), 0);
-	KUNIT_EXPECT_NULL(test, rcu_access_pointer(tr->stackmap));
+	KUNIT_EXPECT_NULL(test, tr->stackmap);
 
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, test_restore_bits,
 							(void *)(long)ftrace_stackmap_bits), 0);
 	ftrace_stackmap_bits = STACKMAP_BITS_MIN;
-	tr->stackmap_gen = gen;
 	KUNIT_ASSERT_EQ(test, test_set_option(tr, "stackmap"), 0);
+	test_inst = tr->stackmap;
 	KUNIT_ASSERT_NOT_NULL(test, test_current(tr));
 	tracer_tracing_off(tr);
+	test_set_gen(test, tr, gen);
 	return tr;
-}
-
-static inline int test_reset(struct trace_array *tr)
-{
-	guard(mutex)(&trace_types_lock);
-	return stackmap_reset(tr);
 }
 
 static inline void test_replace(struct kunit *test, struct trace_array *tr, unsigned int times)
 {
+	guard(mutex)(&tr->stackmap->lock);
 	while (times--)
-		KUNIT_ASSERT_EQ(test, stackmap_replace(test_current(tr)->shared->repl), 0);
+		KUNIT_ASSERT_EQ(test, stackmap_replace(tr->stackmap), 0);
 }
 
 static inline int test_instance_id(struct trace_array *tr, unsigned int no)
@@ -452,7 +474,7 @@ static inline bool test_resolves(struct kunit *test, struct trace_array *tr, int
 	const struct stackmap_record *rec;
 
 	guard(rcu)();
-	rec = stackmap_lookup(rcu_dereference(tr->stackmap), id);
+	rec = stackmap_lookup(rcu_dereference(tr->stackmap->set), id);
 	if (!rec)
 		return false;
 	KUNIT_EXPECT_EQ(test, rec->nr, test_depth(no));
@@ -612,7 +634,7 @@ static inline unsigned int test_all_resolve(struct kunit *test, struct trace_arr
 		nr = stackmap_event_ids(ent, ring_buffer_event_length(event));
 		full += !nr;
 		for (int i = 0; i < nr; i++) {
-			rec = stackmap_lookup(test_current(tr), stackmap_event_id(ent, i));
+			rec = stackmap_lookup(test_set(tr), stackmap_event_id(ent, i));
 			KUNIT_ASSERT_NOT_NULL(test, rec);
 			KUNIT_EXPECT_EQ(test, (rec->ips[0] >> 8) & 0xff,
 					i + 1 < nr ? TEST_IRQ : ent->preempt_count);

@@ -73,11 +73,17 @@ int stackmap_event_id(const struct trace_entry *ent, int i)
  */
 bool stackmap_resolve(struct trace_iterator *iter, const struct stackmap_record **recs)
 {
-	struct ftrace_stackmap *map = rcu_dereference(iter->tr->stackmap);
+	struct stackmap_instance *inst = READ_ONCE(iter->tr->stackmap);
+	const struct stackmap_set *set;
 	int nr = stackmap_event_ids(iter->ent, iter->ent_size);
 
+	if (!inst)
+		return false;
+
+	/* stackmap_resolve:A, pairs with stackmap_publish:A */
+	set = rcu_dereference(inst->set);
 	for (int i = 0; i < nr; i++) {
-		recs[i] = stackmap_lookup(map, stackmap_event_id(iter->ent, i));
+		recs[i] = stackmap_lookup(set, stackmap_event_id(iter->ent, i));
 		if (!recs[i])
 			return false;
 	}

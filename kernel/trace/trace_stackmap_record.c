@@ -12,49 +12,6 @@
 
 #include "trace_stackmap_internal.h"
 
-/* Find the parts of a stack. Returns their number, or why there is none, negated. */
-VISIBLE_IF_KUNIT int stackmap_find_parts(struct ftrace_stackmap *map,
-					 const struct stackmap_stack *stack,
-					 struct stackmap_part *parts)
-{
-	const unsigned long *ips = stack->ips;
-	unsigned int nr = stack->nr;
-	int why;
-
-	for (int i = 0; i < STACKMAP_MAX_PARTS; i++) {
-		parts[i].user = stack->user;
-		why = stackmap_find(map, ips, nr, &parts[i]);
-		if (why)
-			return -why;
-		if (parts[i].nr == nr)
-			return i + 1;
-		/* The instruction that was hit is in no part. */
-		ips += parts[i].nr + 1;
-		nr -= parts[i].nr + 1;
-	}
-	return -STACKMAP_DROP_PARTS;
-}
-
-/**
- * stackmap_store - store what is new of a stack
- * @map: the map
- * @parts: the parts, from stackmap_find()
- * @nr: number of parts
- *
- * Context: any, NMI included, with preemption off.
- * Return: 0 or why a part does not fit (enum stackmap_count).
- */
-int stackmap_store(struct ftrace_stackmap *map, struct stackmap_part *parts, int nr)
-{
-	int why = 0;
-
-	for (int i = 0; !why && i < nr; i++) {
-		if (parts[i].idx < 0)
-			why = stackmap_insert(map, &parts[i]);
-	}
-	return why;
-}
-
 /* Fill in what follows the first id of a split stack. */
 static void stackmap_fill_split(struct ftrace_stackmap *map, struct stack_split_entry *entry,
 				const struct stackmap_part *parts, int nr)
@@ -76,74 +33,70 @@ static void stackmap_fill_split(struct ftrace_stackmap *map, struct stack_split_
 	}
 }
 
+/* Fill in what follows the id in the event of a user stack. */
+static void stackmap_fill_user(struct stack_id_entry *entry, const struct stackmap_user *user)
+{
+	struct user_unwind_stack_split_entry *field = (void *)entry;
+
+	field->tgid = user->tgid;
+	if (user->type != TRACE_USER_STACK_ID)
+		field->cookie = user->cookie;
+	if (user->type == TRACE_USER_UNWIND_STACK_SPLIT)
+		field->ip = user->ip;
+}
+
 /* Count a stack of @nr parts that was recorded by its ids. */
-VISIBLE_IF_KUNIT void stackmap_success(struct ftrace_stackmap *map,
+VISIBLE_IF_KUNIT void stackmap_success(struct stackmap_instance *inst, struct ftrace_stackmap *map,
 				       const struct stackmap_part *parts, int nr)
 {
 	for (int i = 0; i < nr; i++)
 		stackmap_add_ref(map, &parts[i]);
-	stackmap_count(map->shared, STACKMAP_SUCCESSES, 1);
+	stackmap_count(inst, STACKMAP_SUCCESSES, 1);
 	if (nr > 1) {
-		stackmap_count(map->shared, STACKMAP_SPLIT, 1);
-		stackmap_count(map->shared, STACKMAP_MORE_PARTS, nr - 1);
+		stackmap_count(inst, STACKMAP_SPLIT, 1);
+		stackmap_count(inst, STACKMAP_MORE_PARTS, nr - 1);
 	}
 }
 
-/*
- * Record a stack by its ids. It is stored only after its event, or its definition,
- * is reserved, since the buffer may take neither. Only the instance's buffer gets
- * ids. @buffer is another one in trace_array_printk(), or if it has become the
- * snapshot's. Returns 0 if done, also if the buffer did not take the event, else why
- * the stack has to be recorded in full.
- */
-static int stackmap_record_ids(struct trace_array *tr, struct ftrace_stackmap *map,
-			       struct trace_buffer *buffer, unsigned int trace_ctx,
-			       const struct stackmap_stack *stack)
+/* The event of a stack of @nr parts: its type. Sets the size. */
+static int stackmap_event_type(const struct stackmap_user *user, int nr, size_t *size)
 {
-	struct stackmap_part parts[STACKMAP_MAX_PARTS] __uninitialized;
-	struct ring_buffer_event *event;
-	const struct stackmap_user *user = stack->user;
-	struct stack_id_entry *entry;
-	int type = TRACE_STACK_ID, nr, why;
-	size_t size = sizeof(*entry);
-	u32 define = 0;
-
-	if (stackmap_foreign(tr, buffer))
-		return STACKMAP_DROP_BUFFER;
-	if (user && user->objects && user->objects != map->shared->objects)
-		return STACKMAP_DROP_OBJECTS;
-
-	nr = stackmap_find_parts(map, stack, parts);
-	if (nr < 0)
-		return -nr;
-
-	if (tr->trace_flags & TRACE_ITER(STACKMAP_DEFINE)) {
-		why = stackmap_define(tr, map, buffer, trace_ctx, parts, nr, &define);
-		if (why)
-			return why;
-		if (user)
-			user_objects_define(map, buffer, trace_ctx, &user->ip, 1, define);
-	}
-
 	if (nr > 1) {
-		type = TRACE_STACK_SPLIT;
-		size = struct_size_t(struct stack_split_entry, rest, 2 * (nr - 2));
-	} else if (user) {
-		type = user->type;
-		size = user->size;
+		*size = struct_size_t(struct stack_split_entry, rest, 2 * (nr - 2));
+		return TRACE_STACK_SPLIT;
 	}
+	*size = user ? user->size : sizeof(struct stack_id_entry);
+	return user ? user->type : TRACE_STACK_ID;
+}
+
+/*
+ * Write the event of a stack whose parts were found. What is new is stored only after
+ * the event is reserved, since the buffer may not take it. Returns a positive value if a
+ * part was new, or why the stack has to be recorded in full.
+ */
+static int stackmap_write_ids(struct trace_array *tr, struct ftrace_stackmap *map,
+			      struct trace_buffer *buffer, unsigned int trace_ctx,
+			      const struct stackmap_user *user, struct stackmap_part *parts,
+			      int nr, u32 define)
+{
+	struct ring_buffer_event *event;
+	struct stack_id_entry *entry;
+	size_t size;
+	int type, ret;
+
+	type = stackmap_event_type(user, nr, &size);
 	event = __trace_buffer_lock_reserve(buffer, type, size, trace_ctx);
 	if (!event)
 		return 0;
 
 	/* This event keeps a snapshot from swapping the buffer of the CPU. */
 	if (define && define != atomic_read(&tr->stackmap_define))
-		why = STACKMAP_DROP_BUFFER;
+		ret = -STACKMAP_DROP_BUFFER;
 	else
-		why = stackmap_store(map, parts, nr);
-	if (why) {
+		ret = stackmap_store(map, parts, nr);
+	if (ret < 0) {
 		ring_buffer_discard_commit(buffer, event);
-		return why;
+		return ret;
 	}
 
 	entry = ring_buffer_event_data(event);
@@ -152,14 +105,50 @@ static int stackmap_record_ids(struct trace_array *tr, struct ftrace_stackmap *m
 		stackmap_fill_split(map, (void *)entry, parts, nr);
 	else if (user)
 		stackmap_fill_user(entry, user);
-	stackmap_success(map, parts, nr);
+	stackmap_success(tr->stackmap, map, parts, nr);
 	__buffer_unlock_commit(buffer, event);
-	return 0;
+	return ret;
+}
+
+/*
+ * Record a stack by its ids. Only the instance's buffer gets ids. @buffer is another
+ * one in trace_array_printk(), or if it has become the snapshot's. Returns a positive
+ * value if the stack was new, 0 if not, also if the buffer did not take the event, or why the
+ * stack has to be recorded in full.
+ */
+static int stackmap_record_ids(struct trace_array *tr, struct ftrace_stackmap *map,
+			       struct trace_buffer *buffer, unsigned int trace_ctx,
+			       const struct stackmap_stack *stack)
+{
+	struct stackmap_part parts[STACKMAP_MAX_PARTS] __uninitialized;
+	const struct stackmap_user *user = stack->user;
+	int nr, stored = 0, ret;
+	u32 define = 0;
+
+	if (stackmap_foreign(tr, buffer))
+		return -STACKMAP_DROP_BUFFER;
+	if (user && user->objects && user->objects != stackmap_objects(map))
+		return -STACKMAP_DROP_OBJECTS;
+
+	nr = stackmap_find(map, stack->ips, stack->nr, user, parts);
+	if (nr < 0)
+		return nr;
+
+	if (tr->trace_flags & TRACE_ITER(STACKMAP_DEFINE)) {
+		stored = stackmap_define(tr, map, buffer, trace_ctx, parts, nr, &define);
+		if (stored < 0)
+			return stored;
+		if (user)
+			user_objects_define(map, buffer, trace_ctx, &user->ip, 1, define);
+	}
+
+	ret = stackmap_write_ids(tr, map, buffer, trace_ctx, user, parts, nr, define);
+	return ret < 0 ? ret : ret + stored;
 }
 
 /**
  * ftrace_stackmap_record - record a stack
- * @tr: the instance
+ * @tr: the instance, with options/stackmap on
  * @buffer: the ring buffer
  * @trace_ctx: context of the event
  * @stack: the stack
@@ -175,13 +164,15 @@ bool ftrace_stackmap_record(struct trace_array *tr, struct trace_buffer *buffer,
 			    stackmap_full_fn full)
 {
 	struct ftrace_stackmap *map = stackmap_active(tr);
-	int why;
+	int ret;
 
 	if (!map)
 		return false;
 
-	why = stackmap_record_ids(tr, map, buffer, trace_ctx, stack);
-	if (why && full(buffer, trace_ctx, stack))
-		stackmap_count(map->shared, why, 1);
+	ret = stackmap_record_ids(tr, map, buffer, trace_ctx, stack);
+	if (ret)
+		stackmap_ask(tr->stackmap, map);
+	if (ret < 0 && full(buffer, trace_ctx, stack))
+		stackmap_count(tr->stackmap, -ret, 1);
 	return true;
 }

@@ -1,42 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Replacement of a stack map that is nearly full.
- *
- * A map never changes its size. When it is nearly full, a work publishes an empty one
- * of the next generation, which leads to the one before it (prev). An id tells its
- * generation.
- *
- *   growth     the new map is twice as large. Nothing is copied: all maps before
- *              it stay whole, since together they are smaller than the new one.
- *   recycling  the map may not grow. The work walks the ring buffers. Of the maps
- *              before the current one, it keeps those stacks that an event refers
- *              to (kept). The current map stays whole until the next time.
- *
- *	gen	current		prev		kept
- *	 0	2^12 stacks	-		-
- *	 1	2^13		gen 0		-
- *	 2	2^14, the most	gen 1, gen 0	-
- *	 3	2^14		gen 2		of gen 0 and 1
- *	 4	2^14		gen 3		of gen 0, 1 and 2
- *
- * After the grace period of a replacement, no CPU makes ids of older maps, and all
- * events with such ids are committed. No new event refers to them, so a walk can't miss
- * one. For the same reason, a generation whose ids the walk has not found can be used
- * again when the 12 bits wrap.
- *
- * Option and reset disable the work before they touch the map, so that it takes no
- * lock.
+ * Replacement of the map of an instance, by a work or by a reset. Nothing else changes
+ * its size. trace_stackmap_internal.h has the design.
  */
-#include <linux/bitmap.h>
+#include <linux/cleanup.h>
 #include <linux/jiffies.h>
 #include <linux/kernel.h>
 #include <linux/log2.h>
 #include <linux/moduleparam.h>
-#include <linux/percpu.h>
+#include <linux/mutex.h>
 #include <linux/rcupdate.h>
+#include <linux/ring_buffer.h>
 #include <linux/sched.h>
 #include <linux/sched/cputime.h>
-#include <linux/slab.h>
+
+#include <asm/sections.h>
 
 #include <kunit/visibility.h>
 
@@ -45,14 +23,47 @@
 #undef MODULE_PARAM_PREFIX
 #define MODULE_PARAM_PREFIX "ftrace_stackmap."
 
-/* The longest pause, so that a wrap of jiffies can't make it endless. */
-#define STACKMAP_MAX_PAUSE	(600L * HZ)
+/* Old stacks take no more memory than this number of the largest maps, or the ring buffer. */
+#define STACKMAP_OLD_MAPS	4
 
-/* Read at the first map after a reset. */
+/* The longest pause, so that a wrap of jiffies can't make it endless. */
+#define STACKMAP_MAX_PAUSE	(600UL * HZ)
+
+/* Where interrupts enter the kernel. No stack is split where this is not known to be assembly. */
+#if defined(CONFIG_X86) || defined(CONFIG_ARM64) || defined(CONFIG_ARM)
+#define STACKMAP_ENTRY_START	((unsigned long)__entry_text_start)
+#define STACKMAP_ENTRY_END	((unsigned long)__entry_text_end)
+#elif defined(CONFIG_S390) || defined(CONFIG_RISCV)
+#define STACKMAP_ENTRY_START	((unsigned long)__irqentry_text_start)
+#define STACKMAP_ENTRY_END	((unsigned long)__irqentry_text_end)
+#else
+#define STACKMAP_ENTRY_START	0UL
+#define STACKMAP_ENTRY_END	0UL
+#endif
+
+/* Read at the first map after a reset; bits at each map. */
 static bool stackmap_recycle __read_mostly = true;
+static bool stackmap_split __read_mostly = true;
+unsigned int ftrace_stackmap_bits __read_mostly = STACKMAP_BITS_DEFAULT;
 
 /* After replacing a map took t of CPU time, this is not done again for this number times t. */
 static unsigned int stackmap_pause __read_mostly = 20;
+
+static int stackmap_bits_set(const char *val, const struct kernel_param *kp)
+{
+	return param_set_uint_minmax(val, kp, STACKMAP_BITS_MIN, STACKMAP_BITS_MAX);
+}
+
+static const struct kernel_param_ops stackmap_bits_ops = {
+	.set		= stackmap_bits_set,
+	.get		= param_get_uint,
+};
+
+module_param_cb(bits, &stackmap_bits_ops, &ftrace_stackmap_bits, 0644);
+MODULE_PARM_DESC(bits, "log2 of the number of stacks that a stack map holds at most, 10 to 18");
+
+module_param_named(split, stackmap_split, bool, 0644);
+MODULE_PARM_DESC(split, "split stacks where an interrupt has hit");
 
 module_param_named(recycle, stackmap_recycle, bool, 0644);
 MODULE_PARM_DESC(recycle, "replace a map that is nearly full, and forget unused stacks");
@@ -62,228 +73,226 @@ module_param_named(pause, stackmap_pause, uint, 0644);
 MODULE_PARM_DESC(pause, "how many times the CPU time of replacing a map is the pause after it");
 #endif
 
-/* Find the first generation from @gen on that is not in use. */
-static int stackmap_unused_gen(const struct trace_array *tr, u32 *gen)
+/* The first id of a generation that is not in use, or -EBUSY. */
+static int stackmap_unused_id(const struct stackmap_instance *inst)
 {
-	for (u32 i = 0; i < STACKMAP_GENS; i++, ++*gen) {
-		if (!test_bit(*gen & STACKMAP_GEN_MASK, tr->stackmap_gens))
-			return 0;
+	u32 first_id;
+
+	for (u32 i = 0; i < STACKMAP_GENS; i++) {
+		first_id = (inst->next_gen + i) % STACKMAP_GENS << STACKMAP_SLOT_BITS;
+		if (!stackmap_gen_of(stackmap_set(inst), first_id))
+			return first_id;
 	}
 	return -EBUSY;
 }
 
-/*
- * Find a generation of which no event has an id, from @gen on. If all seem to be in
- * use, walks the buffers.
- */
-static int stackmap_take_gen(struct ftrace_stackmap *map, u32 *gen)
+/* An empty map of 2^@bits stacks, as a generation of its own. */
+static struct stackmap_gen *stackmap_create(struct stackmap_instance *inst, unsigned int bits,
+					    struct user_objects *objects)
 {
-	struct trace_array *tr = map->shared->repl->tr;
-	int ret;
+	struct ftrace_stackmap *map;
+	struct stackmap_gen *gen;
+	int first_id;
 
-	if (!stackmap_unused_gen(tr, gen))
-		return 0;
+	first_id = stackmap_unused_id(inst);
+	if (first_id < 0) {
+		stackmap_shrink(inst);
+		first_id = stackmap_unused_id(inst);
+	}
+	if (first_id < 0)
+		return ERR_PTR(first_id);
 
-	ret = stackmap_mark(map, STACKMAP_BITS_MAX);
-	if (ret)
-		return ret;
-	stackmap_unmark(map);
-	return stackmap_unused_gen(tr, gen);
+	map = stackmap_alloc(bits, first_id);
+	gen = map ? stackmap_gen_alloc(first_id, map, objects) : NULL;
+	if (!gen) {
+		stackmap_free(map);
+		return ERR_PTR(-ENOMEM);
+	}
+
+	inst->next_gen = (first_id >> STACKMAP_SLOT_BITS) + 1;
+	return gen;
 }
 
-/* Empty and free the caches of a map that nobody records into any more. */
-static void stackmap_retire(struct ftrace_stackmap *map)
+/**
+ * stackmap_create_first - allocate the first map after a reset
+ * @inst: the instance
+ *
+ * Context: may sleep, under inst->lock.
+ * Return: its generation, or -ENOMEM, or -EBUSY if all generations are in use.
+ */
+struct stackmap_gen *stackmap_create_first(struct stackmap_instance *inst)
 {
-	struct stackmap_cache __percpu *cache = map->cache;
+	struct user_objects *objects = user_objects_alloc();
+	unsigned int bits = READ_ONCE(ftrace_stackmap_bits);
+	bool recycle = READ_ONCE(stackmap_recycle);
+	struct stackmap_gen *gen;
+
+	if (IS_ERR(objects))
+		return ERR_CAST(objects);
+
+	/* Unless it can't be replaced, or not by a work yet, it may be small. */
+	if (recycle && system_state >= SYSTEM_SCHEDULING)
+		bits = min(bits, STACKMAP_BITS_FIRST);
+	gen = stackmap_create(inst, bits, objects);
+	user_objects_put(objects);
+	if (IS_ERR(gen))
+		return gen;
+
+	inst->recycle = recycle;
+	if (READ_ONCE(stackmap_split)) {
+		gen->map->entry_start = STACKMAP_ENTRY_START;
+		gen->map->entry_size = STACKMAP_ENTRY_END - STACKMAP_ENTRY_START;
+	}
+	return gen;
+}
+
+/**
+ * stackmap_begin_map - have stacks recorded into the map of a new generation
+ * @inst: the instance
+ * @gen: the generation; its reference is given away
+ *
+ * Afterwards, nobody records into the map before it.
+ *
+ * Context: may sleep, under inst->lock.
+ * Return: 0 or -ENOMEM.
+ */
+int stackmap_begin_map(struct stackmap_instance *inst, struct stackmap_gen *gen)
+{
+	struct stackmap_set *set = stackmap_build(inst, gen, stackmap_keep);
+
+	if (!set)
+		return -ENOMEM;
+	stackmap_mark_gen(inst, gen, false);
+	stackmap_publish(inst, set, gen->map);
+	return 0;
+}
+
+/* May a map be replaced, so that its stacks are old ones? */
+static bool stackmap_has_room(const struct stackmap_instance *inst)
+{
+	struct ftrace_stackmap *map = stackmap_current(inst);
+	unsigned int bits = ilog2(map->max_entries);
+	size_t size = (stackmap_tail(map) + atomic_read(&map->entries)) * STACKMAP_UNIT;
+	const struct stackmap_set *set = stackmap_set(inst);
+	/* A snapshot may swap it now. Either buffer will do. */
+	struct trace_buffer *buffer = data_race(READ_ONCE(inst->tr->array_buffer.buffer));
+	size_t buffer_size = 0;
 	int cpu;
 
-	for_each_possible_cpu(cpu) {
-		for (int i = 0; i < ARRAY_SIZE(cache->words); i++)
-			stackmap_flush(map, local_xchg(&per_cpu_ptr(cache, cpu)->words[i], 0));
-		cond_resched();
+	/* What they take when they are packed. */
+	bits = max(bits, READ_ONCE(ftrace_stackmap_bits));
+	for (u32 i = 0; i < set->nr; i++) {
+		if (set->gens[i] != map->owner)
+			size += set->gens[i]->size;
 	}
-
-	WRITE_ONCE(map->cache, NULL);
-	synchronize_rcu();
-	free_percpu(cache);
-}
-
-/* Free @map and those before it. */
-static void stackmap_free_chain(struct ftrace_stackmap *map)
-{
-	struct ftrace_stackmap *prev;
-
-	for (; map; map = prev) {
-		prev = map->prev;
-		stackmap_free(map);
-	}
+	for_each_tracing_cpu(cpu)
+		buffer_size += ring_buffer_size(buffer, cpu);
+	return size <= max(STACKMAP_OLD_MAPS * stackmap_size(bits), buffer_size);
 }
 
 /**
  * stackmap_replace - replace the map of an instance by an empty one
- * @repl: of the instance
+ * @inst: the instance, which has a map
  *
- * The new one is twice as large, or takes the stacks of a map that is as large as
- * it may be. Then the map stays, and of those before it the stacks that an event
- * refers to.
+ * The new one is twice as large, if it may be.
  *
- * Context: the work of @repl.
- * Return: 0, -ENOMEM, -ENOSPC if too many stacks would have to be kept, -EINTR if a
- * reset waits for the work, or -EBUSY if all generations are in use.
+ * Context: may sleep, under inst->lock.
+ * Return: 0, -ENOMEM, -ENOSPC if old stacks take too much memory, or -EBUSY if all
+ * generations are in use.
  */
-VISIBLE_IF_KUNIT int stackmap_replace(struct stackmap_replacement *repl)
+VISIBLE_IF_KUNIT int stackmap_replace(struct stackmap_instance *inst)
 {
-	struct ftrace_stackmap *map = stackmap_current(repl->tr), *new, *old = NULL;
-	unsigned int bits = READ_ONCE(ftrace_stackmap_bits);
-	bool grow = map->max_entries < 1U << bits;
-	u32 gen = map->gen + 1;
+	struct ftrace_stackmap *map = stackmap_current(inst);
+	unsigned int bits = ilog2(map->max_entries) + 1;
+	struct stackmap_gen *gen = map->owner, *new;
+	struct user_objects *objects;
 	int ret;
 
-	if (!grow) {
-		ret = stackmap_mark(map, bits);
-		if (ret)
-			return ret;
-		ret = stackmap_unused_gen(repl->tr, &gen);
-	} else {
-		bits = ilog2(map->max_entries) + 1;
-		ret = stackmap_take_gen(map, &gen);
-	}
+	if (!stackmap_has_room(inst))
+		stackmap_shrink(inst);
+	if (!stackmap_has_room(inst))
+		return -ENOSPC;
 
-	new = ret ? NULL : stackmap_alloc(map->shared, bits, gen);
-	if (!new) {
-		if (!grow)
-			stackmap_unmark(map);
-		return ret ?: -ENOMEM;
-	}
+	objects = user_objects_next(gen->objects);
+	if (IS_ERR(objects))
+		return PTR_ERR(objects);
 
-	if (!grow)
-		old = stackmap_forget(map);
-	new->prev = map;
-	repl->past.rotations++;
-	stackmap_publish(repl->tr, new);
-	stackmap_retire(map);
-	stackmap_free_chain(old);
+	new = stackmap_create(inst, min(bits, READ_ONCE(ftrace_stackmap_bits)), objects);
+	user_objects_put(objects);
+	if (IS_ERR(new))
+		return PTR_ERR(new);
+
+	new->map->entry_start = map->entry_start;
+	new->map->entry_size = map->entry_size;
+	ret = stackmap_begin_map(inst, new);
+	if (ret)
+		return ret;
+
+	stackmap_flush(map);
+	stackmap_mark_gen(inst, gen, true);
+	inst->past.rotations++;
+	stackmap_shrink(inst);
 	return 0;
 }
 
 static void stackmap_work(struct work_struct *work)
 {
-	struct stackmap_replacement *repl = container_of(to_delayed_work(work),
-							 struct stackmap_replacement, work);
-	u64 start = task_sched_runtime(current), ran;
+	struct stackmap_instance *inst = container_of(to_delayed_work(work),
+						      struct stackmap_instance, work);
+	struct ftrace_stackmap *map;
+	unsigned long pause;
+	u64 start, ran;
+	unsigned long wait;
 	int ret;
 
-	ret = stackmap_replace(repl);
-	ran = task_sched_runtime(current) - start;
-	WRITE_ONCE(repl->not_before,
-		   jiffies + 1 + nsecs_to_jiffies(ran * stackmap_pause) + (ret ? HZ : 0));
-	/* After a failure, the next insert asks again. */
-	WRITE_ONCE(repl->asked, false);
-}
-
-/* An insert may happen in the scheduler or in an NMI, and can't queue a work. */
-static void stackmap_nearly_full(struct irq_work *work)
-{
-	struct stackmap_replacement *repl = container_of(work, struct stackmap_replacement,
-							 nearly_full);
-	long wait = READ_ONCE(repl->not_before) - jiffies;
-
-	/* Too early during boot. */
-	if (!system_dfl_wq || xchg(&repl->asked, true))
+	guard(mutex)(&inst->lock);
+	map = stackmap_current(inst);
+	if (!map || !inst->recycle || !stackmap_nearly_full(map))
 		return;
 
-	queue_delayed_work(system_dfl_wq, &repl->work, clamp(wait, 0L, STACKMAP_MAX_PAUSE));
+	wait = inst->not_before - jiffies;
+	if (wait <= STACKMAP_MAX_PAUSE && wait) {
+		queue_delayed_work(system_dfl_wq, &inst->work, wait);
+		return;
+	}
+
+	start = task_sched_runtime(current);
+	ret = stackmap_replace(inst);
+	ran = task_sched_runtime(current) - start;
+	/* After a failure, the next stack that is not in the map asks again. */
+	pause = 1 + nsecs_to_jiffies(ran * stackmap_pause) + (ret ? HZ : 0);
+	inst->not_before = jiffies + min(pause, STACKMAP_MAX_PAUSE);
+}
+
+static void stackmap_nearly_full_fn(struct irq_work *work)
+{
+	struct stackmap_instance *inst = container_of(work, struct stackmap_instance,
+						      nearly_full);
+
+	queue_delayed_work(system_dfl_wq, &inst->work, 0);
 }
 
 /**
- * stackmap_alloc_first - allocate the first map after a reset
- * @shared: of the instance
- * @bits: log2 of the number of stacks that it may hold
- * @gen: its generation
+ * stackmap_init_replacement - prepare an instance for replacing its maps
+ * @inst: the instance
  *
- * Context: may sleep.
- * Return: the map, or NULL when there is not enough memory.
+ * Context: any.
  */
-struct ftrace_stackmap *stackmap_alloc_first(struct stackmap_shared *shared, unsigned int bits,
-					     u32 gen)
+void stackmap_init_replacement(struct stackmap_instance *inst)
 {
-	struct stackmap_replacement *repl;
-
-	repl = kvzalloc(struct_size(repl, kept, 1U << bits), GFP_KERNEL);
-	if (!repl)
-		return NULL;
-
-	repl->kept_bits = bits;
-	repl->never = !READ_ONCE(stackmap_recycle);
-	repl->asked = repl->never;
-	repl->not_before = jiffies;
-	repl->nearly_full = IRQ_WORK_INIT_HARD(stackmap_nearly_full);
-	INIT_DELAYED_WORK(&repl->work, stackmap_work);
-	shared->repl = repl;
-
-	/* Unless it can't be replaced, or not by a work yet, it may be small. */
-	if (!repl->never && system_state >= SYSTEM_SCHEDULING)
-		bits = min(bits, STACKMAP_BITS_FIRST);
-	return stackmap_alloc(shared, bits, gen);
+	inst->not_before = jiffies;
+	inst->nearly_full = IRQ_WORK_INIT_HARD(stackmap_nearly_full_fn);
+	INIT_DELAYED_WORK(&inst->work, stackmap_work);
 }
 
 /**
- * stackmap_start - prepare the first map after a reset for being published
- * @tr: the instance
- * @map: the map; gets the next generation that is not in use
+ * stackmap_stop_replacement - stop replacing the maps of an instance for good
+ * @inst: the instance, into whose map nobody records
  *
- * Context: may sleep, under trace_types_lock.
- * Return: 0, -ENOMEM, or -EBUSY if all generations are in use.
+ * Context: may sleep, without inst->lock.
  */
-int stackmap_start(struct trace_array *tr, struct ftrace_stackmap *map)
+void stackmap_stop_replacement(struct stackmap_instance *inst)
 {
-	map->shared->repl->tr = tr;
-	if (!tr->stackmap_gens)
-		tr->stackmap_gens = bitmap_zalloc(STACKMAP_GENS, GFP_KERNEL);
-	return tr->stackmap_gens ? stackmap_take_gen(map, &map->gen) : -ENOMEM;
-}
-
-/**
- * stackmap_end_replacement - free what replacements have left
- * @map: the map of an instance without users, after stackmap_stop()
- *
- * Context: may sleep.
- */
-void stackmap_end_replacement(struct ftrace_stackmap *map)
-{
-	struct stackmap_replacement *repl = map->shared->repl;
-
-	irq_work_sync(&repl->nearly_full);
-	stackmap_free_kept(repl);
-	stackmap_free_chain(map->prev);
-}
-
-/**
- * stackmap_stop - stop the work that replaces a map
- * @tr: an instance with a map
- *
- * Context: may sleep, under trace_types_lock.
- */
-void stackmap_stop(struct trace_array *tr)
-{
-	struct stackmap_replacement *repl = stackmap_current(tr)->shared->repl;
-
-	WRITE_ONCE(repl->stop, true);
-	disable_delayed_work_sync(&repl->work);
-	WRITE_ONCE(repl->stop, false);
-}
-
-/**
- * stackmap_restart - undo stackmap_stop()
- * @tr: the instance
- *
- * Context: under trace_types_lock.
- */
-void stackmap_restart(struct trace_array *tr)
-{
-	struct stackmap_replacement *repl = stackmap_current(tr)->shared->repl;
-
-	enable_delayed_work(&repl->work);
-	/* A request may have been lost. */
-	WRITE_ONCE(repl->asked, repl->never);
+	irq_work_sync(&inst->nearly_full);
+	cancel_delayed_work_sync(&inst->work);
 }

@@ -2,8 +2,9 @@
 /*
  * The statistics of a stack map: stack_map_stat in tracefs.
  */
-#include <linux/log2.h>
+#include <linux/cleanup.h>
 #include <linux/math64.h>
+#include <linux/mutex.h>
 #include <linux/seq_file.h>
 
 #include "trace_stackmap_internal.h"
@@ -15,61 +16,74 @@ struct stackmap_stats {
 	struct stackmap_past	past;
 	struct user_object_stats objects;
 	size_t			memory;
+	u32			generation;
 	u32			entries;
+	u32			max_entries;
+	u32			kept;		/* stacks of older maps */
 };
 
-static void stackmap_get_stats(const struct ftrace_stackmap *map, struct stackmap_stats *stats)
+static void stackmap_get_map_stats(const struct stackmap_instance *inst,
+				   const struct ftrace_stackmap *map,
+				   struct stackmap_stats *stats)
 {
-	const struct stackmap_shared *shared = map->shared;
-
 	for (int i = 0; i < STACKMAP_NR_COUNTS; i++)
-		stats->counts[i] = stackmap_sum(shared, i);
-	for (int i = STACKMAP_DROP_ENTRIES; i < STACKMAP_NR_COUNTS; i++)
+		stats->counts[i] = stackmap_sum(inst, i);
+	for (int i = 0; i < STACKMAP_NR_DROPS; i++)
 		stats->drops += stats->counts[i];
 
+	stats->generation = map->first_id >> STACKMAP_SLOT_BITS;
 	stats->entries = atomic_read(&map->entries);
-	stats->memory = num_possible_cpus() * (sizeof(*shared->counts) + sizeof(*map->cache));
-	stats->memory += sizeof(*shared) + stackmap_size(ilog2(map->max_entries));
-	user_objects_stats(shared->objects, &stats->objects);
+	stats->max_entries = map->max_entries;
+	stats->past = inst->past;
+	user_objects_stats(stackmap_objects(map), &stats->objects);
 	stats->memory += stats->objects.memory;
-	/* The work changes it at any time. */
-	stats->past = data_race(shared->repl->past);
-	stats->memory += stats->past.kept_size;
-	stats->memory += struct_size(shared->repl, kept, 1U << shared->repl->kept_bits);
-	while ((map = READ_ONCE(map->prev))) {
-		stats->past.nr_kept += atomic_read(&map->entries);
-		stats->memory += stackmap_size(ilog2(map->max_entries));
+}
+
+static void stackmap_get_stats(struct stackmap_instance *inst, struct stackmap_stats *stats)
+{
+	const struct ftrace_stackmap *map;
+	const struct stackmap_set *set;
+	const struct stackmap_gen *gen;
+
+	guard(mutex)(&inst->lock);
+	map = stackmap_current(inst);
+	set = stackmap_set(inst);
+	stats->generation = inst->next_gen % STACKMAP_GENS;
+	if (map)
+		stackmap_get_map_stats(inst, map, stats);
+
+	for (u32 i = 0; set && i < set->nr; i++) {
+		gen = set->gens[i];
+		stats->memory += gen->size;
+		if (!gen->map)
+			stats->kept += gen->nr;
+		else if (gen->map != map)
+			stats->kept += atomic_read(&gen->map->entries);
 	}
 }
 
 static int stackmap_stat_show(struct seq_file *m, void *v)
 {
-	u32 max = 1U << min(READ_ONCE(ftrace_stackmap_bits), STACKMAP_BITS_FIRST);
+	struct stackmap_stats stats = {
+		.max_entries = 1U << min(READ_ONCE(ftrace_stackmap_bits), STACKMAP_BITS_FIRST),
+	};
 	struct trace_array *tr = m->private;
-	u32 gen = READ_ONCE(tr->stackmap_gen);
-	const struct ftrace_stackmap *map;
-	struct stackmap_stats stats = { };
+	struct stackmap_instance *inst = READ_ONCE(tr->stackmap);
 	unsigned long successes;
 	u64 asked;
 
-	scoped_guard(rcu) {
-		map = rcu_dereference(tr->stackmap);
-		if (map) {
-			stackmap_get_stats(map, &stats);
-			max = map->max_entries;
-			gen = map->gen;
-		}
-	}
+	if (inst)
+		stackmap_get_stats(inst, &stats);
 	successes = stats.counts[STACKMAP_SUCCESSES];
 	asked = (u64)successes + stats.drops;
 
-	seq_printf(m, "entries: %u / %u\n", stats.entries, max);
-	seq_printf(m, "table_size: %u\n", 2 * max);
+	seq_printf(m, "entries: %u / %u\n", stats.entries, stats.max_entries);
+	seq_printf(m, "table_size: %u\n", 2 * stats.max_entries);
 	seq_printf(m, "successes: %lu\n", successes);
 	seq_printf(m, "drops: %lu\n", stats.drops);
 	seq_printf(m, "success_rate: %llu%%\n",
 		   asked ? div64_u64((u64)successes * 100, asked) : 100);
-	seq_printf(m, "generation: %u\n", gen & STACKMAP_GEN_MASK);
+	seq_printf(m, "generation: %u\n", stats.generation);
 	seq_printf(m, "memory: %zu\n", stats.memory);
 	seq_printf(m, "split: %lu\n", stats.counts[STACKMAP_SPLIT]);
 	seq_printf(m, "parts: %lu\n", successes + stats.counts[STACKMAP_MORE_PARTS]);
@@ -82,7 +96,7 @@ static int stackmap_stat_show(struct seq_file *m, void *v)
 	seq_printf(m, "rotations: %lu\n", stats.past.rotations);
 	seq_printf(m, "recycled: %lu\n", stats.past.recycled);
 	seq_printf(m, "recycled_refs: %lu\n", stats.past.recycled_refs);
-	seq_printf(m, "kept: %u\n", stats.past.nr_kept);
+	seq_printf(m, "kept: %u\n", stats.kept);
 	if (IS_ENABLED(CONFIG_TRACE_USER_OBJECTS)) {
 		seq_printf(m, "drops_objects: %lu\n", stats.counts[STACKMAP_DROP_OBJECTS]);
 		seq_printf(m, "objects: %u\n", stats.objects.objects);

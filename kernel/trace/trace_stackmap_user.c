@@ -30,7 +30,7 @@ static DEFINE_PER_CPU(struct stackmap_user_frames, stackmap_user_frames);
 
 /**
  * ftrace_stackmap_record_user - record the user stack of the current task
- * @tr: the instance
+ * @tr: the instance, with options/stackmap on
  * @buffer: the ring buffer
  * @trace_ctx: context of the event
  * @full: as of ftrace_stackmap_record()
@@ -65,24 +65,6 @@ bool ftrace_stackmap_record_user(struct trace_array *tr, struct trace_buffer *bu
 	return !depth || ftrace_stackmap_record(tr, buffer, trace_ctx, &stack, full);
 }
 #endif
-
-/**
- * stackmap_fill_user - fill in what follows the id in the event of a user stack
- * @entry: the event
- * @user: what makes the stack a user stack
- *
- * Context: any.
- */
-void stackmap_fill_user(struct stack_id_entry *entry, const struct stackmap_user *user)
-{
-	struct user_unwind_stack_split_entry *field = (void *)entry;
-
-	field->tgid = user->tgid;
-	if (user->type != TRACE_USER_STACK_ID)
-		field->cookie = user->cookie;
-	if (user->type == TRACE_USER_UNWIND_STACK_SPLIT)
-		field->ip = user->ip;
-}
 
 /**
  * stackmap_bin_flags - the flags of a stack in stack_map_bin

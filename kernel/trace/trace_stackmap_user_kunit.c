@@ -33,7 +33,7 @@ static void stackmap_user_and_kernel(struct kunit *test)
 			test_record_event(tr, 9);
 	}
 	KUNIT_EXPECT_EQ(test, atomic_read(&map->entries), 4);
-	KUNIT_EXPECT_EQ(test, test_successes(map), 8);
+	KUNIT_EXPECT_EQ(test, test_successes(), 8);
 	KUNIT_EXPECT_EQ(test, test_refs(map), 8);
 
 	iter = test_expect_event(test, tr, TRACE_USER_STACK_ID);
@@ -111,16 +111,18 @@ static void stackmap_user_drop(struct kunit *test)
 	struct ftrace_stackmap *map = test_current(tr);
 
 	atomic_set(&test_fulls, 0);
-	map->shared->repl->asked = true;
+	tr->stackmap->recycle = false;
 	map->max_entries = 0;
 	test_record(tr, 9, TRACE_USER_STACK_ID);
-	KUNIT_EXPECT_EQ(test, test_sum(map, STACKMAP_DROP_ENTRIES), 1);
+	KUNIT_EXPECT_EQ(test, test_sum(STACKMAP_DROP_ENTRIES), 1);
 	test_record_user(tr, NULL, 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&test_fulls), 2);
-	KUNIT_EXPECT_EQ(test, test_drops(map), 1);
-	KUNIT_EXPECT_EQ(test, test_successes(map), 0);
+	KUNIT_EXPECT_EQ(test, test_drops(), 1);
+	KUNIT_EXPECT_EQ(test, test_successes(), 0);
 
 	KUNIT_EXPECT_EQ(test, test_set_option(tr, "nostackmap"), 0);
+	KUNIT_EXPECT_FALSE(test, ftrace_stackmap_enabled(tr));
+	KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
 	scoped_guard(preempt_notrace)
 		KUNIT_EXPECT_FALSE(test, ftrace_stackmap_record(tr, buffer, 0, &stack,
 								test_write_full));

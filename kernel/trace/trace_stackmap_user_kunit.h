@@ -34,7 +34,8 @@ static inline bool test_write_user(struct trace_array *tr, struct trace_buffer *
 		user.size = sizeof(struct user_stack_id_entry);
 	else if (type != TRACE_USER_UNWIND_STACK_ID)
 		return false;
-	ftrace_stackmap_record(tr, buffer, trace_ctx, &stack, test_write_full);
+	if (ftrace_stackmap_enabled(tr))
+		ftrace_stackmap_record(tr, buffer, trace_ctx, &stack, test_write_full);
 	return true;
 }
 
@@ -43,7 +44,7 @@ static inline bool test_is_user(struct trace_array *tr, int id)
 	const struct stackmap_record *rec;
 
 	guard(rcu)();
-	rec = stackmap_lookup(rcu_dereference(tr->stackmap), id);
+	rec = stackmap_lookup(rcu_dereference(tr->stackmap->set), id);
 	return rec && rec->user;
 }
 

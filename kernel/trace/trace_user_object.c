@@ -183,6 +183,20 @@ struct user_objects *user_objects_alloc(void)
 }
 
 /**
+ * user_objects_hold - take one more reference to a table of objects
+ * @objects: the table, or NULL
+ *
+ * Context: any.
+ * Return: @objects.
+ */
+struct user_objects *user_objects_hold(struct user_objects *objects)
+{
+	if (objects)
+		refcount_inc(&objects->ref);
+	return objects;
+}
+
+/**
  * user_objects_get - get the table of objects that goes with the map of an instance
  * @tr: the instance
  *
@@ -191,17 +205,15 @@ struct user_objects *user_objects_alloc(void)
  */
 struct user_objects *user_objects_get(struct trace_array *tr)
 {
+	struct stackmap_instance *inst = READ_ONCE(tr->stackmap);
 	struct ftrace_stackmap *map;
 
-	if (!(tr->trace_flags & TRACE_ITER(STACKMAP)))
+	if (!ftrace_stackmap_enabled(tr) || !inst)
 		return NULL;
 
 	guard(rcu)();
-	map = rcu_dereference(tr->stackmap);
-	if (!map)
-		return NULL;
-	refcount_inc(&map->shared->objects->ref);
-	return map->shared->objects;
+	map = rcu_dereference(inst->map);
+	return map ? user_objects_hold(stackmap_objects(map)) : NULL;
 }
 
 /* A read that hangs does not keep the table. */
@@ -912,7 +924,7 @@ bool user_objects_define(const struct ftrace_stackmap *map, struct trace_buffer 
 			 unsigned int trace_ctx, const unsigned long *words, unsigned int nr,
 			 u32 define)
 {
-	u64 *defined, mark = (u64)map->gen << 32 | define;
+	u64 *defined, mark = (u64)map->first_id << 32 | define;
 	const struct user_object_headers *headers;
 	struct user_object *object;
 	u32 object_nr, last = 0;
@@ -923,7 +935,7 @@ bool user_objects_define(const struct ftrace_stackmap *map, struct trace_buffer 
 		if (!object_nr || object_nr == last)
 			continue;
 		last = object_nr;
-		object = xa_load(&map->shared->objects->by_nr, object_nr);
+		object = xa_load(&stackmap_objects(map)->by_nr, object_nr);
 		if (WARN_ON_ONCE(!object))
 			continue;
 		headers = user_object_headers(object);
@@ -979,18 +991,20 @@ early_initcall(user_object_init_event);
  */
 bool user_object_print(struct trace_iterator *iter, unsigned long word)
 {
-	struct ftrace_stackmap *map;
+	struct stackmap_instance *inst = iter->tr->stackmap;
+	const struct stackmap_gen *gen;
 	const char *path = NULL;
+	int id;
 
 	/* A full stack has addresses only, whatever its program made of them. */
 	if (!user_word_object(word) || !stackmap_event_ids(iter->ent, iter->ent_size))
 		return false;
 
+	id = stackmap_event_id(iter->ent, 0);
 	guard(rcu)();
-	/* As long as the id resolves, the table is that of its time. */
-	map = rcu_dereference(iter->tr->stackmap);
-	if (stackmap_lookup(map, stackmap_event_id(iter->ent, 0)))
-		path = user_object_path(map->shared->objects, word);
+	gen = inst ? stackmap_gen_of(rcu_dereference(inst->set), id) : NULL;
+	if (gen && gen->objects)
+		path = user_object_path(gen->objects, word);
 	trace_seq_printf(&iter->seq, "%s[+0x%llx]", path ?: "?", word & USER_WORD_OFFSET);
 	return true;
 }

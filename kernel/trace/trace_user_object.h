@@ -154,6 +154,7 @@ struct user_object_bin {
 
 #ifdef CONFIG_TRACE_USER_OBJECTS
 struct user_objects *user_objects_alloc(void);
+struct user_objects *user_objects_hold(struct user_objects *objects);
 struct user_objects *user_objects_get(struct trace_array *tr);
 void user_objects_put(struct user_objects *objects);
 void user_objects_translate(struct user_objects *objects, struct stackmap_stack *stack,
@@ -166,6 +167,12 @@ bool user_objects_define(const struct ftrace_stackmap *map, struct trace_buffer 
 void user_objects_write(struct user_objects *objects, struct seq_file *m);
 void user_objects_stats(struct user_objects *objects, struct user_object_stats *stats);
 
+/* The table for the next generation. */
+static inline struct user_objects *user_objects_next(struct user_objects *objects)
+{
+	return user_objects_hold(objects);
+}
+
 #if IS_ENABLED(CONFIG_KUNIT)
 extern unsigned int user_object_nr_works;
 u32 user_object_new(struct user_objects *objects, const struct user_file *f);
@@ -176,7 +183,17 @@ static inline struct user_objects *user_objects_alloc(void)
 	return NULL;
 }
 
+static inline struct user_objects *user_objects_hold(struct user_objects *objects)
+{
+	return NULL;
+}
+
 static inline struct user_objects *user_objects_get(struct trace_array *tr)
+{
+	return NULL;
+}
+
+static inline struct user_objects *user_objects_next(struct user_objects *objects)
 {
 	return NULL;
 }

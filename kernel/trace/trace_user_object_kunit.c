@@ -677,7 +677,7 @@ static void user_object_reset(struct kunit *test)
 		ftrace_stackmap_record(tr, tr->array_buffer.buffer, 0, &stack, test_write_bare);
 	KUNIT_EXPECT_EQ(test, test_addresses, 1);
 	map = test_current(tr);
-	KUNIT_EXPECT_EQ(test, stackmap_sum(map->shared, STACKMAP_DROP_OBJECTS), 1);
+	KUNIT_EXPECT_EQ(test, test_sum(STACKMAP_DROP_OBJECTS), 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&map->entries), 0);
 	user_objects_put(user.objects);
 }
@@ -691,7 +691,7 @@ static void test_record_words(struct trace_array *tr, u32 object, unsigned int n
 		.size		= ip ? sizeof(struct user_unwind_stack_split_entry) :
 				       sizeof(struct user_unwind_stack_id_entry),
 		.ip		= ip ? test_word(ip, 8) : 0,
-		.objects	= test_current(tr)->shared->objects,
+		.objects	= stackmap_objects(test_current(tr)),
 	};
 	struct stackmap_stack stack = { .ips = words, .nr = nr, .user = &user };
 
@@ -743,7 +743,7 @@ static void test_expect_stack(struct kunit *test, struct trace_array *tr, u32 ob
 static void user_object_defined(struct kunit *test)
 {
 	struct trace_array *tr = test_defining(test);
-	struct user_objects *objects = test_current(tr)->shared->objects;
+	struct user_objects *objects = stackmap_objects(test_current(tr));
 	struct test_disk *disk = test_disk(test, 0, 5);
 	struct test_image image;
 	u32 nr, other, slow;
@@ -791,7 +791,7 @@ static void user_object_defined(struct kunit *test)
 static void user_object_defined_late(struct kunit *test)
 {
 	struct trace_array *tr = test_defining(test);
-	struct user_objects *objects = test_current(tr)->shared->objects;
+	struct user_objects *objects = stackmap_objects(test_current(tr));
 	struct test_disk *hung = test_disk(test, 0, 1), *fast = test_disk(test, 1, 2);
 	u32 nr;
 
@@ -831,7 +831,7 @@ static void user_object_refused(struct kunit *test)
 	u32 nr;
 
 	test_fill_image(&image, true, 1, BUILD_ID_SIZE_MAX);
-	nr = test_add(test_current(tr)->shared->objects, &image, 1);
+	nr = test_add(stackmap_objects(test_current(tr)), &image, 1);
 	test_resize(test, buffer, 2);
 	ring_buffer_change_overwrite(buffer, 0);
 	ring_buffer_set_clock(buffer, test_clock);

@@ -117,7 +117,8 @@ static void trace_user_unwind_callback(struct unwind_work *work, struct unwind_s
 	scoped_guard(preempt_notrace) {
 		/* A snapshot swaps the buffers at any time. */
 		buffer = data_race(READ_ONCE(tr->array_buffer.buffer));
-		if (!ftrace_stackmap_record(tr, buffer, trace_ctx, &stack, user_unwind_write))
+		if (!ftrace_stackmap_enabled(tr) ||
+		    !ftrace_stackmap_record(tr, buffer, trace_ctx, &stack, user_unwind_write))
 			user_unwind_write(buffer, trace_ctx, &full);
 	}
 	user_objects_put(objects);

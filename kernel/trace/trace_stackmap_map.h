@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef _TRACE_STACKMAP_MAP_H
+#define _TRACE_STACKMAP_MAP_H
+
+#include <linux/atomic.h>
+#include <linux/bits.h>
+#include <linux/cache.h>
+#include <linux/compiler.h>
+#include <linux/minmax.h>
+#include <linux/overflow.h>
+#include <linux/types.h>
+
+#include <asm/local.h>
+
+/*
+ * The map: a library that stores each distinct stack once and gives it an id. It
+ * knows nothing of events, trace instances and files.
+ *
+ *   slots  2^(bits + 1) words, open addressing with linear probing. 0 is an
+ *          empty slot. Any other value is the offset of a record in the arena,
+ *          and above that some bits of its hash (the tag).
+ *   arena  the records, each as long as its stack.
+ *
+ * To insert a stack, the CPU reserves arena space, fills the record and
+ * publishes it by one cmpxchg of an empty slot. A slot never changes after
+ * that. So there is no half-inserted state, and nothing to wait for, no matter
+ * which context was interrupted. If the slot was taken meanwhile, the look-up is
+ * repeated. It finds the same stack, or the next empty slot. Hence a stack is
+ * stored once and has one id. The arena space of the loser stays unused.
+ *
+ * Each CPU has a small cache of the stacks that it recorded last, by a sample of
+ * their frames. A stack that is still there is found by comparing it, without a
+ * hash. The cache also counts references. When another stack takes a place, the
+ * count is added to the record of the stack that leaves. When a stack takes a
+ * place, its record notes the CPU.
+ *
+ * Interrupts: the stack of an interrupted task contains the address of the
+ * instruction that was hit, which makes nearly every such stack a new one. So a
+ * kernel stack is split after each frame in the entry code. The parts are stored
+ * like stacks. The instruction that was hit is in no part, it goes into the event:
+ *
+ *	frames			part	event (TRACE_STACK_SPLIT)
+ *	timer_fn		 0	stack_id
+ *	 ...			 0
+ *	asm_timer_interrupt	 0
+ *	memcpy			 -	ip
+ *	vfs_read		 1	outer
+ *	 ...			 1
+ *
+ * Memory ordering:
+ *
+ *   stackmap_insert:A   fills a record, then cmpxchg_release() of its slot.
+ *   stackmap_probe:A    READ_ONCE() of a slot, then the record by its address.
+ *   stackmap_record:A   The same. Both pair with stackmap_insert:A.
+ */
+
+/* An id: 12 bits of generation above 19 bits of slot index, never negative. */
+#define STACKMAP_SLOT_BITS	19
+#define STACKMAP_SLOT_MASK	((1U << STACKMAP_SLOT_BITS) - 1)
+#define STACKMAP_GENS		(1U << (31 - STACKMAP_SLOT_BITS))
+
+/* Log2 of the number of stacks that a map can hold. */
+#define STACKMAP_BITS_MIN	10
+#define STACKMAP_BITS_MAX	(STACKMAP_SLOT_BITS - 1)
+
+/* Half of the slots stay empty, so that only a bad hash probes this far. */
+#define STACKMAP_PROBES		128
+
+/* Task, page fault, softirq, interrupt and NMI, and some to spare. */
+#define STACKMAP_MAX_PARTS	8
+
+/* Log2 of the size of each CPU's cache. */
+#define STACKMAP_CACHE_BITS	9
+
+/* Records start at multiples of this many bytes. */
+#define STACKMAP_UNIT		sizeof(u64)
+
+/* Why a stack is recorded in full. Functions return it negated. */
+enum stackmap_drop {
+	STACKMAP_DROP_ENTRIES = 1,	/* the map holds as many stacks as it may */
+	STACKMAP_DROP_ARENA,		/* no arena space */
+	STACKMAP_DROP_PROBES,		/* no slot within STACKMAP_PROBES */
+	STACKMAP_DROP_EMPTY,		/* no frames */
+	STACKMAP_DROP_PARTS,		/* more than STACKMAP_MAX_PARTS parts */
+	STACKMAP_DROP_BUFFER,		/* the event is not in the buffer of the instance */
+	STACKMAP_DROP_OBJECTS,		/* not by file: a reset, or its mappings were changed */
+	STACKMAP_NR_DROPS,
+};
+
+/**
+ * struct stackmap_record - a stack
+ * @ref: references that have left the caches
+ * @cpus: the CPUs that had it in their caches or defined it, modulo BITS_PER_LONG
+ * @defined: value of stackmap_define at its definition; odd: not defined
+ * @nr: number of frames
+ * @user: a stack of user space
+ * @ips: the frames, innermost first
+ */
+struct stackmap_record {
+	atomic_long_t		ref;
+	unsigned long		cpus;
+	u32			defined;
+	u16			nr;
+	bool			user;
+	unsigned long		ips[] __counted_by(nr);
+};
+
+struct stackmap_cache {
+	local_t			words[1 << STACKMAP_CACHE_BITS]; /* slot index above a count */
+};
+
+struct ftrace_stackmap {
+	u32			first_id;	/* the id of slot 0 */
+	u32			max_entries;
+	u32			nr_slots;	/* a power of two */
+	u32			offset_mask;	/* bits of a slot that are the arena offset */
+	u32			arena_units;
+	unsigned long		key[2];		/* of the hash */
+	unsigned long		entry_start;	/* stacks are split behind frames in here; */
+	unsigned long		entry_size;	/* set by the caller of stackmap_alloc() */
+	void			*owner;		/* the caller's */
+	void			*arena;		/* unit 0 is unused, so that 0 is an empty slot */
+	struct stackmap_cache __percpu *cache;
+	/* Written by inserts; hits read the lines above and below. */
+	atomic_t		entries ____cacheline_aligned_in_smp;
+	atomic_t		tail;		/* first free unit of the arena */
+	u32			slots[] ____cacheline_aligned_in_smp; /* the arena follows */
+};
+
+/**
+ * struct stackmap_part - the part of a stack that stackmap_find() found
+ * @ips: its frames
+ * @nr: number of frames
+ * @user: a stack of user space
+ * @hash: hash of the frames, unless the CPU remembered the stack
+ * @idx: index of its slot, negative if it is not in the map
+ * @word: its place in this CPU's cache
+ * @seen: what was there
+ */
+struct stackmap_part {
+	const unsigned long	*ips;
+	unsigned int		nr;
+	bool			user;
+	u32			hash;
+	int			idx;
+	local_t			*word;
+	unsigned long		seen;
+};
+
+struct ftrace_stackmap *stackmap_alloc(unsigned int bits, u32 first_id);
+void stackmap_free(struct ftrace_stackmap *map);
+size_t stackmap_size(unsigned int bits);
+int stackmap_find(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr,
+		  bool user, struct stackmap_part *parts);
+int stackmap_store(struct ftrace_stackmap *map, struct stackmap_part *parts, int nr);
+void stackmap_add_ref(struct ftrace_stackmap *map, const struct stackmap_part *part);
+void stackmap_note_cpu(struct stackmap_record *rec);
+unsigned long stackmap_ref(const struct ftrace_stackmap *map, u32 idx);
+void stackmap_flush(struct ftrace_stackmap *map);
+
+#if IS_ENABLED(CONFIG_KUNIT)
+u32 *stackmap_probe(struct ftrace_stackmap *map, struct stackmap_part *part);
+#endif
+
+/* Units that a stack of @nr frames takes. */
+static inline u32 stackmap_units(unsigned int nr)
+{
+	return DIV_ROUND_UP(struct_size_t(struct stackmap_record, ips, nr), STACKMAP_UNIT);
+}
+
+/* The record that @slot, which is not empty, leads to. */
+static inline struct stackmap_record *
+stackmap_record_at(const struct ftrace_stackmap *map, u32 slot)
+{
+	return map->arena + (size_t)(slot & map->offset_mask) * STACKMAP_UNIT;
+}
+
+/* The record of slot number @idx, or NULL. */
+static inline struct stackmap_record *stackmap_record(const struct ftrace_stackmap *map, u32 idx)
+{
+	/* stackmap_record:A, pairs with stackmap_insert:A */
+	u32 slot = READ_ONCE(map->slots[idx]);
+
+	return slot ? stackmap_record_at(map, slot) : NULL;
+}
+
+/* The units in use. Those that did not fit have taken some, too. */
+static inline u32 stackmap_tail(const struct ftrace_stackmap *map)
+{
+	return min_t(u32, atomic_read(&map->tail), map->arena_units);
+}
+
+/* Are 3/4 of the entries or of the arena in use? */
+static inline bool stackmap_nearly_full(const struct ftrace_stackmap *map)
+{
+	return atomic_read(&map->entries) >= map->max_entries - map->max_entries / 4 ||
+	       stackmap_tail(map) >= map->arena_units - map->arena_units / 4;
+}
+
+#endif /* _TRACE_STACKMAP_MAP_H */
