@@ -23,18 +23,26 @@
 
 #define MAX_NOTES	8
 
-void note_objects(const struct users *u)
+/* What has no names, and why. */
+void note_objects(const struct map *m)
 {
 	static const char * const why[] = {
 		[OBJECT_MISSING] = WHY_MISSING,
 		[OBJECT_OTHER] = "not used, as it is another file than the one that was mapped",
+		[OBJECT_UNREADABLE] =
+			"not used, as the build id of the file that was mapped could not be read",
+		[OBJECT_NO_OFFSETS] =
+			"only its debug file is here, without offsets; its program is needed (--symfs DIR)",
 		[OBJECT_UNCHECKED] = "used, but nothing tells if it is the file that was mapped",
 		[OBJECT_FOUND] = NULL,
 	};
 	const struct object *o;
 	size_t i, n = 0;
 
-	for (i = 1; (o = object_at(u, i)); i++) {
+	if (m->nr_replaced)
+		note("%zu addresses have no name: their text was replaced meanwhile",
+		     m->nr_replaced);
+	for (i = 1; (o = object_at(&m->users, i)); i++) {
 		if (why[o->state] && n++ < MAX_NOTES)
 			note("%s: %s", o->path, why[o->state]);
 	}
@@ -102,25 +110,49 @@ static bool has_controls(const char *name)
 	return *name;
 }
 
-/* Functions, and labels of assembler. */
-static bool is_function(const char *name, const GElf_Sym *sym, Elf *elf, GElf_Word section)
+/* Functions, and labels of assembler. @size: to the end of the section, if the symbol has none */
+static bool is_function(const char *name, const GElf_Sym *sym, Elf *elf, GElf_Word section,
+			u64 *size)
 {
 	Elf_Scn *scn = elf && section < SHN_LORESERVE ? elf_getscn(elf, section) : NULL;
 	int type = GELF_ST_TYPE(sym->st_info);
 	GElf_Shdr shdr;
 
-	return name && *name && !has_controls(name) &&
-	       (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE) &&
-	       scn && gelf_getshdr(scn, &shdr) && shdr.sh_flags & SHF_EXECINSTR;
+	if (!name || !*name || has_controls(name) ||
+	    (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) ||
+	    !scn || !gelf_getshdr(scn, &shdr) || !(shdr.sh_flags & SHF_EXECINSTR))
+		return false;
+	*size = sym->st_size ? sym->st_size : shdr.sh_addr + shdr.sh_size - sym->st_value;
+	return true;
+}
+
+/* From addresses to offsets in the file. The segments of a debug file may be empty. */
+static bool to_offsets(struct symbol *s, Elf *elf)
+{
+	GElf_Phdr phdr;
+	u64 end;
+	int i;
+
+	for (i = 0; gelf_getphdr(elf, i, &phdr); i++) {
+		end = phdr.p_vaddr + phdr.p_filesz;
+		if (phdr.p_type != PT_LOAD || !(phdr.p_flags & PF_X) || s->addr < phdr.p_vaddr ||
+		    s->addr >= end)
+			continue;
+		s->end = (s->end < end ? s->end : end) - phdr.p_vaddr + phdr.p_offset;
+		s->addr += phdr.p_offset - phdr.p_vaddr;
+		return true;
+	}
+	return false;
 }
 
 /*
  * At one address, functions are preferred to labels, and global names to weak ones, then those with
- * fewer underscores, as in kallsyms. @sizes: a function ends where its symbol says
+ * fewer underscores, as in kallsyms. @file: the symbols are by offsets in it, and end where they say;
+ * NULL: they end as in kallsyms. Returns how many have no place in it.
  */
-static void elf_symbols(struct symtab *t, Dwfl_Module *mod, bool sizes)
+static int elf_symbols(struct symtab *t, Dwfl_Module *mod, Elf *file, GElf_Addr bias)
 {
-	int i, nr = dwfl_module_getsymtab(mod);
+	int i, nr = dwfl_module_getsymtab(mod), lost = 0;
 	struct symbol s = {};
 	GElf_Word section;
 	GElf_Addr addr;
@@ -128,15 +160,21 @@ static void elf_symbols(struct symtab *t, Dwfl_Module *mod, bool sizes)
 	char *plain;
 	bool last;
 	Elf *elf;
+	u64 size;
 
 	for (i = 1; i < nr; i++) {
 		s.name = dwfl_module_getsym_info(mod, i, &sym, &addr, &section, &elf, NULL);
-		if (!is_function(s.name, &sym, elf, section))
+		if (!is_function(s.name, &sym, elf, section, &size))
 			continue;
 		last = !sym.st_size || GELF_ST_BIND(sym.st_info) == STB_WEAK;
 		s.seq = (u32)last << 31 | (u32)strspn(s.name, "_");
-		s.addr = addr;
-		s.end = sizes && sym.st_size ? addr + sym.st_size : 0;
+		s.is_label = file && !sym.st_size;
+		s.addr = addr - bias;
+		s.end = file ? s.addr + size : 0;
+		if (file && !to_offsets(&s, file)) {
+			lost++;
+			continue;
+		}
 		plain = strncmp(s.name, "_Z", 2) ? NULL :
 			__cxa_demangle(s.name, NULL, NULL, NULL);
 		if (plain)
@@ -144,6 +182,26 @@ static void elf_symbols(struct symtab *t, Dwfl_Module *mod, bool sizes)
 		symtab_add(t, &s);
 	}
 	symtab_finish(t);
+	return lost;
+}
+
+/*
+ * A file that has a build id is not the one of a mapping that has none. But the kernel may not have
+ * found one that is behind the first page.
+ */
+static enum object_state check_file(const struct object *o, const struct build_id *found,
+				    const char *path)
+{
+	struct build_id seen = {};
+
+	if (o->id.len)
+		return same_id(found, &o->id) ? OBJECT_FOUND : OBJECT_OTHER;
+	if (!found->len)
+		return OBJECT_UNCHECKED;
+	if (o->id.lack == ID_UNREADABLE)
+		return OBJECT_UNREADABLE;
+	read_file_id(path, &seen);
+	return o->id.lack == ID_NOT_FOUND && seen.is_deep ? OBJECT_UNCHECKED : OBJECT_OTHER;
 }
 
 /* The file that was mapped, or its debug file, which has the same build id. */
@@ -155,9 +213,8 @@ static Dwfl_Module *report_path(struct object *o, const char *path)
 	mod = elf_report_file(o->dwfl, o->name, path, &found);
 	if (!mod)
 		return NULL;
-	o->state = !o->id.len ? OBJECT_UNCHECKED :
-		   same_id(&found, &o->id) ? OBJECT_FOUND : OBJECT_OTHER;
-	return o->state != OBJECT_OTHER ? mod : NULL;
+	o->state = check_file(o, &found, path);
+	return o->state >= OBJECT_UNCHECKED ? mod : NULL;
 }
 
 /* By its build id only. */
@@ -177,54 +234,52 @@ static Dwfl_Module *report_id(struct object *o)
 	return mod;
 }
 
-/* A debug file without its program has lost where the text is in the file; the kernel knows it. */
-static Dwfl_Module *open_object(const char *symfs, struct object *o)
+#define DELETED	" (deleted)"	/* the kernel's, behind a path */
+
+/*
+ * At its path, which some other file may have now; with its build id; or only its debug file. [vdso]
+ * is in no file: saved beside the recording, or that of this kernel.
+ */
+static Dwfl_Module *open_object(struct users *u, const char *symfs, struct object *o)
 {
-	char *path __free(pointer) = format("%s%s", symfs, o->file);
-	char *hex __free(pointer) = build_id_text(&o->id);
-	char *debug __free(pointer) = NULL;
+	char *hex __free(pointer) = build_id_text(&o->id), *end;
+	FILE *vdso __free(file) = strcmp(o->file, "[vdso]") ? NULL : tmpfile();
+	char *path __free(pointer) = vdso ? format("%s/vdso", u->dir ? u->dir : "") :
+				     format("%s%s", symfs, o->file);
+	char *own __free(pointer) = vdso ? format("/proc/self/fd/%d", fileno(vdso)) :
+		format("%s/usr/lib/debug/.build-id/%.2s/%s.debug", symfs, hex, hex + 2);
 	Dwfl_Module *mod = NULL;
 
 	o->state = OBJECT_MISSING;
-	if (*o->file == '/')
+	if (*o->file == '/' || vdso)
 		mod = report_path(o, path);
-	if (mod || o->id.len < 2)
-		return mod;
-	mod = report_id(o);
-	if (mod || !o->has_bias)
-		return mod;
-	debug = format("%s/usr/lib/debug/.build-id/%.2s/%s.debug", symfs, hex, hex + 2);
-	return report_path(o, debug);
-}
-
-/* p_vaddr - p_offset of the text; 0 if there is none. */
-static u64 text_bias(Elf *elf)
-{
-	GElf_Phdr phdr;
-	int i;
-
-	for (i = 0; gelf_getphdr(elf, i, &phdr); i++) {
-		if (phdr.p_type == PT_LOAD && phdr.p_flags & PF_X)
-			return phdr.p_vaddr - phdr.p_offset;
+	end = path + strlen(path) - strlen(DELETED);
+	if (!mod && end > path && !strcmp(end, DELETED)) {
+		*end = '\0';
+		mod = report_path(o, path);
 	}
-	return 0;
+	if (mod || !*hex)
+		return mod;
+	if (vdso)
+		write_vdso(vdso);
+	else
+		mod = report_id(o);
+	return mod ? mod : report_path(o, own);
 }
 
 /* The symbols are by offsets in the file, as stacks are. */
 static void load_object(struct users *u, struct object *o)
 {
 	const char *symfs = u->symfs ? u->symfs : "";
-	GElf_Addr load_bias = 0;
+	GElf_Addr bias = 0;
 	Dwfl_Module *mod;
 	Elf *elf;
 
 	o->dwfl = elf_begin_files(symfs);
-	mod = open_object(symfs, o);
-	elf = mod ? dwfl_module_getelf(mod, &load_bias) : NULL;
-	if (!elf)
-		return;
-	elf_symbols(&o->symtab, mod, true);
-	symtab_shift(&o->symtab, -(load_bias + (o->has_bias ? o->bias : text_bias(elf))));
+	mod = open_object(u, symfs, o);
+	elf = mod ? dwfl_module_getelf(mod, &bias) : NULL;
+	if (elf && elf_symbols(&o->symtab, mod, elf, bias) && !o->symtab.nr)
+		o->state = OBJECT_NO_OFFSETS;
 }
 
 const struct symbol *find_in_object(struct users *u, struct object *o, u64 offset)
@@ -401,7 +456,7 @@ int vmlinux_load(struct map *m, const struct config *cfg)
 	mod = open_vmlinux(v, m, cfg);
 	if (!mod)
 		return -EINVAL;
-	elf_symbols(&m->elfsyms, mod, false);
+	elf_symbols(&m->elfsyms, mod, NULL, 0);
 	dwfl_module_getelf(mod, &bias);
 	v->delta = text && m->elfsyms.text ? text - m->elfsyms.text : -bias;
 	symtab_shift(&m->elfsyms, v->delta);

@@ -151,10 +151,10 @@ u32 read_object(struct record *r, struct stacks *k, u32 in, u32 *number)
 {
 	struct build_id id = {};
 	const char *bytes, *path;
-	u64 nr, bias, id_size;
+	u64 nr, id_size;
 	u32 len, object;
 
-	if (!get_number(r, FIELD_OBJECT, &nr) || !get_number(r, FIELD_BIAS, &bias) ||
+	if (!get_number(r, FIELD_OBJECT, &nr) ||
 	    !get_number(r, FIELD_ID_SIZE, &id_size) || nr >= OBJECT_LIMIT ||
 	    !get_bytes(r, FIELD_BUILD_ID, &bytes, &len) || id_size > len || len > MAX_BUILD_ID)
 		return 0;
@@ -163,7 +163,7 @@ u32 read_object(struct record *r, struct stacks *k, u32 in, u32 *number)
 	if (!get_bytes(r, FIELD_PATH, &path, &len) || !memchr(path, 0, len))
 		return 0;
 	*number = nr;
-	object = user_object(k->users, path, &id, bias);
+	object = get_object(k->users, path, &id);
 	if (object)
 		pool_find(&k->objects, in, nr)->value = object;
 	return object;

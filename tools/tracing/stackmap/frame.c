@@ -45,6 +45,8 @@ static char *make_text(const struct frame *f)
 		return format("%s+0x%llx (%s+0x%llx)", f->object->path, f->addr, s->name, offset);
 	if (!s)
 		return address_text(f);
+	if (is_trampoline(s))
+		return address_text(f);
 	if (is_bpf(s) || !s->end)
 		return format("%s+0x%llx", s->name, offset);
 	return format("%s+0x%llx/0x%llx%s%s%s", s->name, offset, s->end - s->addr,
@@ -59,7 +61,7 @@ const char *frame_name(struct frame *f, const char **mod)
 {
 	const struct symbol *s = f->sym;
 
-	*mod = s && !is_bpf(s) ? s->mod : NULL;
+	*mod = s && !is_bpf(s) && !is_trampoline(s) ? s->mod : NULL;
 	if (f->user)
 		*mod = f->object ? f->object->name : "user";
 	if (s)
@@ -115,6 +117,10 @@ struct frame *frame_get(struct map *m, const struct stack *s, u32 i)
 		find_user_symbol(m, f);
 	else if (ip != TRAMPOLINE_MARKER)
 		f->sym = find_symbol(m, ip, exact);
+	if (f->sym && (f->sym->replaced || (f->sym->passes && m->unsure))) {
+		f->sym = NULL;
+		m->nr_replaced++;
+	}
 	f->text = make_text(f);
 	return f;
 }

@@ -56,38 +56,83 @@ void select_stacks(struct map *m, const struct config *cfg, size_t top)
 		m->nr_stacks = top;
 }
 
-static bool is_tracer(const struct map *m, u64 ip, bool exact)
+/*
+ * The text of the tracer, kernel/trace/: from the first to the last of these. They are at its borders,
+ * in its middle, or old, as one may be missing.
+ */
+static void find_tracer_text(struct map *m, const struct symtab *t)
+{
+	static const char borders[] =
+		" trace_clock_local ring_buffer_write trace_event_buffer_commit event_triggers_call"
+		" eprobe_trigger_func kprobe_dispatcher uprobe_dispatcher register_fprobe"
+		" fentry_trace_func fexit_dispatcher ";
+	const struct symbol *s;
+	char *found, name[32];
+
+	m->tracer_start = 1;
+	for (s = t->syms; s < t->syms + t->nr; s++) {
+		snprintf(name, sizeof(name), " %s ", s->name);
+		found = s->mod ? NULL : strstr(borders, name);
+		if (found && !m->tracer_end)
+			m->tracer_start = s->addr;
+		if (found)
+			m->tracer_end = s->end;
+	}
+	/* Else the linker has ordered functions otherwise. */
+	if (m->tracer_end - m->tracer_start > 4 << 20)
+		m->tracer_end = 0;
+}
+
+/* In other places is what macros make for each event, what is written in assembler, and uprobes. */
+static bool is_tracer(const struct map *m, const struct symbol *s)
 {
 	static const char * const names[] = {
-		"trace_event_", "__traceiter_", "__bpf_trace_", "perf_trace_", "ftrace_call",
-		"ftrace_regs_caller", "ftrace_graph_", "function_trace_call",
-		"function_stack_trace_call", "kprobe_ftrace_handler", "kprobe_trace_func",
-		"kprobe_dispatcher", "kretprobe_", "aggr_pre_handler", "arch_ftrace_ops_list_func",
-		"ftrace_ops_list_func", "ftrace_syscall_", "trace_syscall_", "event_triggers_",
-		"__ftrace_trace_stack",
+		"trace_event_", "perf_trace_", "__bpf_trace_", "__traceiter_", "__probestub_",
+		"ftrace_", "arch_ftrace_", "return_to_handler", "arch_rethook_", "kprobe_",
+		"kretprobe_", "uprobe_", "handler_chain",
 	};
-	const struct symbol *s;
-	const char *name;
 	size_t i;
 
-	if (ip == TRAMPOLINE_MARKER)
+	if (is_trampoline(s) || (s->addr >= m->tracer_start && s->addr < m->tracer_end))
 		return true;
-	s = find_symbol(m, ip, exact);
-	name = s && !s->mod ? s->name : "";
 	for (i = 0; i < ARRAY_SIZE(names); i++) {
-		if (!strncmp(name, names[i], strlen(names[i])))
+		if (!strncmp(s->name, names[i], strlen(names[i])))
 			return true;
 	}
 	return false;
 }
 
-/* How many of the innermost frames are the tracer's; never all of them. */
-u32 tracer_frames(const struct map *m, const u64 *ips, u32 nr)
+/*
+ * How many of the innermost frames are the tracer's; never all of them. What has called it from an
+ * address without a name is its trampoline.
+ */
+u32 tracer_frames(struct map *m, const u64 *ips, u32 nr)
 {
-	u32 n = 0;
+	const struct symbol *s, *last = NULL;
+	u32 n;
 
-	while (n + 1 < nr && is_tracer(m, ips[n], !n))
-		n++;
+	for (n = 0; n + 1 < nr; n++, last = s) {
+		s = find_symbol(m, ips[n], !n);
+		if (s && !m->tracer_start)
+			find_tracer_text(m, m->kallsyms.nr ? &m->kallsyms : &m->elfsyms);
+		if (ips[n] != TRAMPOLINE_MARKER && (s ? !is_tracer(m, s) : !last))
+			break;
+	}
+	return n;
+}
+
+/* Those of schedule() and below, which are in each stack of a task that leaves its CPU. */
+u32 scheduler_frames(const struct map *m, const u64 *ips, u32 nr)
+{
+	const struct symbol *s;
+	u32 n;
+
+	for (n = 0; n + 1 < nr; n++) {
+		s = find_symbol(m, ips[n], !n);
+		if (!s || (strcmp(s->name, "schedule") && strcmp(s->name, "__schedule") &&
+			   strncmp(s->name, "preempt_schedule", strlen("preempt_schedule"))))
+			break;
+	}
 	return n;
 }
 

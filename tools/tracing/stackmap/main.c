@@ -327,7 +327,7 @@ static int dump(const char *path, const char *recording)
 			note("symbols: %s", recording && !m.kallsyms.nr ? recording : m.source);
 		setvbuf(stdout, NULL, _IOFBF, 1 << 20);
 		ret |= show(&m, &old, recording);
-		note_objects(&m.users);
+		note_objects(&m);
 	}
 	profile_free(&m);
 	map_free(&old);

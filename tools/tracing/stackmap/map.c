@@ -141,14 +141,14 @@ static void read_object(struct reader *r, const char *what)
 	struct map *m = r->map;
 	char path[MAX_PATH + 1];
 	struct build_id id = {};
-	u64 start = r->off, bias;
+	u64 start = r->off, unused;
 	u32 number, len, zero;
 
 	number = get_word(r, what);
 	id.len = get_word(r, what);
 	if (!number || number >= OBJECT_LIMIT || id.len > MAX_BUILD_ID)
 		damaged(r, start, "object %u with a build id of %zu bytes", number, id.len);
-	get_longs(r, &bias, 1, what);
+	get_longs(r, &unused, 1, what);
 	len = get_word(r, what);
 	zero = get_word(r, what);
 	if (len > MAX_PATH || zero)
@@ -159,7 +159,7 @@ static void read_object(struct reader *r, const char *what)
 	get_padded(r, path, len, what);
 	path[len] = '\0';
 	if (!r->bad)
-		pool_find(&m->numbers, number, 0)->value = user_object(&m->users, path, &id, bias);
+		pool_find(&m->numbers, number, 0)->value = get_object(&m->users, path, &id);
 }
 
 static void read_objects(struct reader *r, u64 start, u32 len)
@@ -249,6 +249,7 @@ void map_free_stacks(struct map *m)
 	free(m->stacks);
 	free(m->ips);
 	pool_free(&m->numbers);
+	pool_free(&m->modules);
 	free(m->name);
 	free(m->dir);
 }

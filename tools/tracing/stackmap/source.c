@@ -59,7 +59,7 @@ int load_kallsyms(struct map *m, const struct map *sibling, const struct config 
 	ret = check_build_id(m, &id, path, cfg);
 	if (ret)
 		return ret;
-	ret = symtab_load(&m->kallsyms, path);
+	ret = symtab_load(&m->kallsyms, path) ?: cfg->kallsyms ? 0 : load_first_symbols(m);
 	if (!ret)
 		add_source(m, "kallsyms", path);
 	else
@@ -101,6 +101,7 @@ int load_symbols(struct map *m, const struct map *sibling, const struct config *
 	int ret;
 
 	m->users.symfs = cfg->symfs;
+	m->users.dir = m->dir;
 	ret = load_user_maps(m) ?: load_kallsyms(m, sibling, cfg) ?:
 	      fit_kallsyms(m, sibling, cfg) ?: (cfg->vmlinux ? vmlinux_load(m, cfg) : 0);
 	if (!ret && cfg->vmlinux)

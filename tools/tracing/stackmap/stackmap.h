@@ -64,6 +64,9 @@ struct symbol {
 	const char	*mod;		/* NULL: the kernel proper */
 	u32		seq;		/* line in the source; the first of several aliases wins */
 	char		type;		/* as nm prints it */
+	bool		is_label;	/* nothing tells where it ends */
+	bool		passes;		/* it was not there all the time */
+	bool		replaced;	/* and something else was */
 };
 
 struct symtab {
@@ -75,8 +78,13 @@ struct symtab {
 	size_t		nr_bufs;
 };
 
+/* Why there is none: user_maps has -, none, ?. Before Linux 6.12, the kernel reads the first page. */
+enum id_lack { ID_NOT_FOUND, ID_NONE, ID_UNREADABLE };
+
 struct build_id {
 	size_t		len;		/* 0: unknown */
+	enum id_lack	lack;
+	bool		is_deep;	/* behind the first page */
 	unsigned char	bytes[MAX_BUILD_ID];
 };
 
@@ -86,7 +94,8 @@ struct task {
 };
 
 enum object_state {
-	OBJECT_NEW, OBJECT_MISSING, OBJECT_OTHER, OBJECT_UNCHECKED, OBJECT_FOUND,
+	OBJECT_NEW, OBJECT_MISSING, OBJECT_OTHER, OBJECT_UNREADABLE, OBJECT_NO_OFFSETS,
+	OBJECT_UNCHECKED, OBJECT_FOUND,
 };
 
 /* A file that a process has mapped, or "[vdso]". */
@@ -95,8 +104,6 @@ struct object {
 	char		*path;		/* that can be printed */
 	char		*name;		/* without directories or brackets */
 	struct build_id	id;
-	u64		bias;		/* p_vaddr - p_offset of its text */
-	bool		has_bias;
 	enum object_state state;
 	struct symtab	symtab;		/* by offsets in the file */
 	struct Dwfl	*dwfl;
@@ -107,6 +114,8 @@ struct users {
 	struct pool	processes;	/* of {tgid, 0} to a process, see user.c */
 	struct pool	objects;	/* of a string to an object */
 	const char	*symfs;
+	const char	*dir;		/* of the recording, or NULL */
+	bool		watched;	/* by perf events */
 };
 
 /* Stacks of a trace by their ids, see stacks.c. */
@@ -139,6 +148,11 @@ struct map {
 	struct symtab	kallsyms;
 	struct symtab	elfsyms;
 	struct vmlinux	*vmlinux;
+	u64		tracer_start;	/* of its text; 0: not searched */
+	u64		tracer_end;
+	struct pool	modules;	/* of a name: 1 if it is there, as far as it is known */
+	bool		unsure;		/* text was there that no kallsyms tells */
+	size_t		nr_replaced;	/* addresses that have no name for that */
 	struct pool	frames;		/* of an address to a frame, see frame.c */
 	struct users	users;
 	struct value_type values[NR_VALUES]; /* of a profile */
@@ -203,7 +217,9 @@ struct config {
  *	@123456789 exec 1234		nothing that was mapped before is there any more
  *
  * The time is in nanoseconds of the clock mono; without it, the line counts from the beginning.
- * ID is the build id in hexadecimal, or "-". Without a path, nothing is known of what is there.
+ * ID is the build id in hexadecimal, or why there is none: "-", it was not found where the kernel
+ * looks, "none", the file has none, "?", the file could not be read. Without a path, nothing is known
+ * of what is there.
  *
  * A user stack is stored by file: bit 63, the number of the object in 19 bits, and the
  * offset in the file in 44 bits, as the kernel does it (with numbers of its own). What is in no
@@ -289,10 +305,13 @@ int load_kallsyms(struct map *m, const struct map *sibling, const struct config 
 int load_symbols(struct map *m, const struct map *sibling, const struct config *cfg);
 void map_free(struct map *m);
 /* symtab.c */
+extern const char * const id_lacks[];
 bool same_id(const struct build_id *a, const struct build_id *b);
 char *build_id_text(const struct build_id *id);
 char *parse_build_id(char *s, struct build_id *id);
 void build_id_of_notes(const char *p, size_t len, struct build_id *id);
+void read_file_id(const char *path, struct build_id *id);
+bool write_vdso(FILE *f);
 int check_build_id(const struct map *m, const struct build_id *id, const char *path,
 		   const struct config *cfg);
 void symtab_add(struct symtab *t, const struct symbol *s);
@@ -303,11 +322,13 @@ const char *symtab_keep(struct symtab *t, char *name);
 void symtab_free(struct symtab *t);
 int parse_symbol_line(void *t, char *line);
 int symtab_load(struct symtab *t, const char *path);
+int load_first_symbols(struct map *m);
+void note_module(struct map *m, const char *name, bool leaves);
+bool is_trampoline(const struct symbol *s);
 /* user.c */
 char *hide_controls(char *text);
 struct object *object_at(const struct users *u, u32 nr);
 u32 get_object(struct users *u, const char *path, const struct build_id *id);
-u32 user_object(struct users *u, const char *path, const struct build_id *id, u64 bias);
 u64 users_epoch(struct users *u, u32 tgid, u64 time);
 u64 place_word(struct users *u, u64 epoch, u64 addr, bool exact);
 int parse_user_line(void *users, char *line);
@@ -315,12 +336,11 @@ void users_free(struct users *u);
 /* elf.c */
 const struct symbol *find_in_object(struct users *u, struct object *o, u64 offset);
 void object_free_symbols(struct object *o);
-void note_objects(const struct users *u);
+void note_objects(const struct map *m);
 void vmlinux_free(struct vmlinux *v);
 char *vmlinux_lines(const struct vmlinux *v, u64 addr);
 int vmlinux_load(struct map *m, const struct config *cfg);
 /* watch.c */
-void read_file_id(const char *path, struct build_id *id);
 int save_users(const char *dir);
 int watch_start(const char *dir);
 void watch_drain(void);
@@ -337,7 +357,8 @@ double share(u64 part, u64 all);
 void sort_stacks(struct map *m, enum sort_key key);
 bool stack_matches(struct map *m, const struct stack *s, const struct config *cfg);
 void select_stacks(struct map *m, const struct config *cfg, size_t top);
-u32 tracer_frames(const struct map *m, const u64 *ips, u32 nr);
+u32 tracer_frames(struct map *m, const u64 *ips, u32 nr);
+u32 scheduler_frames(const struct map *m, const u64 *ips, u32 nr);
 void drop_tracers(struct map *m);
 /* annotate.c */
 int annotate(struct map *m, const struct config *cfg);

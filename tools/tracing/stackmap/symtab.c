@@ -8,6 +8,11 @@
  */
 #include <ctype.h>
 #include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "stackmap.h"
 
@@ -43,7 +48,7 @@ static u64 kernel_end_of(const struct symtab *t, const struct symbol *s, const s
 
 	if (!s->mod && s->addr == t->kernel_end)
 		return s->addr;
-	if (next)
+	if (next && !is_trampoline(s))
 		adjoins = same_module(s, next) && (!s->mod || is_text(s) == is_text(next));
 	if (adjoins || (next && next->addr < limit))
 		return next->addr;
@@ -53,7 +58,8 @@ static u64 kernel_end_of(const struct symtab *t, const struct symbol *s, const s
 /* By another name of the same address, or as a label inside of a function. */
 static bool is_hidden(const struct symbol *before, const struct symbol *s)
 {
-	return s->addr == before->addr || (!s->end && s->addr < before->end);
+	return s->addr == before->addr ||
+	       (s->is_label && !before->is_label && s->addr < before->end);
 }
 
 /* Sorts the symbols, and sets the ends that are not known. */
@@ -126,15 +132,31 @@ void symtab_free(struct symtab *t)
 	*t = (struct symtab) {};
 }
 
-/*
- * Mapping symbols mark code and data, not functions. The value of an absolute symbol is no address.
- * The __builtin__ ones are pages of ftrace and kprobes, which %pS does not know.
- */
+/* Mapping symbols mark code and data, not functions. The value of an absolute symbol is no address. */
 static bool is_skipped(const struct symbol *s)
 {
 	return s->name[0] == '$' || !strncmp(s->name, ".L", 2) ||
-	       s->type == 'a' || s->type == 'A' ||
-	       (s->mod && !strncmp(s->mod, "__builtin__", strlen("__builtin__")));
+	       s->type == 'a' || s->type == 'A';
+}
+
+/* A page of ftrace or kprobes, which %pS does not know. */
+bool is_trampoline(const struct symbol *s)
+{
+	return s->mod && !strncmp(s->mod, "__builtin__", strlen("__builtin__"));
+}
+
+static bool is_bpf(const struct symbol *s)
+{
+	return s->mod && !strcmp(s->mod, "bpf");
+}
+
+/* What is the same in every boot: "bpf_prog" of "bpf_prog_6deef7357e7b4530_name". */
+static const char *bpf_kind(struct symtab *t, const char *name)
+{
+	const char *end = strchr(name, '_');
+
+	end = end ? strchr(end + 1, '_') : NULL;
+	return end ? symtab_keep(t, format("%.*s", (int)(end - name), name)) : name;
 }
 
 void symtab_add(struct symtab *t, const struct symbol *s)
@@ -173,6 +195,9 @@ int parse_symbol_line(void *table, char *line)
 			return -EINVAL;
 		*end = '\0';
 	}
+	/* The number differs. */
+	if (is_bpf(&s) && !strncmp(s.name, "bpf_trampoline_", strlen("bpf_trampoline_")))
+		s.name = bpf_kind(t, s.name);
 	symtab_add(t, &s);
 	return 0;
 }
@@ -191,10 +216,78 @@ int symtab_load(struct symtab *t, const char *path)
 	return ret;
 }
 
+/* At the address of @s, there was @other at the other end of the recording; NULL: nothing */
+static void compare_copies(struct symtab *t, struct symbol *s, const struct symbol *other)
+{
+	if (other && s->addr == other->addr && !strcmp(s->name, other->name))
+		return;
+	s->passes = true;
+	s->replaced |= other && !(is_bpf(s) && is_bpf(other));
+	if (is_bpf(s))
+		s->name = bpf_kind(t, s->name);
+}
+
+/*
+ * Modules, BPF programs and trampolines come and go, and kallsyms is a copy of the end. Beside it may
+ * be one of the start. What only that has is added.
+ */
+int load_first_symbols(struct map *m)
+{
+	char *path __free(pointer) = format("%s/kallsyms.start", m->dir ? m->dir : "");
+	struct symtab first = {}, *last = &m->kallsyms;
+	struct symbol *s, *other;
+	size_t i, nr = last->nr;
+	int ret;
+
+	if (!nr || access(path, R_OK))
+		return 0;
+	ret = symtab_load(&first, path);
+	for (s = last->syms; s < last->syms + nr; s++) {
+		if (s->mod)
+			compare_copies(last, s, symtab_find(&first, s->addr));
+	}
+	for (i = 0; i < first.nr; i++) {
+		s = &first.syms[i];
+		if (!s->mod)
+			continue;
+		pool_at(&m->modules, intern(&m->modules, s->mod))->value = 1;
+		other = bsearch(&s->addr, last->syms, nr, sizeof(*s), compare_addr);
+		compare_copies(last, other ? other : s, other ? s : NULL);
+		if (!other)
+			*APPEND(last->syms, last->nr) = *s;
+	}
+	symtab_finish(last);
+	for (i = 0; i < first.nr_bufs; i++)
+		symtab_keep(last, first.bufs[i]);
+	first.nr_bufs = 0;
+	symtab_free(&first);
+	return ret;
+}
+
+/*
+ * A module comes or @leaves. If that is in no copy of kallsyms, it may have been where one of these
+ * has something that was not there all the time.
+ */
+void note_module(struct map *m, const char *name, bool leaves)
+{
+	struct pooled *known = pool_at(&m->modules, intern(&m->modules, name));
+	struct symbol *s;
+
+	if (leaves) {
+		m->unsure |= !known->value;
+		known->value = 0;
+		return;
+	}
+	for (s = m->kallsyms.syms; s < m->kallsyms.syms + m->kallsyms.nr; s++)
+		s->passes |= s->mod && !strcmp(s->mod, name);
+}
+
 bool same_id(const struct build_id *a, const struct build_id *b)
 {
 	return a->len && a->len == b->len && !memcmp(a->bytes, b->bytes, a->len);
 }
+
+const char * const id_lacks[] = { "-", "none", "?" };
 
 char *build_id_text(const struct build_id *id)
 {
@@ -206,9 +299,17 @@ char *build_id_text(const struct build_id *id)
 	return text;
 }
 
-/* Returns what follows the hexadecimal digits. */
+/* Returns what follows the hexadecimal digits, or the word that stands for none. */
 char *parse_build_id(char *s, struct build_id *id)
 {
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(id_lacks); i++) {
+		if (strncmp(s, id_lacks[i], strlen(id_lacks[i])))
+			continue;
+		id->lack = i;
+		return s + strlen(id_lacks[i]);
+	}
 	while (id->len < MAX_BUILD_ID && isxdigit((unsigned char)s[0]) &&
 	       isxdigit((unsigned char)s[1]) && sscanf(s, "%2hhx", &id->bytes[id->len]) == 1) {
 		id->len++;
@@ -237,6 +338,69 @@ void build_id_of_notes(const char *p, size_t len, struct build_id *id)
 			return;
 		}
 	}
+}
+
+#define FIRST_PAGE	4096
+#define MAX_HEADERS	1000
+
+/* Headers of either word size. */
+#define GET(header, is_64, field)	((is_64) ? (header).of64.field : (header).of32.field)
+
+/* Of the segment whose header is there. False if it cannot be read. */
+static bool read_notes(int fd, bool is_64, u64 at, struct build_id *id)
+{
+	union { Elf32_Phdr of32; Elf64_Phdr of64; } p = {};
+	char buf[0x4000];
+	u64 offset, size;
+	ssize_t len;
+
+	if (pread(fd, &p, sizeof(p), at) < 0)
+		return false;
+	if (p.of64.p_type != PT_NOTE)
+		return true;
+	offset = GET(p, is_64, p_offset);
+	size = GET(p, is_64, p_filesz);
+	len = pread(fd, buf, size < sizeof(buf) ? size : sizeof(buf), offset);
+	build_id_of_notes(buf, len > 0 ? len : 0, id);
+	id->is_deep = offset + size > FIRST_PAGE;
+	return len >= 0;
+}
+
+/*
+ * By the program headers, as the kernel does it, for each word size of this machine. Without
+ * elfutils, which test machines may lack. To open a device may have effects.
+ */
+void read_file_id(const char *path, struct build_id *id)
+{
+	union { Elf32_Ehdr of32; Elf64_Ehdr of64; } e = {};
+	bool is_64, good;
+	struct stat st;
+	u32 i, nr;
+	int fd;
+
+	id->lack = ID_UNREADABLE;
+	if (stat(path, &st) || !S_ISREG(st.st_mode))
+		return;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	good = fd >= 0 && pread(fd, &e, sizeof(e), 0) >= 0;
+	is_64 = e.of64.e_ident[EI_CLASS] == ELFCLASS64;
+	nr = memcmp(&e, ELFMAG, SELFMAG) ? 0 : GET(e, is_64, e_phnum);
+	for (i = 0; good && i < nr && i < MAX_HEADERS && !id->len; i++)
+		good = read_notes(fd, is_64, GET(e, is_64, e_phoff) +
+				  i * (is_64 ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr)), id);
+	if (good)
+		id->lack = ID_NONE;
+	if (fd >= 0)
+		close(fd);
+}
+
+/* The one that the kernel has mapped into this program. Its file ends with its section headers. */
+bool write_vdso(FILE *f)
+{
+	const ElfW(Ehdr) *vdso = (const ElfW(Ehdr) *)getauxval(AT_SYSINFO_EHDR);
+	size_t size = vdso ? vdso->e_shoff + vdso->e_shnum * vdso->e_shentsize : 0;
+
+	return size && fwrite(vdso, size, 1, f) == 1 && !fflush(f);
 }
 
 /* A missing build id is no error: some kernels and files have none. */

@@ -66,7 +66,7 @@ struct object *object_at(const struct users *u, u32 nr)
 u32 get_object(struct users *u, const char *path, const struct build_id *id)
 {
 	char *hex __free(pointer) = build_id_text(id);
-	char *key __free(pointer) = format("%s %s", hex, path);
+	char *key __free(pointer) = format("%s%d %s", hex, id->lack, path);
 	u32 i = intern(&u->objects, key);
 	struct object *o;
 
@@ -79,18 +79,6 @@ u32 get_object(struct users *u, const char *path, const struct build_id *id)
 		u->objects.list[i].ptr = o;
 	}
 	return i < OBJECT_LIMIT ? i : 0;
-}
-
-/* As the kernel defines it: with p_vaddr - p_offset of its text. */
-u32 user_object(struct users *u, const char *path, const struct build_id *id, u64 bias)
-{
-	u32 i = get_object(u, path, id);
-
-	if (i) {
-		object_at(u, i)->bias = bias;
-		object_at(u, i)->has_bias = id->len;
-	}
-	return i;
 }
 
 /* How many lines of the process are not later than that. */
@@ -180,7 +168,7 @@ static int parse_map(struct users *u, char *line, u64 time)
 	if (sscanf(line, "map %u %llx-%llx %llx %n", &tgid, &start, &end, &offset, &at) != 4 ||
 	    end <= start || !line[at])
 		return -EINVAL;
-	p = line[at] == '-' ? line + at + 1 : parse_build_id(line + at, &id);
+	p = parse_build_id(line + at, &id);
 	if (*p && *p++ != ' ')
 		return -EINVAL;
 	map = add_mapping(get_process(u, tgid), time);
@@ -201,6 +189,7 @@ int parse_user_line(void *users, char *line)
 
 	if (*line == '@' && sscanf(line, "@%llu %n", &time, &at) != 1)
 		return -EINVAL;
+	u->watched |= at;
 	line += at;
 	if (sscanf(line, "fork %u %u%c", &tgid, &parent, &more) == 2)
 		add_mapping(get_process(u, tgid), time)->parent = get_process(u, parent);
@@ -229,5 +218,5 @@ void users_free(struct users *u)
 		free(o->name);
 	}
 	pool_free_all(&u->objects);
-	*u = (struct users) { .symfs = u->symfs };
+	*u = (struct users) { .symfs = u->symfs, .dir = u->dir };
 }

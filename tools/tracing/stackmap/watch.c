@@ -3,19 +3,16 @@
  * Writes user_maps (see stackmap.h): first what the processes have mapped, from /proc. While they
  * come and go, perf events tell about each mapping and each new task. These count nothing.
  */
-#include <elf.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <linux/perf_event.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "record.h"
 
-#define HEADERS		4096
 #define WATCH_PAGES	128		/* for the events of each CPU, a power of 2 */
 
 struct watched {
@@ -31,37 +28,13 @@ static size_t nr_cpus;
 #define RING_SIZE	((WATCH_PAGES + 1) * PAGE)
 #define READ_LOST	0x10	/* PERF_FORMAT_LOST, which older headers lack */
 
-/*
- * The linker puts the note into the first page of an ELF file. It is found there for each word
- * size, and without elfutils, which test machines may lack. To open a device may have effects.
- */
-void read_file_id(const char *path, struct build_id *id)
-{
-	char buf[HEADERS];
-	struct stat st;
-	ssize_t len, at;
-	int fd;
-
-	if (stat(path, &st) || !S_ISREG(st.st_mode))
-		return;
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0)
-		return;
-	len = read(fd, buf, sizeof(buf));
-	if (len > SELFMAG && !memcmp(buf, ELFMAG, SELFMAG)) {
-		for (at = 0; !id->len && at < len; at += 4)
-			build_id_of_notes(buf + at, len - at, id);
-	}
-	close(fd);
-}
-
 static void write_mapping(FILE *f, u32 tgid, const struct mapping *map, const struct build_id *id,
 			  const char *path)
 {
 	char *hex __free(pointer) = build_id_text(id);
 
 	fprintf(f, "map %u %llx-%llx %llx %s%s%s\n", tgid, map->start, map->end, map->offset,
-		*hex ? hex : "-", *path ? " " : "", path);
+		*hex ? hex : id_lacks[id->lack], *path ? " " : "", path);
 }
 
 /*
