@@ -5,17 +5,23 @@
 
 #include "profile.h"
 
+/* A stack that has no event is a sample as well. */
+static const char *name_of(const struct tep_event *ev)
+{
+	return strcmp(ev->system, "ftrace") || !strstr(ev->name, "stack") ? ev->name : "stacktrace";
+}
+
 /* @list: names of events, of systems, or both as system:event, with commas between them */
 static bool in_list(const char *list, const struct tep_event *ev)
 {
-	char *full __free(pointer) = format("%s:%s", ev->system, ev->name);
+	const char *name = name_of(ev);
+	char *full __free(pointer) = format("%s:%s", ev->system, name);
 	char *words __free(pointer) = copy_string(list ? list : "");
 	char *rest = words, *word;
 	bool found = false;
 
-	while ((word = strsep(&rest, ",")))
-		found |= !strcmp(word, ev->name) || !strcmp(word, ev->system) ||
-			 !strcmp(word, full);
+	while ((word = strsep(&rest, ",\n")))
+		found |= !strcmp(word, name) || !strcmp(word, ev->system) || !strcmp(word, full);
 	return found;
 }
 
@@ -31,7 +37,7 @@ static struct tep_format_field *find_number(struct tep_event *ev, const char *na
 /* With a weight, only what has it is counted. */
 static bool kind_is_wanted(const struct kind *k, const struct config *cfg)
 {
-	if (!k->is_event || (cfg->events && !in_list(cfg->events, k->event)))
+	if (!k->is_sample || (cfg->events && !in_list(cfg->events, k->event)))
 		return false;
 	if (cfg->allocs)
 		return k->is_alloc;
@@ -51,9 +57,10 @@ static struct kind *find_kind(struct profile *p, int id)
 		return ev ? k : NULL;
 	init_kind(k, ev);
 	set_take(k);
+	k->name = name_of(ev);
+	k->is_own = !cfg->events && in_list(p->own_events, ev);
 	k->field[FIELD_WEIGHT] = find_number(ev, cfg->weight);
 	k->field[FIELD_PTR] = find_number(ev, cfg->pointer);
-	k->is_switch = !strcmp(ev->name, "sched_switch");
 	k->is_alloc = k->field[FIELD_PTR] && in_list(cfg->allocs, ev);
 	k->is_free = k->field[FIELD_PTR] && in_list(cfg->frees, ev);
 	k->wanted = kind_is_wanted(k, cfg);
@@ -69,6 +76,7 @@ static void take_gap(struct record *r)
 	p->counts[COUNT_LOST] += r->rec->missed_events > 0 ? r->rec->missed_events : 0;
 	while (r->cpu->nr)
 		sample_put(p, r->cpu->waiting[--r->cpu->nr]);
+	r->cpu->has_gap = true;
 	r->cpu->has_next = false;
 	r->in->complete = r->rec->ts;
 }
@@ -142,8 +150,8 @@ static int check_any(struct profile *p, const char *path, const char *list, cons
 	}
 	if (!field)
 		return fail("%s: has no event %s", path, list);
-	return fail("%s: has no event%s%s with a field %s that is a number", path,
-		    list ? " " : "", list ? list : "", field);
+	return fail("%s: has no event%s%s with a field %s that is a number%s", path,
+		    list ? " " : "", list ? list : "", field, advice(p->cfg));
 }
 
 static int check_each(struct profile *p, const char *path, const char *list, const char *field)

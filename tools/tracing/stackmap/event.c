@@ -8,11 +8,15 @@ void init_kind(struct kind *k, struct tep_event *ev)
 		[FIELD_PREEMPT] = "common_preempt_count", [FIELD_ID] = "stack_id",
 		[FIELD_SIZE] = "size", [FIELD_CALLER] = "caller", [FIELD_IP] = "ip",
 		[FIELD_OUTER] = "outer", [FIELD_REST] = "rest", [FIELD_COOKIE] = "cookie",
-		[FIELD_TGID] = "tgid", [FIELD_OBJECT] = "object", [FIELD_BIAS] = "bias",
+		[FIELD_TGID] = "tgid", [FIELD_OBJECT] = "object",
 		[FIELD_ID_SIZE] = "id_size", [FIELD_BUILD_ID] = "build_id", [FIELD_PATH] = "path",
 		[FIELD_PREV_PID] = "prev_pid", [FIELD_PREV_STATE] = "prev_state",
 		[FIELD_PREV_COMM] = "prev_comm", [FIELD_NEXT_PID] = "next_pid",
-		[FIELD_NEXT_COMM] = "next_comm",
+		[FIELD_NEXT_COMM] = "next_comm", [FIELD_PARENT_PID] = "parent_pid",
+		[FIELD_CHILD_PID] = "child_pid", [FIELD_CHILD_COMM] = "child_comm",
+		[FIELD_TASK] = "pid", [FIELD_OLD_PID] = "old_pid", [FIELD_FILENAME] = "filename",
+		[FIELD_OLD_COMM] = "oldcomm", [FIELD_NEW_COMM] = "newcomm",
+		[FIELD_MODULE] = "name",
 	};
 	int i;
 
@@ -57,16 +61,35 @@ static bool get_long(struct record *r, enum field which, u32 i, u64 *n)
 	return read_at(r, r->kind->field[which], long_size(r), i, n);
 }
 
-/* An array without a length goes on to the end of the record. */
+/* An array without a length goes on to the end of the record. A string may be elsewhere in it. */
 bool get_bytes(struct record *r, enum field which, const char **bytes, u32 *len)
 {
 	const struct tep_format_field *f = r->kind->field[which];
+	int offset = f ? f->offset : -1, size = f ? f->size : 0;
+	u64 place;
 
-	if (!f || f->offset < 0 || f->offset > r->rec->size || f->size > r->rec->size - f->offset)
+	if (f && f->flags & TEP_FIELD_IS_DYNAMIC) {
+		if (!get_number(r, which, &place))
+			return false;
+		offset = place & 0xffff;
+		size = place >> 16 & 0xffff;
+		offset += f->flags & TEP_FIELD_IS_RELATIVE ? f->offset + f->size : 0;
+	}
+	if (offset < 0 || offset > r->rec->size || size > r->rec->size - offset)
 		return false;
-	*bytes = (const char *)r->rec->data + f->offset;
-	*len = f->size > 0 ? f->size : r->rec->size - f->offset;
+	*bytes = (const char *)r->rec->data + offset;
+	*len = size > 0 ? size : r->rec->size - offset;
 	return true;
+}
+
+/* "" if there is none. */
+void get_text(struct record *r, enum field which, char *text, size_t size)
+{
+	const char *bytes = "";
+	u32 len = 0;
+
+	get_bytes(r, which, &bytes, &len);
+	snprintf(text, size, "%.*s", (int)len, bytes);
 }
 
 /* Between two parts of a stack is the address that an interrupt has hit. */
@@ -98,7 +121,10 @@ bool read_ids(struct record *r, struct stack_ids *ids)
 	return false;
 }
 
-/* Returns their number, or -1. user_stack has no size, and ends with a 0. */
+/*
+ * Returns their number, or -1. user_stack has no size, and ends with a 0. Before Linux 5.2, a stack
+ * ends with an entry of ones.
+ */
 int read_frames(struct record *r, u64 *ips)
 {
 	const struct tep_format_field *f = r->kind->field[FIELD_CALLER];
@@ -117,6 +143,8 @@ int read_frames(struct record *r, u64 *ips)
 		if (!sized && !ips[i])
 			break;
 	}
+	if (i && !r->kind->defines && ips[i - 1] == UINT64_MAX >> (64 - 8 * long_size(r)))
+		i--;
 	return i;
 }
 
@@ -154,8 +182,8 @@ u32 read_object(struct record *r, struct stacks *k, u32 in, u32 *number)
 	u64 nr, id_size;
 	u32 len, object;
 
-	if (!get_number(r, FIELD_OBJECT, &nr) ||
-	    !get_number(r, FIELD_ID_SIZE, &id_size) || nr >= OBJECT_LIMIT ||
+	if (!get_number(r, FIELD_OBJECT, &nr) || nr >= OBJECT_LIMIT ||
+	    !get_number(r, FIELD_ID_SIZE, &id_size) ||
 	    !get_bytes(r, FIELD_BUILD_ID, &bytes, &len) || id_size > len || len > MAX_BUILD_ID)
 		return 0;
 	id.len = id_size;

@@ -134,13 +134,14 @@ static void print_speedscope_samples(const struct map *m)
 
 void print_speedscope(struct map *m, struct pool *names, const struct config *cfg)
 {
+	const char *unit = m->values[m->main_value].unit;
 	u64 sum = 0;
 	size_t i;
 
 	printf("{\"$schema\": \"https://www.speedscope.app/file-format-schema.json\",\n"
 	       " \"exporter\": \"stackmap_dump\",\n \"profiles\": [{\"type\": \"sampled\", \"name\": ");
 	print_json_string(m->name);
-	printf(", \"unit\": \"none\",\n \"samples\": [");
+	printf(", \"unit\": \"%s\",\n \"samples\": [", strcmp(unit, "count") ? unit : "none");
 	print_speedscope_samples(m);
 	printf("],\n \"weights\": [");
 	for (i = 0; i < m->nr_stacks; i++) {

@@ -11,17 +11,27 @@ static void drop_frames(struct words *w, u32 n)
 	w->hits = n < 64 ? w->hits >> n : 0;
 }
 
+/* Without the tracer's frames. Returns false if the stack is not defined. */
+bool resolve_kernel(struct profile *p, u32 stack, struct words *w)
+{
+	if (!resolve_stack(&p->stacks, stack, w))
+		return false;
+	drop_frames(w, tracer_frames(p->map, w->w, w->nr));
+	return true;
+}
+
 /* The frames of a sample. Returns how many of them are of user space. */
 static u32 resolve(struct profile *p, const struct sample *s, struct words *w)
 {
 	size_t nr;
 
 	*w = (struct words) { w->w };
-	if (s->kernel && !resolve_stack(&p->stacks, s->kernel, w)) {
+	if (s->kernel && !(p->cfg->keep_tracer ? resolve_stack(&p->stacks, s->kernel, w) :
+			   resolve_kernel(p, s->kernel, w))) {
 		add_word(w, WORD_UNDEFINED);
 		p->counts[COUNT_UNDEFINED] += s->val[VAL_EVENTS];
-	} else if (s->kernel && !p->cfg->keep_tracer) {
-		drop_frames(w, tracer_frames(p->map, w->w, w->nr));
+	} else if (s->kernel && s->kind->is_switch && !p->cfg->keep_tracer && p->cfg->off_cpu) {
+		drop_frames(w, scheduler_frames(p->map, w->w, w->nr));
 	}
 	if (!s->kernel && !s->user)
 		add_word(w, WORD_NO_STACK);
@@ -33,6 +43,20 @@ static u32 resolve(struct profile *p, const struct sample *s, struct words *w)
 		nr = w->nr;
 	}
 	return w->nr - nr;
+}
+
+/* The tool follows mappings by perf events, for which the kernel allocates memory. */
+static bool is_own_stack(const struct profile *p, u32 nr)
+{
+	const struct symbol *s;
+	u32 i;
+
+	for (i = 0; p->map->users.watched && i < nr; i++) {
+		s = find_symbol(p->map, p->words.w[i], !i);
+		if (s && !strcmp(s->name, "perf_event_mmap"))
+			return true;
+	}
+	return false;
 }
 
 /* NULL if it does not count. */
@@ -48,9 +72,14 @@ static struct stack *make_stack(struct profile *p, struct sample *sample)
 		p->counts[COUNT_NEVER] += sample->val[VAL_EVENTS];
 		return NULL;
 	}
+	p->counts[COUNT_STACKS] += sample->val[VAL_EVENTS];
 	if (!ref && !p->cfg->all_values)
 		return NULL;
 	nr_user = resolve(p, sample, &p->words);
+	if (is_own_stack(p, p->words.nr - nr_user)) {
+		p->counts[COUNT_OWN] += sample->val[VAL_EVENTS];
+		return NULL;
+	}
 	s = map_add(p->map, p->words.w, p->words.nr);
 	s->id = p->map->nr_stacks - 1;
 	s->nr_user = nr_user;
@@ -76,10 +105,10 @@ static void print_perf_event(const struct profile *p, struct sample *s)
 	size_t n;
 
 	if (which != VAL_EVENTS) {
-		printf("%llu %s:\n", s->val[which], s->kind->event->name);
+		printf("%llu %s:\n", s->val[which], s->kind->name);
 		return;
 	}
-	printf("%s:", s->kind->event->name);
+	printf("%s:", s->kind->name);
 	while ((word = strtok_r(rest, SPACES, &rest))) {
 		n = strspn(word, "0123456789.");
 		if (n && word[n] == ':')
@@ -90,28 +119,37 @@ static void print_perf_event(const struct profile *p, struct sample *s)
 	puts(ends ? "" : " -");
 }
 
-/* With more than one space behind the name: it may have one letter only. */
+/*
+ * With more than one space behind the name: it may have one letter only. A line that begins with "#"
+ * is a comment. As in perf, a task without a name has its number.
+ */
 static void print_context(const struct profile *p, const struct sample *s)
 {
 	char *comm __free(pointer) = folded_name(copy_string(task_of(p, s)->comm));
 
-	printf("%s", strcmp(comm, "<idle>") ? comm : "swapper");
+	if (*comm == '#')
+		*comm = '_';
+	if (*comm)
+		printf("%s", strcmp(comm, "<idle>") ? comm : "swapper");
+	else
+		printf(":%u", s->task->id.pid);
 	printf(" %8u [%03u] %5llu.%06llu: ", s->task->id.pid, s->cpu, s->ts / 1000000000,
 	       s->ts / 1000 % 1000000);
 }
 
 static void print_perf_frame(struct map *m, const struct stack *s, u32 i)
 {
-	char *safe __free(pointer) = NULL;
+	char *safe __free(pointer) = NULL, *path __free(pointer) = NULL;
 	struct frame *f = frame_get(m, s, i);
 	const char *mod, *name = frame_name(f, &mod);
 
+	path = f->object ? folded_name(copy_string(f->object->path)) : NULL;
 	safe = folded_name(copy_string(*name ? name : "[unknown]"));
 	printf("\t%16llx %s", f->ip, safe);
 	if (f->sym)
 		printf("+0x%llx", f->addr - f->sym->addr);
 	if (f->user)
-		printf(" (%s)\n", f->object ? f->object->path : "[unknown]");
+		printf(" (%s)\n", path && *path ? path : "[unknown]");
 	else
 		printf(mod ? " ([%s])\n" : " ([kernel.kallsyms])\n", mod);
 }
@@ -150,11 +188,20 @@ static void set_value_types(struct map *m, const struct config *cfg)
 	m->main_value = cfg->off_cpu ? VAL_DELAY : cfg->weight ? VAL_FIELD : VAL_EVENTS;
 }
 
+const char *advice(const struct config *cfg)
+{
+	return cfg->leaks ? " (record with -e kmem)" :
+	       cfg->off_cpu ? " (record with -e sched_switch)" : "";
+}
+
 /* What is not as one might expect. From the first error on, the profile is wrong. */
 static int tell_counts(const struct profile *p, const char *path)
 {
 	static const char * const texts[NR_COUNTS] = {
 		[COUNT_GAPS] = "gaps", [COUNT_LOST] = "buffer entries lost, or more",
+		[COUNT_OTHERS] = "events left out, of other tasks than the command's",
+		[COUNT_OWN] = "events left out, which stackmap_dump itself has caused",
+		[COUNT_CLOCKS] = "times off the CPU count as 0, as the clocks of the CPUs differ",
 		[COUNT_NO_EVENT] = "stacks have no event, it was lost",
 		[COUNT_UNDEFINED] = "stacks have ids that nothing defines",
 		[COUNT_USER_LOST] = "user stacks were lost or not yet taken",
@@ -184,10 +231,10 @@ static int tell_counts(const struct profile *p, const char *path)
 			ret = fail("%s: %llu %s", path, n[i], texts[i]);
 	}
 	/* All memory may have been freed. */
-	if (n[COUNT_SAMPLES] ? p->map->nr_stacks || p->script : n[COUNT_RECORDS] && p->cfg->allocs)
+	if (n[COUNT_STACKS] || (p->cfg->allocs && n[COUNT_ALLOCS]))
 		return ret;
-	return fail("%s: has no %s", path, !n[COUNT_RECORDS] ? "records" :
-		    n[COUNT_SAMPLES] ? "stacks" : "stacks of such events");
+	return fail("%s: has no %s%s", path, !n[COUNT_RECORDS] ? "records" :
+		    n[COUNT_SAMPLES] ? "stacks" : "stacks of such events", advice(p->cfg));
 }
 
 /* It is of the only instance that has records. The stacks of samples take its place. */
@@ -249,20 +296,58 @@ static int check_boot(const struct profile *p, const char *path)
 	return p->cfg->force ? 0 : -EINVAL;
 }
 
-static const struct symbol *find_recorded_symbol(struct profile *p, u64 addr)
-{
-	u64 start = tep_find_function_address(p->tep, addr);
-	const char *name = start ? tep_find_function(p->tep, addr) : NULL;
-	struct symbol *s;
+#define MAX_FUNCTION	(1 << 20)
 
-	/* There is always one before the address, but it has an end. */
-	if (!name || addr - start > 1 << 20)
+/*
+ * libtraceevent tells the function before an address, if there is one behind it as well. So this
+ * finds the highest one, and all before that. There may be space between them.
+ */
+static const struct symbol *load_recorded_symbols(struct profile *p, u64 addr)
+{
+	u64 low = addr, high = UINT64_MAX, mid, next = UINT64_MAX, at;
+	struct symtab *t = &p->map->kallsyms;
+	struct symbol s = { .type = 'T' };
+
+	if (!tep_find_function_address(p->tep, addr))
 		return NULL;
-	/* libtraceevent takes any of several aliases. */
-	s = pool_get(&p->symbols, start, 0, sizeof(*s));
-	if (!s->name)
-		*s = (struct symbol) { .addr = start, .name = name, .type = 'T' };
-	return s;
+	while (low < high) {
+		mid = high - (high - low) / 2;
+		if (tep_find_function_address(p->tep, mid))
+			low = mid;
+		else
+			high = mid - 1;
+	}
+	for (at = low; (at = tep_find_function_address(p->tep, at)); next = at--) {
+		s.addr = at;
+		s.end = next - at < MAX_FUNCTION ? next : at + MAX_FUNCTION;
+		s.name = tep_find_function(p->tep, at);
+		*APPEND(t->syms, t->nr) = s;
+	}
+	symtab_finish(t);
+	p->map->find_symbol = NULL;
+	return symtab_find(t, addr);
+}
+
+static char *read_beside(const struct profile *p, const char *name)
+{
+	char *path __free(pointer) = format("%s/%s", p->map->dir ? p->map->dir : "", name);
+	size_t len;
+
+	return p->map->dir ? slurp(path, &len) : NULL;
+}
+
+/* What "record" tells about who and what counts: tasks by their numbers, and events. */
+static void read_directory(struct profile *p)
+{
+	char *command __free(pointer) = read_beside(p, "command"), *rest = command, *line;
+	char *own __free(pointer) = read_beside(p, "own_pids");
+
+	p->own_events = read_beside(p, "own_events");
+	p->limited = command;
+	while ((line = strsep(&rest, "\n")) && *line)
+		pool_find(&p->roots, strtoul(line, NULL, 10), 0)->value = FAMILY_COMMAND;
+	for (rest = own; (line = strsep(&rest, "\n")) && *line; )
+		pool_find(&p->roots, strtoul(line, NULL, 10), 0)->value = FAMILY_OWN;
 }
 
 void profile_free(struct map *m)
@@ -273,10 +358,11 @@ void profile_free(struct map *m)
 		return;
 	free(p->samples);
 	free(p->words.w);
+	free(p->own_events);
 	stacks_free(&p->stacks);
 	pool_free_all(&p->tasks);
 	pool_free_all(&p->named);
-	pool_free_all(&p->symbols);
+	pool_free(&p->roots);
 	pool_free(&p->sums);
 	pool_free(&p->addresses);
 	dat_close(p);
@@ -298,7 +384,8 @@ int make_profile(struct map *m, const char *path, bool script, const struct conf
 	p->cfg = cfg;
 	p->script = script;
 	m->profile = p;
-	m->find_symbol = m->kallsyms.nr ? NULL : find_recorded_symbol;
+	m->find_symbol = m->kallsyms.nr ? NULL : load_recorded_symbols;
+	read_directory(p);
 	set_value_types(m, cfg);
 	ret = dat_open(p, path) ?: check_boot(p, path);
 	if (ret) {

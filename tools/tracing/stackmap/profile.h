@@ -27,9 +27,11 @@
 /* Fields of events; the names are in event.c. */
 enum field {
 	FIELD_PID, FIELD_FLAGS, FIELD_PREEMPT, FIELD_ID, FIELD_SIZE, FIELD_CALLER, FIELD_IP,
-	FIELD_OUTER, FIELD_REST, FIELD_COOKIE, FIELD_TGID, FIELD_OBJECT, FIELD_BIAS, FIELD_ID_SIZE,
+	FIELD_OUTER, FIELD_REST, FIELD_COOKIE, FIELD_TGID, FIELD_OBJECT, FIELD_ID_SIZE,
 	FIELD_BUILD_ID, FIELD_PATH, FIELD_PREV_PID, FIELD_PREV_STATE, FIELD_PREV_COMM,
-	FIELD_NEXT_PID, FIELD_NEXT_COMM, FIELD_WEIGHT, FIELD_PTR, NR_FIELDS,
+	FIELD_NEXT_PID, FIELD_NEXT_COMM, FIELD_PARENT_PID, FIELD_CHILD_PID, FIELD_CHILD_COMM,
+	FIELD_TASK, FIELD_OLD_PID, FIELD_FILENAME, FIELD_OLD_COMM, FIELD_NEW_COMM, FIELD_MODULE,
+	FIELD_WEIGHT, FIELD_PTR, NR_FIELDS,
 };
 
 struct record;
@@ -42,8 +44,12 @@ struct tep_record *tracecmd_peek_data(struct tracecmd_input *handle, int cpu);
 /* An event of the file; fields that it lacks are NULL. */
 struct kind {
 	struct tep_event		*event;
+	const char			*name;		/* of the samples */
 	void				(*take)(struct record *r);	/* in a profile */
+	void				(*learn)(struct record *r);	/* about tasks; or NULL */
 	bool				is_event;
+	bool				is_sample;	/* also without an event */
+	bool				is_own;		/* recorded to learn only */
 	bool				is_user;	/* a stack of user space */
 	bool				defines;	/* what an id is */
 	bool				wanted;
@@ -51,6 +57,8 @@ struct kind {
 	bool				is_switch;
 	bool				is_alloc;
 	bool				is_free;
+	u64				sleeps;		/* bits of prev_state */
+	u64				is_dead;
 	struct tep_format_field		*field[NR_FIELDS];
 };
 
@@ -59,6 +67,7 @@ struct record {
 	struct kind		*kind;
 	struct tep_record	*rec;
 	bool			cut;		/* it is shorter than its format says */
+	bool			late;		/* its task was seen elsewhere after it */
 	struct profile		*profile;
 	struct instance		*in;
 	struct cpu_state	*cpu;
@@ -70,16 +79,25 @@ struct record {
 #define MAX_INSTANCES	64
 #define MAX_WAITING	256	/* events of a CPU */
 #define MAX_KEPT	200000	/* samples that are printed */
+#define MAX_UNNAMED	20000	/* samples that wait for a name */
+
+/* Whose child a task is. */
+enum { FAMILY_COMMAND = 1, FAMILY_OWN = 2, FAMILY_PID = 4 };
 
 struct task_state {
 	struct task	id;
 	const struct instance *in;
 	u32		nr;		/* in profile->tasks */
+	u32		family;
 	u32		named;		/* as it is named now, in profile->named */
+	struct sample	*unnamed;	/* they may get the name that is told next */
 	u64		cookie;		/* the last one */
 	u32		unwound;	/* the stack of that, if it has come */
 	struct sample	*waiting;	/* for that stack */
 	struct sample	*away;		/* the switch with which it left the CPU */
+	u64		came;		/* then it came last, */
+	u32		on;		/* to this CPU + 1; 0: it has left again */
+	u32		was;		/* that CPU + 1 which it has not left before */
 	bool		skipped;	/* some of its switches are not recorded */
 	bool		followed;	/* has switched with one that is not */
 	bool		left;		/* a CPU, once */
@@ -88,6 +106,7 @@ struct task_state {
 struct cpu_state {
 	struct sample	*waiting[MAX_WAITING];	/* for their stacks, the latest is the last */
 	u32		nr;
+	bool		has_gap;		/* no event has come behind it */
 	bool		has_next;
 	u32		next_pid;		/* of the last switch */
 };
@@ -100,6 +119,7 @@ struct instance {
 
 struct sample {
 	struct sample	*next;		/* that waits for the same user stack */
+	struct sample	*next_unnamed;
 	struct kind	*kind;
 	struct task_state *task;
 	u32		named;		/* the task, as it was named then */
@@ -114,14 +134,16 @@ struct sample {
 	u32		holders;
 	bool		unwanted;
 	bool		has_kernel;	/* its stack has been seen */
+	bool		has_second;	/* and that of a trigger */
 	bool		has_cookie;
 	char		*text;		/* the fields, if they are printed */
 };
 
 /* What they mean is in profile.c, which tells them in the end. */
 enum count {
-	COUNT_RECORDS, COUNT_SAMPLES, COUNT_GAPS,
+	COUNT_RECORDS, COUNT_SAMPLES, COUNT_STACKS, COUNT_ALLOCS, COUNT_GAPS,
 	COUNT_LOST,		/* in the gaps, as far as it is known */
+	COUNT_OTHERS, COUNT_OWN, COUNT_CLOCKS,
 	COUNT_NO_EVENT, COUNT_UNDEFINED, COUNT_USER_LOST, COUNT_NEVER, COUNT_ASLEEP, COUNT_FIRST_IN,
 	COUNT_SKIPPED, COUNT_FREE_UNKNOWN, COUNT_REUSED, COUNT_PREEMPTED, COUNT_OVER_GAP,
 	COUNT_MAYBE_FREED,
@@ -138,12 +160,15 @@ struct profile {
 	u32			nr_instances;
 	struct pool		cpus;		/* of {instance, CPU} to a cpu_state */
 	const char		*clock;
+	char			*own_events;	/* a list of what is recorded to learn only */
+	struct pool		roots;		/* of {pid} to its family */
+	bool			limited;	/* to a command */
 	bool			filtered;	/* not all switches are recorded */
 	struct stacks		stacks;
 	struct pool		sums;		/* of {named task and kind, stacks} to a sample */
 	struct pool		tasks;		/* of {instance, pid} to a task_state */
+	u32			nr_unnamed;
 	struct pool		named;		/* of a task's number and its name to a task */
-	struct pool		symbols;	/* of {address}, if there is no kallsyms */
 	struct pool		addresses;	/* of {instance, address} to a sample */
 	bool			script;		/* samples are printed, so they are not added up */
 	struct sample		**samples;	/* that count */
@@ -161,6 +186,7 @@ static inline const struct task *task_of(const struct profile *p, const struct s
 
 /* event.c */
 void init_kind(struct kind *k, struct tep_event *ev);
+void get_text(struct record *r, enum field which, char *text, size_t size);
 bool get_number(struct record *r, enum field which, u64 *n);
 bool get_bytes(struct record *r, enum field which, const char **bytes, u32 *len);
 bool read_ids(struct record *r, struct stack_ids *ids);
@@ -184,5 +210,7 @@ void weigh_end(struct profile *p);
 bool is_skipped_task(const struct profile *p, const struct task_state *t);
 /* profile.c */
 void keep_sample(struct profile *p, struct sample *s);
+bool resolve_kernel(struct profile *p, u32 stack, struct words *w);
+const char *advice(const struct config *cfg);
 
 #endif

@@ -3,7 +3,8 @@
  * Events and their stacks. A stack follows its event on the same CPU and has the same pid, flags
  * and preempt_count, but an interrupt with events and stacks of its own may come between them, and
  * what takes the stack may be traced itself. So the latest event counts that has these and no stack
- * yet.
+ * yet. A stack without an event is a sample of its own, but for the second one of an event: a trigger
+ * has taken that.
  *
  * The values of samples: a field of the event, time off the CPU, memory that is not freed.
  */
@@ -15,8 +16,7 @@
 #define FLAG_SOFTIRQ	0x10
 #define FLAG_NMI	0x40
 
-#define STATE_MASK	0xff	/* more bits only tell that the task was preempted */
-#define STATE_DEAD	0x30	/* EXIT_DEAD, EXIT_ZOMBIE */
+#define NEWBORN		1000000	/* nanoseconds, more than the clocks of two CPUs differ */
 
 /* In the profile, a task is another one with each name that it has had. The idle tasks are one. */
 static void set_comm(struct profile *p, struct task_state *t, const char *comm)
@@ -33,14 +33,33 @@ static void set_comm(struct profile *p, struct task_state *t, const char *comm)
 	memcpy(e->ptr, &t->id, sizeof(t->id));
 }
 
-static struct task_state *get_task(struct profile *p, const struct instance *in, u32 pid)
+/* "1,5-7" */
+static bool number_in(const char *list, u32 n)
 {
-	struct task_state *t = pool_get(&p->tasks, in->nr, pid, sizeof(*t));
+	unsigned long first, last;
+	char *end;
+
+	for (; *list; list = *end ? end + 1 : end) {
+		first = strtoul(list, &end, 10);
+		last = *end == '-' ? strtoul(end + 1, &end, 10) : first;
+		if (n >= first && n <= last)
+			return true;
+		end += strcspn(end, ",");
+	}
+	return false;
+}
+
+static struct task_state *get_task(struct record *r, u32 pid)
+{
+	struct profile *p = r->profile;
+	struct task_state *t = pool_get(&p->tasks, r->in->nr, pid, sizeof(*t));
 
 	if (!t->nr) {
 		t->nr = p->tasks.nr;
-		t->in = in;
+		t->in = r->in;
 		t->id.pid = pid;
+		t->family = pool_find(&p->roots, pid, 0)->value;
+		t->family |= p->cfg->pids && number_in(p->cfg->pids, pid) ? FAMILY_PID : 0;
 		set_comm(p, t, tep_data_comm_from_pid(p->tep, pid));
 	}
 	return t;
@@ -71,51 +90,74 @@ static void count_sample(struct profile *p, struct sample *s)
 	keep_sample(p, s);
 }
 
+static bool has_comm(const struct profile *p, const struct sample *s)
+{
+	return !p->cfg->comm || !fnmatch(p->cfg->comm, task_of(p, s)->comm, 0);
+}
+
 void sample_put(struct profile *p, struct sample *s)
 {
 	if (--s->holders)
 		return;
-	if (s->unwanted)
+	if (s->unwanted || !has_comm(p, s))
 		free_sample(s);
 	else
 		count_sample(p, s);
 }
 
-/* "1,5-7": without a list, every number is in it. */
-static bool number_in(const char *list, u32 n)
+/* Of what it did since the last time that it was told, that may have been the name @before. */
+static void set_name(struct profile *p, struct task_state *t, const char *comm, bool before)
 {
-	unsigned long first, last;
-	char *end;
+	struct sample *s;
 
-	if (!list)
-		return true;
-	for (; *list; list = *end ? end + 1 : end) {
-		first = strtoul(list, &end, 10);
-		last = *end == '-' ? strtoul(end + 1, &end, 10) : first;
-		if (n >= first && n <= last)
-			return true;
-		end += strcspn(end, ",");
+	if (strncmp(t->id.comm, comm, COMM_LEN))
+		set_comm(p, t, comm);
+	while ((s = t->unnamed)) {
+		t->unnamed = s->next_unnamed;
+		p->nr_unnamed--;
+		if (before)
+			s->named = t->named;
+		sample_put(p, s);
 	}
+}
+
+static void wait_for_name(struct profile *p, struct sample *s)
+{
+	if (p->nr_unnamed == MAX_UNNAMED)
+		return;
+	p->nr_unnamed++;
+	s->holders++;
+	s->next_unnamed = s->task->unnamed;
+	s->task->unnamed = s;
+}
+
+/* Says what it leaves out that the user has not named. */
+static bool is_wanted(const struct record *r, const struct task_state *t)
+{
+	const struct config *cfg = r->profile->cfg;
+	u64 *counts = r->profile->counts;
+
+	if (!r->kind->wanted || r->rec->ts < cfg->from || (cfg->to && r->rec->ts > cfg->to) ||
+	    (cfg->cpus && !number_in(cfg->cpus, r->rec->cpu)) ||
+	    (cfg->pids && !(t->family & FAMILY_PID)))
+		return false;
+	if (r->kind->is_own || t->family & FAMILY_OWN)
+		counts[COUNT_OWN]++;
+	else if (r->profile->limited && !(t->family & FAMILY_COMMAND))
+		counts[COUNT_OTHERS]++;
+	else
+		return true;
 	return false;
 }
 
-static bool is_wanted(const struct record *r, struct task_state *t)
-{
-	const struct config *cfg = r->profile->cfg;
-
-	return r->kind->wanted && r->rec->ts >= cfg->from && (!cfg->to || r->rec->ts <= cfg->to) &&
-	       number_in(cfg->pids, r->pid) && number_in(cfg->cpus, r->rec->cpu) &&
-	       (!cfg->comm || !fnmatch(cfg->comm, t->id.comm, 0));
-}
-
-static struct sample *new_sample(const struct record *r)
+static struct sample *new_sample(struct record *r)
 {
 	struct sample *s = check_mem(malloc(sizeof(*s)));
 
 	*s = (struct sample) {
-		.kind = r->kind, .task = get_task(r->profile, r->in, r->pid), .ts = r->rec->ts,
+		.kind = r->kind, .task = get_task(r, r->pid), .ts = r->rec->ts,
 		.seq = ++r->profile->last_seq, .cpu = r->rec->cpu, .flags = r->flags,
-		.preempt = r->preempt, .holders = 1,
+		.preempt = r->preempt, .holders = 1, .val[VAL_EVENTS] = 1,
 	};
 	s->named = s->task->named;
 	s->unwanted = !is_wanted(r, s->task);
@@ -145,15 +187,12 @@ static void drop_other_tasks(struct record *r, struct cpu_state *c)
 	drop_oldest(r->profile, c, i);
 }
 
-static void learn_comm(struct record *r, u64 pid, enum field which)
+static void learn_name(struct record *r, u64 pid, enum field which, bool before)
 {
-	struct task_state *t = get_task(r->profile, r->in, pid);
-	const char *comm;
-	u32 len;
+	char comm[COMM_LEN + 1];
 
-	if (get_bytes(r, which, &comm, &len) && len > COMM_LEN &&
-	    strncmp(t->id.comm, comm, COMM_LEN))
-		set_comm(r->profile, t, comm);
+	get_text(r, which, comm, sizeof(comm));
+	set_name(r->profile, get_task(r, pid), comm, before);
 }
 
 static void take_weight(struct record *r, struct sample *s)
@@ -175,31 +214,36 @@ static void drop_sample(struct profile *p, struct sample *s)
 }
 
 /*
- * Records were lost since the sample, on any CPU: the task may have run, the memory may have been
- * freed. @cpu: where the time ends
+ * Records were lost, on any CPU: the task may have run, the memory may have been freed. @cpu: where
+ * the time ends
  */
-static bool is_over_gap(const struct sample *s, u32 cpu)
+static bool is_over_gap(const struct instance *in, u64 since, u32 cpu)
 {
-	return s->ts < s->task->in->complete || is_in_gap(s->task->in, cpu);
+	return since < in->complete || is_in_gap(in, cpu);
 }
 
-/* A task leaves the CPU: the time counts from here. */
+/* A task leaves the CPU: the time counts from here. Its number may be that of another one then. */
 static void take_leave(struct record *r, struct sample *s)
 {
 	struct profile *p = r->profile;
 	struct task_state *t = s->task;
-	bool sleeps;
+	bool sleeps, ends;
 	u64 state = 0;
 
 	get_number(r, FIELD_PREV_STATE, &state);
-	sleeps = state & STATE_MASK;
-	s->unwanted = !t->id.pid || state & STATE_DEAD || sleeps == p->cfg->preempted;
-	if (s->unwanted) {
-		p->counts[COUNT_PREEMPTED] += t->id.pid && !sleeps;
+	sleeps = state & r->kind->sleeps;
+	ends = state & r->kind->is_dead;
+	if (ends)
+		t->family = 0;
+	if (s->unwanted || !p->cfg->off_cpu)
 		return;
-	}
+	s->unwanted = !t->id.pid || ends || sleeps == p->cfg->preempted || !has_comm(p, s);
+	p->counts[COUNT_PREEMPTED] += s->unwanted && t->id.pid && !sleeps;
+	p->counts[COUNT_CLOCKS] += !s->unwanted && r->late;
+	if (s->unwanted || r->late)
+		return;
 	if (t->away) {
-		p->counts[COUNT_OVER_GAP] += is_over_gap(t->away, s->cpu);
+		p->counts[COUNT_OVER_GAP] += is_over_gap(t->in, t->away->ts, s->cpu);
 		drop_sample(p, t->away);
 	}
 	t->away = s;
@@ -236,7 +280,7 @@ static bool come_back(struct profile *p, struct task_state *t, u64 now, u32 cpu)
 	struct sample *s = t->away;
 
 	t->away = NULL;
-	if (is_over_gap(s, cpu)) {
+	if (is_over_gap(t->in, s->ts, cpu)) {
 		p->counts[COUNT_OVER_GAP]++;
 		drop_sample(p, s);
 		return false;
@@ -261,7 +305,7 @@ static void check_chain(struct record *r, struct task_state *prev, struct task_s
 
 	if (c->has_next && c->next_pid != prev->id.pid) {
 		prev->skipped = true;
-		get_task(p, r->in, c->next_pid)->skipped = true;
+		get_task(r, c->next_pid)->skipped = true;
 		p->filtered = true;
 	}
 	prev->followed |= !next->id.pid || next->skipped;
@@ -272,20 +316,32 @@ static void check_chain(struct record *r, struct task_state *prev, struct task_s
 
 bool is_skipped_task(const struct profile *p, const struct task_state *t)
 {
-	return t->skipped || (p->filtered && !t->followed);
+	return !p->limited && (t->skipped || (p->filtered && !t->followed));
 }
 
+/*
+ * The clocks of CPUs may differ by microseconds. If a task has come to another CPU before it has left
+ * this one, it leaves at once before that, whatever the times say.
+ */
 static void weigh_switch(struct record *r, u32 prev, u32 next)
 {
-	struct task_state *from = get_task(r->profile, r->in, prev);
-	struct task_state *to = get_task(r->profile, r->in, next);
+	struct task_state *from = get_task(r, prev), *to = get_task(r, next);
+	struct profile *p = r->profile;
+	u32 cpu = r->rec->cpu;
 
 	check_chain(r, from, to);
-	if (to->away)
-		come_back(r->profile, to, r->rec->ts, r->rec->cpu);
-	else if (next && !to->left)
-		r->profile->counts[COUNT_FIRST_IN]++;
+	r->late = prev && from->was == cpu + 1 && from->on != cpu + 1 &&
+		  !is_over_gap(r->in, from->came, cpu);
+	from->on = r->late ? from->on : 0;
+	from->was = 0;
 	from->left = true;
+	if (to->away)
+		come_back(p, to, r->rec->ts, cpu);
+	else if (next && !to->left && !to->on)
+		p->counts[COUNT_FIRST_IN] += !p->limited || to->family & FAMILY_COMMAND;
+	to->was = to->on;
+	to->on = cpu + 1;
+	to->came = r->rec->ts;
 }
 
 static void take_switch(struct record *r)
@@ -294,10 +350,57 @@ static void take_switch(struct record *r)
 
 	if (!get_number(r, FIELD_PREV_PID, &prev) || !get_number(r, FIELD_NEXT_PID, &next))
 		return;
-	learn_comm(r, prev, FIELD_PREV_COMM);
-	learn_comm(r, next, FIELD_NEXT_COMM);
+	learn_name(r, prev, FIELD_PREV_COMM, true);
+	learn_name(r, next, FIELD_NEXT_COMM, false);
 	if (r->profile->cfg->off_cpu)
 		weigh_switch(r, prev, next);
+}
+
+/* Of a process or a thread. Its number may have been that of another one. */
+static void take_fork(struct record *r)
+{
+	struct task_state *child;
+	u64 parent, pid;
+
+	if (!get_number(r, FIELD_PARENT_PID, &parent) || !get_number(r, FIELD_CHILD_PID, &pid))
+		return;
+	child = get_task(r, pid);
+	child->family = get_task(r, parent)->family | (child->family & FAMILY_PID);
+	child->left = true;
+	learn_name(r, pid, FIELD_CHILD_COMM, false);
+}
+
+/* A thread gets the number of its process. */
+static void take_exec(struct record *r)
+{
+	struct task_state *t;
+	char path[0x1000];
+	u64 pid, old;
+
+	if (!get_number(r, FIELD_TASK, &pid) || !get_number(r, FIELD_OLD_PID, &old))
+		return;
+	t = get_task(r, pid);
+	t->family |= get_task(r, old)->family;
+	get_text(r, FIELD_FILENAME, path, sizeof(path));
+	set_name(r->profile, t, basename(path), false);
+}
+
+static void take_rename(struct record *r)
+{
+	u64 pid;
+
+	if (!get_number(r, FIELD_TASK, &pid))
+		return;
+	learn_name(r, pid, FIELD_OLD_COMM, true);
+	learn_name(r, pid, FIELD_NEW_COMM, false);
+}
+
+static void take_module(struct record *r)
+{
+	char name[64];
+
+	get_text(r, FIELD_MODULE, name, sizeof(name));
+	note_module(r->profile->map, name, !strcmp(r->kind->name, "module_free"));
 }
 
 static char *text_of(struct record *r)
@@ -313,39 +416,49 @@ static char *text_of(struct record *r)
 	return text;
 }
 
-static void take_event(struct record *r)
+/* It waits for its stacks. */
+static struct sample *add_sample(struct record *r)
 {
 	struct cpu_state *c = r->cpu;
+
+	drop_other_tasks(r, c);
+	if (c->nr == MAX_WAITING)
+		drop_oldest(r->profile, c, 1);
+	c->waiting[c->nr++] = new_sample(r);
+	return c->waiting[c->nr - 1];
+}
+
+static void take_event(struct record *r)
+{
 	struct profile *p = r->profile;
 	struct sample *s;
 
-	if (r->kind->is_switch)
-		take_switch(r);
+	if (r->kind->learn)
+		r->kind->learn(r);
 	if (r->kind->is_free)
 		set_owner(r, NULL, COUNT_FREE_UNKNOWN);
-	drop_other_tasks(r, c);
-	if (c->nr == MAX_WAITING)
-		drop_oldest(p, c, 1);
-	s = new_sample(r);
-	c->waiting[c->nr++] = s;
+	p->counts[COUNT_ALLOCS] += r->kind->is_free || r->kind->is_alloc;
+	r->cpu->has_gap = false;
+	s = add_sample(r);
 	/* Also what does not count has its address. */
 	if (r->kind->is_alloc && !set_owner(r, s, COUNT_REUSED))
 		s->unwanted = true;
-	if (s->unwanted)
-		return;
-	s->val[VAL_EVENTS] = 1;
-	if (r->kind->field[FIELD_WEIGHT])
+	if (!s->unwanted && r->kind->field[FIELD_WEIGHT])
 		take_weight(r, s);
-	if (r->kind->is_switch && p->cfg->off_cpu)
+	if (r->kind->is_switch)
 		take_leave(r, s);
+	else if (!s->unwanted)
+		wait_for_name(p, s);
 	if (p->script && !s->unwanted)
 		s->text = text_of(r);
 }
 
-/*
- * The event that a stack belongs to; NULL if that does not count. Events above it came in an
- * interrupt that has ended.
- */
+static bool is_of_sample(const struct record *r, const struct sample *s)
+{
+	return s->task->id.pid == r->pid && s->flags == r->flags && s->preempt == r->preempt;
+}
+
+/* The event that a stack belongs to. Events above it came in an interrupt that has ended. */
 static struct sample *find_event(struct record *r, bool kernel)
 {
 	struct cpu_state *c = r->cpu;
@@ -354,17 +467,47 @@ static struct sample *find_event(struct record *r, bool kernel)
 
 	while (i--) {
 		s = c->waiting[i];
-		if (s->task->id.pid != r->pid || s->flags != r->flags || s->preempt != r->preempt ||
-		    (kernel && s->has_kernel))
+		if (!is_of_sample(r, s) || (kernel && s->has_kernel))
 			continue;
 		while (c->nr > i + 1)
 			sample_put(r->profile, c->waiting[--c->nr]);
 		s->has_kernel |= kernel;
 		s->kind->has_stacks = true;
-		return s->unwanted ? NULL : s;
+		return s;
 	}
-	r->profile->counts[COUNT_NO_EVENT] += kernel;
 	return NULL;
+}
+
+/* Without the tracer's frames. */
+static bool have_same_frames(struct profile *p, u32 one, u32 two)
+{
+	struct words a = {}, b = {};
+	bool same = one == two;
+
+	if (!same && one && resolve_kernel(p, one, &a) && resolve_kernel(p, two, &b))
+		same = a.nr == b.nr && !memcmp(a.w, b.w, a.nr * sizeof(*a.w));
+	free(a.w);
+	free(b.w);
+	return same;
+}
+
+/* Whether the last event of the task has the stack already. */
+static bool is_second(struct record *r, u32 stack)
+{
+	struct sample *s;
+	u32 i = r->cpu->nr;
+
+	while (i--) {
+		s = r->cpu->waiting[i];
+		if (!is_of_sample(r, s))
+			continue;
+		if (!s->kind->is_event || s->has_second ||
+		    !have_same_frames(r->profile, s->kernel, stack))
+			return false;
+		s->has_second = true;
+		return true;
+	}
+	return false;
 }
 
 /* @user: the stack that samples have waited for, 0 if it does not come */
@@ -393,7 +536,7 @@ static void take_cookie(struct record *r)
 	struct task_state *t;
 	u64 cookie;
 
-	if (!s || !get_number(r, FIELD_COOKIE, &cookie))
+	if (!s || s->unwanted || !get_number(r, FIELD_COOKIE, &cookie))
 		return;
 	t = s->task;
 	if (cookie != t->cookie)
@@ -414,15 +557,17 @@ static u32 stack_of(struct record *r)
 	bool mono = !strcmp(p->clock, "mono");	/* as the times of user_maps */
 	u64 tgid, epoch = 0;
 
-	if (r->kind->is_user && get_number(r, FIELD_TGID, &tgid))
+	if (r->kind->is_user && get_number(r, FIELD_TGID, &tgid)) {
 		epoch = users_epoch(&p->map->users, tgid, mono ? r->rec->ts : UINT64_MAX);
+		get_task(r, r->pid)->family |= get_task(r, tgid)->family;
+	}
 	return read_stack(r, &p->stacks, r->in->nr, epoch);
 }
 
 /* For all events since the task has entered the kernel. */
 static void take_unwound(struct record *r)
 {
-	struct task_state *t = get_task(r->profile, r->in, r->pid);
+	struct task_state *t = get_task(r, r->pid);
 	u64 cookie;
 
 	if (!get_number(r, FIELD_COOKIE, &cookie))
@@ -433,12 +578,33 @@ static void take_unwound(struct record *r)
 	end_waiting(r->profile, t, t->unwound);
 }
 
+/* Behind a gap, the event may be lost. */
+static void take_lone_stack(struct record *r)
+{
+	u32 stack = r->kind->wanted && !r->cpu->has_gap ? stack_of(r) : 0;
+	struct sample *s;
+
+	r->profile->counts[COUNT_NO_EVENT] += r->cpu->has_gap;
+	if (!stack || is_second(r, stack))
+		return;
+	s = add_sample(r);
+	s->kernel = stack;
+	s->has_kernel = true;
+	s->kind->has_stacks = true;
+	s->text = copy_string("");
+	if (!s->unwanted)
+		wait_for_name(r->profile, s);
+}
+
 static void take_stack(struct record *r)
 {
-	struct sample *s = find_event(r, !r->kind->is_user);
+	bool user = r->kind->is_user;
+	struct sample *s = find_event(r, !user);
 
-	if (s)
-		*(r->kind->is_user ? &s->user : &s->kernel) = stack_of(r);
+	if (!s && !user)
+		take_lone_stack(r);
+	else if (s && (!s->unwanted || r->kind->wanted))
+		*(user ? &s->user : &s->kernel) = stack_of(r);
 }
 
 static void take_definition(struct record *r)
@@ -453,11 +619,31 @@ static void take_object(struct record *r)
 	read_object(r, &r->profile->stacks, r->in->nr, &number);
 }
 
+/* The letters of a task's states are in the print format. Their bits differ between kernels. */
+static void read_states(struct kind *k, const struct tep_print_arg *arg)
+{
+	const struct tep_print_flag_sym *flag;
+
+	for (; arg; arg = arg->next) {
+		flag = arg->type == TEP_PRINT_FLAGS ? arg->flags.flags : NULL;
+		for (; flag; flag = flag->next) {
+			k->sleeps |= strtoull(flag->value, NULL, 0);
+			if (strpbrk(flag->str, "XxZ"))
+				k->is_dead |= strtoull(flag->value, NULL, 0);
+		}
+		if (arg->type == TEP_PRINT_OP) {
+			read_states(k, arg->op.left);
+			read_states(k, arg->op.right);
+		}
+	}
+}
+
 void set_take(struct kind *k)
 {
 	static const struct {
 		const char	*name;
 		void		(*take)(struct record *r);
+		void		(*learn)(struct record *r);
 	} types[] = {
 		{ "stack_id", take_stack }, { "stack_split", take_stack },
 		{ "kernel_stack", take_stack }, { "user_stack_id", take_stack },
@@ -466,20 +652,38 @@ void set_take(struct kind *k)
 		{ "user_unwind_stack_split", take_unwound },
 		{ "user_unwind_stack", take_unwound }, { "stack_def", take_definition },
 		{ "user_stack_def", take_definition }, { "user_object_def", take_object },
+		{ "sched_switch", take_event, take_switch },
+		{ "sched_process_fork", take_event, take_fork },
+		{ "sched_process_exec", take_event, take_exec },
+		{ "task_rename", take_event, take_rename },
+		{ "module_load", take_event, take_module },
+		{ "module_free", take_event, take_module },
 	};
+	bool own = !strcmp(k->event->system, "ftrace");
 	size_t i;
 
 	k->take = take_event;
-	for (i = 0; !strcmp(k->event->system, "ftrace") && i < ARRAY_SIZE(types); i++) {
-		if (!strcmp(k->event->name, types[i].name))
-			k->take = types[i].take;
+	for (i = 0; i < ARRAY_SIZE(types); i++) {
+		if (strcmp(k->event->name, types[i].name) || own == !!types[i].learn)
+			continue;
+		k->take = types[i].take;
+		k->learn = types[i].learn;
 	}
 	k->is_event = k->take == take_event;
+	k->is_sample = k->is_event || (k->take == take_stack && !k->is_user);
+	k->is_switch = k->learn == take_switch;
+	if (k->is_switch)
+		read_states(k, k->event->print_fmt.args);
+	if (!k->sleeps) {
+		k->sleeps = 0xff;
+		k->is_dead = 0x30;
+	}
 }
 
 /* At the end. */
 void drop_waiting(struct profile *p)
 {
+	struct task_state *t;
 	struct cpu_state *c;
 	u32 i;
 
@@ -487,8 +691,11 @@ void drop_waiting(struct profile *p)
 		c = p->cpus.list[i].ptr;
 		drop_oldest(p, c, c->nr);
 	}
-	for (i = 1; i <= p->tasks.nr; i++)
-		new_cookie(p, p->tasks.list[i].ptr, 0);
+	for (i = 1; i <= p->tasks.nr; i++) {
+		t = p->tasks.list[i].ptr;
+		new_cookie(p, t, 0);
+		set_name(p, t, t->id.comm, false);
+	}
 }
 
 /* What sleeps at the end is counted up to there. */
@@ -509,7 +716,7 @@ void weigh_end(struct profile *p)
 		s = p->addresses.list[i].ptr;
 		if (!s)
 			continue;
-		p->counts[COUNT_MAYBE_FREED] += !s->unwanted && is_over_gap(s, s->cpu);
+		p->counts[COUNT_MAYBE_FREED] += !s->unwanted && is_over_gap(s->task->in, s->ts, s->cpu);
 		sample_put(p, s);
 	}
 }
