@@ -49,6 +49,11 @@ static bool number_in(const char *list, u32 n)
 	return false;
 }
 
+static u32 family_by_number(const struct profile *p, u32 pid)
+{
+	return p->cfg->pids && number_in(p->cfg->pids, pid) ? FAMILY_PID : 0;
+}
+
 static struct task_state *get_task(struct record *r, u32 pid)
 {
 	struct profile *p = r->profile;
@@ -58,8 +63,7 @@ static struct task_state *get_task(struct record *r, u32 pid)
 		t->nr = p->tasks.nr;
 		t->in = r->in;
 		t->id.pid = pid;
-		t->family = pool_find(&p->roots, pid, 0)->value;
-		t->family |= p->cfg->pids && number_in(p->cfg->pids, pid) ? FAMILY_PID : 0;
+		t->family = pool_find(&p->roots, pid, 0)->value | family_by_number(p, pid);
 		set_comm(p, t, tep_data_comm_from_pid(p->tep, pid));
 	}
 	return t;
@@ -365,7 +369,7 @@ static void take_fork(struct record *r)
 	if (!get_number(r, FIELD_PARENT_PID, &parent) || !get_number(r, FIELD_CHILD_PID, &pid))
 		return;
 	child = get_task(r, pid);
-	child->family = get_task(r, parent)->family | (child->family & FAMILY_PID);
+	child->family = get_task(r, parent)->family | family_by_number(r->profile, pid);
 	child->left = true;
 	learn_name(r, pid, FIELD_CHILD_COMM, false);
 }
@@ -557,10 +561,8 @@ static u32 stack_of(struct record *r)
 	bool mono = !strcmp(p->clock, "mono");	/* as the times of user_maps */
 	u64 tgid, epoch = 0;
 
-	if (r->kind->is_user && get_number(r, FIELD_TGID, &tgid)) {
+	if (r->kind->is_user && get_number(r, FIELD_TGID, &tgid))
 		epoch = users_epoch(&p->map->users, tgid, mono ? r->rec->ts : UINT64_MAX);
-		get_task(r, r->pid)->family |= get_task(r, tgid)->family;
-	}
 	return read_stack(r, &p->stacks, r->in->nr, epoch);
 }
 
@@ -600,7 +602,10 @@ static void take_stack(struct record *r)
 {
 	bool user = r->kind->is_user;
 	struct sample *s = find_event(r, !user);
+	u64 tgid;
 
+	if (user && get_number(r, FIELD_TGID, &tgid))
+		get_task(r, r->pid)->family |= get_task(r, tgid)->family;
 	if (!s && !user)
 		take_lone_stack(r);
 	else if (s && (!s->unwanted || r->kind->wanted))

@@ -38,6 +38,17 @@ EVENTS = {
         "sched_switch": [("char", "prev_comm[16]"), ("int", "prev_pid"), ("int", "prev_prio"),
                          ("long", "prev_state"), ("char", "next_comm[16]"), ("int", "next_pid"),
                          ("int", "next_prio")],
+        "sched_process_fork": [("string", "parent_comm"), ("int", "parent_pid"),
+                               ("string", "child_comm"), ("int", "child_pid")],
+        "sched_process_exec": [("string", "filename"), ("int", "pid"), ("int", "old_pid")],
+    },
+    "task": {
+        "task_rename": [("int", "pid"), ("char", "oldcomm[16]"), ("char", "newcomm[16]"),
+                        ("int", "oom_score_adj")],
+    },
+    "module": {
+        "module_load": [("unsigned int", "taints"), ("string", "name")],
+        "module_free": [("string", "name")],
     },
     "kmem": {
         "kmalloc": [("unsigned long", "ptr"), ("unsigned long", "bytes_alloc")],
@@ -49,9 +60,18 @@ EVENTS = {
         "sys_enter_close": [("int", "fd")],
     },
 }
-SIZES = {"int": 4, "unsigned int": 4, "unsigned long": 8, "long": 8, "u64": 8, "u8": 1, "char": 1}
+SIZES = {"int": 4, "unsigned int": 4, "unsigned long": 8, "long": 8, "u64": 8, "u8": 1, "char": 1,
+         "string": 4}
 CODES = {"int": "i", "unsigned int": "I", "unsigned long": "Q", "long": "q", "u64": "Q"}
-IDS = {name: 10 + i for i, name in enumerate(n for s in EVENTS.values() for n in s)}
+# The states of a task in the print format of sched_switch.
+STATES = '''(REC->prev_state & ((((0x00000000 | 0x00000001 | 0x00000002 | 0x00000004 | 0x00000008 | \
+0x00000010 | 0x00000020 | 0x00000040) + 1) << 1) - 1)) ? __print_flags(REC->prev_state & \
+((((0x00000000 | 0x00000001 | 0x00000002 | 0x00000004 | 0x00000008 | 0x00000010 | 0x00000020 | \
+0x00000040) + 1) << 1) - 1), "|", { 0x00000001, "S" }, { 0x00000002, "D" }, { 0x00000004, "T" }, \
+{ 0x00000008, "t" }, { 0x00000010, "X" }, { 0x00000020, "Z" }, { 0x00000040, "P" }, \
+{ 0x00000080, "I" }) : "R"'''
+# libtracecmd has an event of its own behind user_stack, TRACE_BLK.
+IDS = {name: 10 + 2 * i for i, name in enumerate(n for s in EVENTS.values() for n in s)}
 
 
 def layout(system, name):
@@ -77,10 +97,14 @@ def format_text(system, name):
     lines.append("")
     fields = layout(system, name)
     for kind, field, at, size, signed in fields:
+        kind = "__data_loc char[]" if kind == "string" else kind
         lines.append(f"\tfield:{kind} {field};\toffset:{at};\tsize:{size};\tsigned:{signed};")
-    numbers = [f[1] for f in fields if "[" not in f[1]]
-    text = " ".join(f"{n}=%llu" for n in numbers)
-    lines += ["", "print fmt: \"%s\"%s" % (text, "".join(f", REC->{n}" for n in numbers)), ""]
+    args = {f[1]: f"REC->{f[1]}" for f in fields if "[" not in f[1] and f[0] != "string"}
+    text = " ".join(f"{n}=%llu" for n in args)
+    if "prev_state" in args:
+        text = text.replace("prev_state=%llu", "prev_state=%s")
+        args["prev_state"] = STATES
+    lines += ["", "print fmt: \"%s\"%s" % (text, "".join(f", {a}" for a in args.values())), ""]
     return "\n".join(lines)
 
 
@@ -88,18 +112,24 @@ def payload(name, pid, flags, preempt, values):
     """The bytes of a record."""
     system = next(s for s, events in EVENTS.items() if name in events)
     out = bytearray(struct.pack("<HBBi", IDS[name], flags, preempt, pid))
-    for (kind, field, at, size, _), value in zip(layout(system, name), values):
+    fields = layout(system, name)
+    end, strings = fields[-1][2] + fields[-1][3], b""
+    for (kind, field, at, size, _), value in zip(fields, values):
         out += bytes(at - len(out))
-        if kind == "char":
+        if kind == "string":
+            value = value.encode() + b"\0"
+            out += struct.pack("<HH", end + len(strings), len(value))
+            strings += value
+        elif kind == "char":
             out += value.encode().ljust(size or len(value) + 1, b"\0")
         elif kind == "u8":
             out += value.ljust(size, b"\0")
         elif "[" in field:
-            value = list(value) + [0] * (size // 8 - len(value))
-            out += struct.pack(f"<{len(value)}Q", *value)
+            value = list(value) + [0] * (size // SIZES[kind] - len(value))
+            out += struct.pack(f"<{len(value)}{CODES[kind]}", *value)
         else:
             out += struct.pack("<" + CODES[kind], value)
-    return bytes(out)
+    return bytes(out) + strings
 
 
 class Dat:
@@ -146,7 +176,7 @@ class Dat:
                 "\tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;\n").encode()
         event = ("# compressed entry header\n\ttype_len    :    5 bits\n\ttime_delta  :   27 bits\n"
                  "\tarray       :   32 bits\n").encode()
-        out = b"\x17\x08\x44tracing6\0\x00\x08" + struct.pack("<I", PAGE)
+        out = b"\x17\x08\x44tracing6\0\x00" + bytes([SIZES["unsigned long"]]) + struct.pack("<I", PAGE)
         out += b"header_page\0" + struct.pack("<Q", len(page)) + page
         out += b"header_event\0" + struct.pack("<Q", len(event)) + event
         texts = {s: [format_text(s, n).encode() for n in e] for s, e in EVENTS.items()}
@@ -205,6 +235,9 @@ def corpus(path, directory):
         ("user_object_def", 1, 20, 0, b"1" * 20, "/x/cat"), ("user_unwind_stack_id", 9, 1, 5),
         ("kfree", 16), ("user_unwind_stack_split", 9, 1, 6, 77), ("user_stack", 1, [1, 2]),
         ("user_unwind_stack", 6, 1, 1, [0x5500]), ("function", 1, 2),
+        ("sched_process_fork", "a", 1, "a", 2), ("kernel_stack", 1, [1]), ("module_load", 0, "m"),
+        ("sched_process_exec", "/x/cat", 2, 1), ("task_rename", 2, "cat", "dog", 0),
+        ("module_free", "m"), ("kernel_stack", 2, [3, (1 << 64) - 1]),
     ]
     data = b""
     for name, *values in records:

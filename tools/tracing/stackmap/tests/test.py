@@ -1612,6 +1612,379 @@ class Recording(RecordingCase):
         self.assertLess(sizes[1], sizes[0] + 6000)
 
 
+class Truth(RecordingCase):
+    """What is in a profile is true, or it is said that it is not known."""
+
+    def by_task(self, dat, *args, more=None):
+        """What each task weighs."""
+        out = self.tool(dat, "report", "-q", "--by", "task", *args, more=more)[0]
+        return dict((name, int(n)) for name, n in re.findall(r"\n# (.*): (\d+) \(", out))
+
+    def calls(self, dat, names, at=TEXT + 0x100000):
+        """An event with a stack of these functions, and their kallsyms. A number has no symbol."""
+        syms = {n: at + 0x100 * i for i, n in enumerate(dict.fromkeys(names)) if isinstance(n, str)}
+        ips = [syms[n] + 0x10 if n in syms else n for n in names]
+        self.event(dat, "kmalloc", 1, 8)
+        dat.add(self.now, "kernel_stack", len(ips), ips)
+        return "".join(f"{a:x} t {n}\n" for n, a in syms.items())
+
+    def test_command(self):
+        """Others do not count, though the kernel records switches to it. It ends, its number stays."""
+        dat = self.dat()
+        self.switch(dat, 7, 5, stack="AB")
+        self.add(dat, "sched_process_fork", "t5", 5, "t5", 6, pid=5)
+        self.event(dat, "kmalloc", 1, 8, stack="CB", pid=6, cpu=1)
+        self.switch(dat, 6, 8, stack="CB", cpu=1)
+        self.switch(dat, 8, 6, after=100, stack="AB", cpu=1)
+        self.switch(dat, 6, 9, state=16, stack="CB", cpu=1)
+        self.switch(dat, 9, 6, stack="AB", cpu=1)
+        self.switch(dat, 6, 9, stack="AB", cpu=1)
+        self.switch(dat, 5, 7, after=5, stack="CB")
+        self.switch(dat, 7, 5, after=10, stack="AB")
+        more = {"command": "5\n"}
+        out, err = self.tool(dat, "-F", "--off-cpu", more=more)
+        self.assertEqual(out, "do_exit;weak_one 110\n")
+        self.assertIn("5 events left out, of other tasks than the command's", err)
+        self.assertNotIn("away at the end", err)
+        self.assertEqual(self.all_forms(dat, "--off-cpu"), 110)
+        self.assertEqual(self.folded(dat), {"do_exit;weak_one": 4})
+
+    def test_exec_of_a_thread(self):
+        """It gets the number of its process."""
+        dat = self.dat()
+        self.add(dat, "sched_process_fork", "t5", 5, "t5", 6, pid=5)
+        self.switch(dat, 5, 6, state=32)
+        self.add(dat, "sched_process_exec", "/x/cat", 5, 6, pid=5)
+        self.event(dat, "kmalloc", 1, 8, stack="A", pid=5)
+        self.assertEqual(self.folded(dat, "-e", "kmalloc", more={"command": "5\n"}),
+                         {"schedule": 1})
+
+    def test_own(self):
+        """Neither the recorders, nor what is recorded for their names, nor what perf events need."""
+        dat = self.dat()
+        self.event(dat, "kmalloc", 1, 8, stack="A", pid=9)
+        self.add(dat, "sched_process_fork", "t9", 9, "t9", 10, pid=9)
+        self.event(dat, "kmalloc", 1, 8, stack="A", pid=10)
+        self.event(dat, "task_rename", 1, "one", "new", 0, stack="AB")
+        syms = self.calls(dat, ["kmalloc", "perf_event_mmap", "vm_mmap"])
+        self.event(dat, "kmalloc", 1, 8, stack="CB")
+        more = {"own_events": "sched:sched_process_fork\ntask:task_rename\n", "own_pids": "9\n",
+                "kallsyms": golden_text("kallsyms64") + syms}
+        every = dict(more, user_maps="map 1 5000-6000 0 - /x\n")
+        out, err = self.tool(dat, "-F", more=every)
+        self.assertEqual(sorted(out.splitlines()), ["do_exit;weak_one 1",
+                                                    "vm_mmap;perf_event_mmap;kmalloc 1"])
+        self.assertIn("4 events left out, which stackmap_dump itself has caused", err)
+        more["user_maps"] = "@5 map 1 5000-6000 0 - /x\n"
+        out, err = self.tool(dat, "-F", more=more)
+        self.assertEqual(out, "do_exit;weak_one 1\n")
+        self.assertIn("5 events left out, which stackmap_dump itself has caused", err)
+        self.assertEqual(self.folded(dat, "-e", "task_rename"), {"do_exit;schedule": 1})
+
+    def test_names_of_the_time(self):
+        """By fork, exec and rename; a name longer than a task can have; a name that comes back."""
+        dat = self.dat(comms=[(7, "last")])
+        memory = lambda: self.event(dat, "kmalloc", 1, 8, stack="A", pid=7)
+        self.add(dat, "sched_process_fork", "sh", 5, "sh", 7, pid=5)
+        memory()
+        self.add(dat, "sched_process_exec", "/usr/bin/a-name-that-is-too-long", 7, 7, pid=7)
+        memory()
+        memory()
+        self.add(dat, "task_rename", 7, "a-name-that-is-", "x y", 0, pid=7)
+        for _ in range(3):
+            memory()
+        self.add(dat, "task_rename", 7, "x y", "sh", 0, pid=7)
+        for _ in range(4):
+            memory()
+        self.assertEqual(self.by_task(dat, "-e", "kmalloc"),
+                         {"sh-7": 5, "a-name-that-is--7": 2, "x y-7": 3})
+
+    def test_names_that_are_told_late(self):
+        """prev_comm and oldcomm correct what came before them."""
+        dat = self.dat(comms=[(7, "last"), (8, "last")])
+        for comms in [("sh", "ls"), ("ls", "ls"), ("sh", "cat")]:
+            self.add(dat, "sched_switch", "swapper/0", 0, 120, 0, comms[0], 7, 120, pid=0)
+            self.event(dat, "kmalloc", 1, 8, stack="A", pid=7)
+            self.event(dat, "kmalloc", 1, 8, stack="AB", pid=7)
+            self.add(dat, "sched_switch", comms[1], 7, 120, 1, "swapper/0", 0, 120, pid=7)
+        self.event(dat, "kmalloc", 1, 8, stack="A", pid=8, cpu=1)
+        self.add(dat, "task_rename", 8, "first", "second", 0, pid=8, cpu=1)
+        self.event(dat, "kmalloc", 1, 8, stack="A", pid=8, cpu=1)
+        args = ["-e", "kmalloc"]
+        self.assertEqual(self.by_task(dat, *args), {"ls-7": 4, "cat-7": 2, "first-8": 1,
+                                                    "second-8": 1})
+        self.assertEqual(self.by_task(dat, *args, "--comm", "ls"), {"ls-7": 4})
+        self.assertEqual(self.all_forms(dat, *args, "--comm", "first"), 1)
+        # Only the memory for that has a limit.
+        for _ in range(30000):
+            self.event(dat, "kmalloc", 1, 8, stack="A", pid=8, cpu=1)
+        self.add(dat, "task_rename", 8, "third", "fourth", 0, pid=8, cpu=1)
+        self.assertEqual(self.by_task(dat, *args, "--pid", "8"),
+                         {"first-8": 1, "second-8": 10001, "third-8": 20000})
+
+    def test_text_that_changes(self):
+        """Modules, BPF programs and trampolines; what two copies of kallsyms tell."""
+        ips = [0xFFFFFFFFC0000010 + 0x10000 * i for i in range(9)]
+        last = ["stays\t[one]", "after\t[two]", "", "comes\t[four]", "bpf_prog_12ab_b\t[bpf]",
+                "bpf_prog_34cd_same\t[bpf]", "bpf_trampoline_789\t[bpf]",
+                "ftrace_trampoline\t[__builtin__ftrace]", "was_module\t[bpf]"]
+        first = ["stays\t[one]", "before\t[six]", "goes\t[five]", "", "bpf_prog_56ef_a\t[bpf]",
+                 "bpf_prog_34cd_same\t[bpf]", "", "kprobe_insn_page\t[__builtin__kprobes]",
+                 "module\t[seven]"]
+        syms = lambda names: golden_text("kallsyms64").split("ffffffffc")[0] + \
+            "".join(f"{a - 16:x} t {n}\n" for a, n in zip(ips, names) if n)
+        dat = self.dat()
+        for ip in ips:
+            self.event(dat, "kmalloc", 1, 8)
+            dat.add(self.now, "kernel_stack", 2, [self.A, ip])
+        want = ["stays[one]", hex(ips[1]), "goes[five]", "comes[four]", "bpf_prog",
+                "bpf_prog_34cd_same", "bpf_trampoline", hex(ips[7]), hex(ips[8])]
+        both = {"kallsyms": syms(last), "kallsyms.start": syms(first)}
+        out, err = self.tool(dat, "-F", more=both)
+        self.assertEqual(sorted(line.split(";")[0] for line in out.splitlines()), sorted(want))
+        self.assertIn("3 addresses have no name: their text was replaced meanwhile", err)
+        # Their loads and frees explain the difference.
+        for name, event in [("five", "free"), ("six", "free"), ("two", "load"), ("four", "load"),
+                            ("seven", "free")]:
+            self.add(dat, f"module_{event}", *([0] if event == "load" else []), name)
+        out = self.tool(dat, "-q", "-F", "-e", "kmalloc", more=both)[0]
+        self.assertEqual(sorted(line.split(";")[0] for line in out.splitlines()), sorted(want))
+        # But then, something else may have been there.
+        self.add(dat, "module_load", 0, "passing")
+        self.add(dat, "module_free", "passing")
+        for i in [2, 3, 4, 6]:
+            want[i] = hex(ips[i])
+        out, err = self.tool(dat, "-F", "-e", "kmalloc", more=both)
+        self.assertEqual(sorted(line.split(";")[0] for line in out.splitlines()), sorted(want))
+        self.assertIn("7 addresses have no name", err)
+        # A copy of the end alone, of a module that was loaded, and of one that was always there.
+        os.remove(os.path.join(self.dir, "dir/kallsyms.start"))
+        out, err = self.tool(dat, "-F", "-e", "kmalloc", more={"kallsyms": syms(last)})
+        names = [line.split(";")[0] for line in out.splitlines()]
+        self.assertIn("stays[one]", names)
+        self.assertNotIn("comes[four]", names)
+        self.assertIn("ftrace_trampoline", names)
+
+    def test_names_of_the_map(self):
+        """The text of a map has names of both copies, too."""
+        ip = 0xFFFFFFFFC0000010
+        self.file("stack_map_bin", mkmap.make([(1, 1, [ip, ip + 0x10001])]))
+        self.file("kallsyms", golden_text("kallsyms64") + f"{ip:x} t one\t[m]\n")
+        self.file("kallsyms.start", golden_text("kallsyms64") +
+                  f"{ip:x} t other\t[m]\n{ip + 0x10000:x} t two\t[n]\n")
+        out, err = self.run_tool(self.dir)
+        self.assertRegex(out, rf"\[0\] {ip:#x}\n  \[1\] two\+0x1/0x\w+ \[n\]\n")
+        self.assertIn("1 addresses have no name", err)
+
+    def test_states_of_tasks(self):
+        """Their bits are those of the kernel that has recorded: here Linux 4.9."""
+        letters = "1 S 2 D 4 T 8 t 16 Z 32 X 64 x 128 K 256 W 512 P 1024 N".split()
+        pairs = ", ".join('{ %s, "%s" }' % p for p in zip(letters[::2], letters[1::2]))
+        old = f'REC->prev_state & (2048-1) ? __print_flags(REC->prev_state & (2048-1), "|", {pairs}) ' \
+            ': "R"'
+        dat = self.dat()
+        self.switch(dat, 5, 0, state=64, stack="AB")
+        self.switch(dat, 0, 6)
+        self.switch(dat, 6, 0, state=512, stack="AB")
+        self.switch(dat, 0, 6, after=1000)
+        self.switch(dat, 6, 7, state=16)
+        self.switch(dat, 7, 0, state=2048, stack="AB")
+        self.switch(dat, 0, 7, after=300)
+        self.addCleanup(setattr, mkdat, "STATES", mkdat.STATES)
+        self.assertEqual(self.folded(dat, "--off-cpu"), {"do_exit": 1304})
+        mkdat.STATES = old
+        self.assertEqual(self.folded(dat, "--off-cpu"), {"do_exit": 1000})
+        self.assertEqual(self.folded(dat, "--off-cpu=preempted"), {"do_exit": 300})
+
+    def test_stacks_that_end_with_ones(self):
+        """As before Linux 5.2, with words of 64 and of 32 bits."""
+        for bits in (64, 32):
+            ones = (1 << bits) - 1
+            dat = self.dat(kallsyms="81000000 t f\n81000100 t g\n81000200 t h\n")
+            self.event(dat, "kmalloc", 1, 8)
+            dat.add(self.now, "kernel_stack", 3, [0x81000010, 0x81000110, ones])
+            dat.add(self.now, "user_stack", 7, [0x5500, 0x5600, ones])
+            path = self.file("one.dat", dat.bytes())
+            self.assertEqual(self.run_tool("-q", "-F", path)[0],
+                             "0x5600[user];0x5500[user];g;f 1\n")
+            for table, values in [("SIZES", {"unsigned long": 4, "long": 4}),
+                                  ("CODES", {"unsigned long": "I", "long": "i"})]:
+                self.addCleanup(setattr, mkdat, table, getattr(mkdat, table))
+                setattr(mkdat, table, dict(getattr(mkdat, table), **values))
+
+    def test_clocks_that_differ(self):
+        """A task is seen to come to a CPU before it has left another one: it did not sleep."""
+        dat = self.dat(clock="[local]")
+        self.switch(dat, 0, 7)
+        self.switch(dat, 0, 7, after=995, cpu=1)
+        self.switch(dat, 7, 0, after=5, stack="AB")
+        self.switch(dat, 7, 0, after=1000, cpu=1, stack="CB")
+        self.switch(dat, 0, 7, after=300)
+        self.event(dat, "kfree", 1, after=60000, pid=9, cpu=1)
+        out, err = self.tool(dat, "-F", "--off-cpu")
+        self.assertEqual(out, "do_exit;weak_one 300\n")
+        self.assertIn("1 times off the CPU count as 0, as the clocks of the CPUs differ", err)
+        self.assertNotIn("away at the end", err)
+        self.assertEqual(self.all_forms(dat, "--off-cpu"), 300)
+        # If the leave was lost, it sleeps.
+        dat = self.dat(clock="[local]", cpus=3)
+        self.switch(dat, 0, 7)
+        self.switch(dat, 0, 7, after=995, cpu=1)
+        self.switch(dat, 7, 0, after=10, cpu=1, stack="CB")
+        self.switch(dat, 0, 7, after=200, cpu=2)
+        self.assertEqual(self.folded(dat, "--off-cpu"), {"do_exit;weak_one": 200})
+
+    def test_stacks_without_an_event(self):
+        """They are samples, but for the second one of an event, and behind a gap."""
+        dat = self.dat()
+        for _ in range(3):
+            self.stack(dat, "AB")
+        self.stack(dat, "CB", pid=2, cpu=1)
+        self.add(dat, "stack_def", 5, 1, [self.C])
+        self.add(dat, "stack_id", 5, flags=8)
+        self.assertEqual(self.folded(dat), {"do_exit;schedule": 3, "do_exit;weak_one": 1,
+                                            "weak_one": 1})
+        self.assertEqual(self.all_forms(dat, "-e", "stacktrace"), 5)
+        self.assertEqual(self.folded(dat, "-e", "stacktrace", "--pid", "2"), {"do_exit;weak_one": 1})
+        self.assertRegex(self.tool(dat, "-q", "--perf-script")[0], r": stacktrace: -\n")
+        dat = self.dat()
+        syms = "ffffffff81000300 t event_triggers_post_call\nffffffff81000380 t end\n"
+        self.FULL = dict(self.FULL, T=[TEXT + 0x310, self.A, self.B])
+        for _ in range(2):
+            self.event(dat, "kmalloc", 1, 8, stack="AB")
+            self.event(dat, "kfree", 1, flags=8, stack="CB")
+            self.stack(dat, "T")
+        self.stack(dat, "T")
+        self.event(dat, "kmalloc", 1, 8, stack="AB")
+        self.stack(dat, "CB")
+        out, err = self.tool(dat, "-F", more={"kallsyms": golden_text("kallsyms64").replace(
+            "ffffffff81000200 T _etext\n", "ffffffff81000200 T trace_event_buffer_commit\n" + syms +
+            "ffffffff81000400 T event_triggers_call\n")})
+        self.assertEqual(sorted(out.splitlines()), ["do_exit;schedule 4", "do_exit;weak_one 3"])
+        self.assertNotIn("no event", err)
+        dat.add(self.now + 1, "kernel_stack", 1, [self.A], lost=True)
+        self.assertIn("1 stacks have no event, it was lost", self.tool(dat, "-F")[1])
+
+    def test_tracer_of_all_ways(self):
+        """From a border of its text to the other is the tracer, and trampolines; not what it calls."""
+        borders = ["trace_clock_local", "new_in_2030", "fexit_dispatcher"]
+        for ways, leaf in [
+                (["new_in_2030", "trace_event_raw_event_x", "vfs_read"], "vfs_read"),
+                (["new_in_2030", 0xFFFFFFFFC0200083, "vfs_read", "ksys_read"], "vfs_read"),
+                (["new_in_2030", mkmap.MARKER, "vfs_read"], "vfs_read"),
+                (["new_in_2030", "return_to_handler", "vfs_read"], "vfs_read"),
+                (["new_in_2030", "ftrace_graph_func", 0xFFFFFFFFC0400010, "vfs_read"], "vfs_read"),
+                (["new_in_2030", "handler_chain", "uprobe_notify_resume", "resume"], "resume"),
+                (["new_in_2030", 0xFFFFFFFFC0200083, 0xFFFFFFFFC0200093, "f"], "0xffffffffc0200093"),
+                (["kmalloc", "new_in_2030", "vfs_read"], "kmalloc"),
+                (["after", "vfs_read"], "after")]:
+            dat = self.dat()
+            names = borders + ["after"] + ways
+            dat2 = self.dat()
+            syms = self.calls(dat2, names)
+            table = {line.split()[2]: int(line.split()[0], 16) for line in syms.splitlines()}
+            self.event(dat, "kmalloc", 1, 8)
+            dat.add(self.now, "kernel_stack", len(ways), [table[n] + 16 if n in table else n
+                                                          for n in ways])
+            more = {"kallsyms": golden_text("kallsyms64").replace("ffffffff81002000 B _end\n", "") +
+                    syms + "ffffffff81200000 B _end\n"}
+            out = self.tool(dat, "-q", "-F", more=more)[0]
+            self.assertEqual(out.split()[0].split(";")[-1], leaf, ways)
+
+    READERS = [r"^(\S.+?)\s+(\d+)\/*(\d+)*\s+", r"^(\S.+?)\s+(\d+)(?:\/?(\d+))?\s+",
+               r"^(.*)\s+(?:(\d+)\/)?(\d+)\b.*\s+[\d.]+:"]
+    FRAMES = [r"^\s*(\w+)\s*(.+) \((.*)\)", r"^\s*(\w+)\s*(.+) \((\S*)\)",
+              r"^\s*(\w+)\s*(.+) \(([^)]*)\)"]
+
+    def test_names_in_perf_script(self):
+        """By the rules of stackcollapse-perf.pl, speedscope and Firefox Profiler."""
+        comms = ["[ET_NET 0]", "", "#1 worker", "12 34", "a/b:c [k]", "#", "a"]
+        want = ["[ET_NET_0]", ":101", "_1_worker", "12_34", "a/b:c_[k]", "_", "a"]
+        paths = ["/x/a b", "/x/cat (deleted)", "/x/(a) #b", "/x/c"]
+        objects = UserStacks.objects(*((i + 1, b"", 0, p) for i, p in enumerate(paths)))
+        more = {"stack_map_bin": mkmap.make([(i + 1, 1, [UserStacks.word(i + 1, 5)], 3)
+                                             for i in range(len(paths))], [objects])}
+        for first in range(len(comms)):
+            dat = self.dat(comms=[])
+            for i in range(len(comms)):
+                pid = 100 + (first + i) % len(comms)
+                self.add(dat, "sched_switch", "swapper/0", 0, 120, 0, comms[pid - 100], pid, 120,
+                         pid=0)
+                self.event(dat, "kfree", 1, stack="A", pid=pid)
+                dat.add(self.now, "user_stack_id", 1 + i % len(paths), 7, pid=pid)
+            out = self.tool(dat, "-q", "--perf-script", "-e", "kfree", more=more)[0]
+            samples = [s.split("\n") for s in out.split("\n\n")[:-1]]
+            self.assertEqual(len(samples), len(comms))
+            for i, lines in enumerate(samples):
+                for head in self.READERS:
+                    self.assertEqual(re.match(head, lines[0])[1].strip(),
+                                     want[(first + i) % len(want)], lines[0])
+                self.assertNotEqual(lines[0][0], "#")
+                for frame in self.FRAMES:
+                    got = re.match(frame, lines[2])
+                    self.assertEqual(got[2], "[unknown]", lines[2])
+                    self.assertEqual(got[3][:4], paths[i % len(paths)].replace(" ", "_")[:4])
+
+    def test_stackcollapse(self):
+        """FlameGraph's own program, if it is here."""
+        program = shutil.which("stackcollapse-perf.pl")
+        if not program:
+            self.skipTest("no stackcollapse-perf.pl")
+        dat = self.dat(comms=[(1, "#1 a"), (2, "b c")])
+        for pid in (1, 2):
+            self.event(dat, "kfree", 1, stack="AB", pid=pid)
+        out = self.tool(dat, "-q", "--perf-script")[0]
+        done = subprocess.run(["perl", program], input=out.encode(), capture_output=True, check=True)
+        self.assertEqual(sorted(done.stdout.decode().splitlines()),
+                         ["_1_a;do_exit;schedule 1", "b_c;do_exit;schedule 1"])
+
+    def test_pid_is_a_process(self):
+        """With its threads and its children to come, as --pid of record."""
+        dat = self.dat()
+        self.event(dat, "kmalloc", 1, 8, stack="A", pid=5)
+        self.add(dat, "sched_process_fork", "t5", 5, "t5", 6, pid=5)
+        self.add(dat, "sched_process_fork", "t6", 6, "t6", 7, pid=6)
+        self.event(dat, "kmalloc", 1, 8, stack="AB", pid=7)
+        self.event(dat, "kmalloc", 1, 8, stack="CB", pid=8)
+        self.add(dat, "sched_process_fork", "t8", 8, "t8", 7, pid=8)
+        self.event(dat, "kmalloc", 1, 8, stack="CB", pid=7)
+        args = ["-e", "kmalloc", "--pid"]
+        self.assertEqual(self.folded(dat, *args, "5"), {"schedule": 1, "do_exit;schedule": 1})
+        self.assertEqual(self.folded(dat, *args, "6"), {"do_exit;schedule": 1})
+        self.assertEqual(self.folded(dat, *args, "7-8"), {"do_exit;schedule": 1,
+                                                          "do_exit;weak_one": 2})
+        # A thread is known by the number of its process in its user stacks, from then on.
+        dat = self.dat()
+        for _ in range(2):
+            self.event(dat, "kmalloc", 1, 8, stack="A", pid=6)
+            dat.add(self.now, "user_stack", 5, [0x5500], pid=6)
+        self.assertEqual(self.folded(dat, "--pid", "5"), {"0x5500[user];schedule": 1})
+
+    def test_units_of_speedscope(self):
+        dat = self.dat()
+        self.event(dat, "kmalloc", 1, 8, stack="A")
+        self.switch(dat, 5, 0, stack="AB")
+        self.switch(dat, 0, 5, after=100, stack="AB")
+        for args, unit in [([], "none"), (["-w", "bytes_alloc"], "bytes"),
+                           (["--off-cpu"], "microseconds"), (["-w", "prev_prio"], "none")]:
+            out = json.loads(self.tool(dat, "-q", "-S", *args)[0])
+            self.assertEqual(out["profiles"][0]["unit"], unit)
+
+    def test_nothing_to_show(self):
+        """An error, which says what to record."""
+        dat = self.dat()
+        self.event(dat, "kmalloc", 1, 8)
+        for form in ["-F", "--perf-script"]:
+            self.assertIn("has no stacks\n", self.tool(dat, form, rc=1)[1])
+            err = self.tool(dat, form, "--off-cpu", rc=1)[1]
+            self.assertIn("has no stacks of such events (record with -e sched_switch)\n", err)
+        dat = self.dat()
+        self.switch(dat, 5, 6, stack="A")
+        for form in ["-F", "--perf-script"]:
+            err = self.tool(dat, form, "--leaks", rc=1)[1]
+            self.assertIn("has no stacks of such events (record with -e kmem)\n", err)
+
+
 class UserStacks(RecordingCase):
     """Stacks of user space in recordings."""
 
