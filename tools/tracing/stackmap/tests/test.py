@@ -2116,6 +2116,22 @@ map 8 5000-6000 0 - /x/eight
             self.assertIn("stdin: byte", err)
 
 
+SEGMENTS = """\
+asm(".section .last, \\"ax\\"\\n.globl no_size\\nno_size: .skip 100, 0x90\\n.text");
+
+__attribute__((section(".far"), noinline)) int far_function(int n)
+{
+	asm volatile("");
+	return n + 1;
+}
+
+int main(void)
+{
+	return far_function(1);
+}
+"""
+
+
 class UserSymbols(Case):
     """The functions of programs: user_maps, objects, and ELF files."""
 
@@ -2256,6 +2272,114 @@ class UserSymbols(Case):
             for _ in range(20):
                 bad[rnd.randrange(2000)] = rnd.randrange(256)
             self.frames([self.offset("main")], self.file("bad", bytes(bad)))
+
+    def place(self, path, name, more=0):
+        """The offset of a function in a file with several executable segments."""
+        out = subprocess.run(["readelf", "-lW", path], capture_output=True, text=True,
+                             check=True).stdout
+        for line in out.splitlines():
+            f = line.split()
+            if f[:1] == ["LOAD"] and "E" in "".join(f[6:-1]):
+                off, addr, size = int(f[1], 16), int(f[2], 16), int(f[4], 16)
+                if addr <= self.addr[name] < addr + size:
+                    return self.addr[name] + more - addr + off
+        raise ValueError(name)
+
+    def test_two_segments(self):
+        """Each has its own difference of address and offset, whatever the kernel says."""
+        path = self.build("-no-pie", "-Wl,--section-start=.far=0x900000", source=SEGMENTS)
+        for bias in [0, 0x1234000]:
+            for name in ["main", "far_function"]:
+                self.assertEqual(self.frames([self.place(path, name, 1)], bias=bias),
+                                 [f"{name}+0x1"])
+
+    def test_symbol_without_a_size(self):
+        """It ends with its section."""
+        path = self.build("-no-pie", "-Wl,--section-start=.far=0x900000",
+                          "-Wl,--section-start=.last=0xa00000", source=SEGMENTS)
+        self.assertEqual(self.frames([self.place(path, "no_size", 99)]), ["no_size+0x63"])
+        place = self.place(path, "no_size", 100)
+        self.assertEqual(self.frames([place]), [f"{path}+{place:#x}"])
+
+    def test_debug_file_with_offsets(self):
+        """eu-strip leaves the program headers as they are in the program."""
+        root = os.path.join(self.dir, "root")
+        debug = os.path.join(root, "usr/lib/debug/.build-id/ab", "ab" * 19 + ".debug")
+        os.makedirs(os.path.dirname(debug))
+        shutil.copy(self.prog, debug)
+        self.assertEqual(self.frames([self.offset("main", 1)], "/usr/bin/gone",
+                                     args=["--symfs", root]), ["main+0x1"])
+
+    def test_deleted(self):
+        """The kernel puts that behind the path. A file may have such a name."""
+        deleted = self.prog + " (deleted)"
+        offsets = [self.offset("main")]
+        self.assertIn("(main+0x0", self.frames(offsets, deleted)[0])
+        os.rename(self.prog, deleted)
+        self.assertIn("(main+0x0", self.frames(offsets, deleted)[0])
+        self.assertEqual(self.frames(offsets, deleted, build_id="cd" * 20),
+                         [f"{deleted}+{offsets[0]:#x}"])
+
+    def read_id(self, path):
+        """The length of the build id, why there is none, and if it is behind the first page."""
+        if not hasattr(self, "reader"):
+            self.reader = self.program("id", "int main(int n, char **args)\n{ struct build_id id = {};"
+                                       "\nread_file_id(args[1], &id);\n"
+                                       "printf(\"%d %d %d\", (int)id.len, id.lack, id.is_deep); }\n")
+        out = subprocess.run([self.reader, path], capture_output=True, check=True).stdout
+        return tuple(int(n) for n in out.split())
+
+    def test_why_there_is_no_build_id(self):
+        """Another program is not the one that was mapped, as far as this can be told."""
+        deep = self.build("-no-pie", "-Wl,--section-start=.note.gnu.build-id=0x900000", name="deep")
+        self.assertEqual(self.read_id(deep), (20, 1, 1))
+        prog = self.build("-no-pie")
+        self.assertEqual(self.read_id(prog), (20, 1, 0))
+        plain = os.path.join(self.dir, "plain")
+        subprocess.run(["objcopy", "-R", ".note.gnu.build-id", prog, plain], check=True)
+        self.assertEqual(self.read_id(plain), (0, 1, 0))
+        self.assertEqual(self.read_id(os.path.join(self.dir, "missing")), (0, 2, 0))
+        recording = RecordingCase()
+        recording.dir = self.dir
+        dat = recording.dat()
+        recording.event(dat, "kmalloc", 1, 8, stack="A")
+        dat.add(recording.now, "user_stack", 7, [0x5510])
+        for lack, path, why in [("-", prog, "another file"), ("none", prog, "another file"),
+                                ("?", prog, "could not be read"), ("-", deep, "nothing tells"),
+                                ("none", deep, "another file"), ("?", plain, "nothing tells"),
+                                ("none", plain, "nothing tells"), ("-", plain, "nothing tells")]:
+            maps = f"map 7 5500-5600 1000 {lack} {path}\n"
+            err = recording.tool(dat, "-F", more={"user_maps": maps})[1]
+            self.assertRegex(err, rf"{path}: .*{why}", (lack, path))
+
+    def test_vdso(self):
+        """Saved beside the recording, or that of this kernel."""
+        with open("/proc/self/maps", encoding="ascii") as f:
+            line = next((line for line in f if line.endswith("[vdso]\n")), None)
+        if not line:
+            self.skipTest("no vdso")
+        start, end = (int(n, 16) for n in line.split()[0].split("-"))
+        with open("/proc/self/mem", "rb") as f:
+            f.seek(start)
+            image = f.read(end - start)
+        path = self.file("image", image)
+        out = subprocess.run(["readelf", "-nW", path], capture_output=True, text=True,
+                             check=True).stdout
+        ident = re.search(r"Build ID: (\w+)", out)[1]
+        out = subprocess.run(["nm", "-D", "--defined-only", path], capture_output=True, text=True,
+                             check=True).stdout
+        addr, _, name = next(line.split() for line in out.splitlines() if " T " in line)
+        word = UserStacks.word(1, int(addr, 16) + 1)
+        name = name.split("@")[0]
+        data = lambda i: mkmap.make([(5, 1, [word], 3)],
+                                    [UserStacks.objects((1, bytes.fromhex(i), 0, "[vdso]"))])
+        self.assertRegex(self.run_tool("-", stdin=data(ident))[0], r"\[vdso\]\+\w+ \(\w+\+0x1\)")
+        other = "12" * 20
+        err = self.run_tool("-", stdin=data(other))[1]
+        self.assertIn("[vdso]: not used, as it is another file", err)
+        self.file("stack_map_bin", data(other))
+        self.file("vdso", image.replace(bytes.fromhex(ident), bytes.fromhex(other)))
+        self.assertRegex(self.run_tool(self.dir)[0], r"\[vdso\]\+\w+ \(\w+\+0x1\)")
 
 
 class UserMaps(Case):
