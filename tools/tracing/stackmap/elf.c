@@ -32,7 +32,7 @@ void note_objects(const struct map *m)
 		[OBJECT_UNREADABLE] =
 			"not used, as the build id of the file that was mapped could not be read",
 		[OBJECT_NO_OFFSETS] =
-			"only its debug file is here, without offsets; its program is needed (--symfs DIR)",
+			"only its debug file is here, without offsets; the file is needed (--symfs)",
 		[OBJECT_UNCHECKED] = "used, but nothing tells if it is the file that was mapped",
 		[OBJECT_FOUND] = NULL,
 	};
@@ -147,8 +147,8 @@ static bool to_offsets(struct symbol *s, Elf *elf)
 
 /*
  * At one address, functions are preferred to labels, and global names to weak ones, then those with
- * fewer underscores, as in kallsyms. @file: the symbols are by offsets in it, and end where they say;
- * NULL: they end as in kallsyms. Returns how many have no place in it.
+ * fewer underscores, as in kallsyms. @file: the symbols are by offsets in it, and end where they
+ * say; NULL: they end as in kallsyms. Returns how many have no place in it.
  */
 static int elf_symbols(struct symtab *t, Dwfl_Module *mod, Elf *file, GElf_Addr bias)
 {
@@ -237,8 +237,8 @@ static Dwfl_Module *report_id(struct object *o)
 #define DELETED	" (deleted)"	/* the kernel's, behind a path */
 
 /*
- * At its path, which some other file may have now; with its build id; or only its debug file. [vdso]
- * is in no file: saved beside the recording, or that of this kernel.
+ * At its path, which some other file may have now; with its build id; or only its debug file.
+ * [vdso] is in no file: saved beside the recording, or that of this kernel.
  */
 static Dwfl_Module *open_object(struct users *u, const char *symfs, struct object *o)
 {

@@ -57,8 +57,8 @@ void select_stacks(struct map *m, const struct config *cfg, size_t top)
 }
 
 /*
- * The text of the tracer, kernel/trace/: from the first to the last of these. They are at its borders,
- * in its middle, or old, as one may be missing.
+ * The text of the tracer, kernel/trace/: from the first to the last of these, at its borders and in
+ * its middle. A kernel may lack some.
  */
 static void find_tracer_text(struct map *m, const struct symtab *t)
 {
@@ -67,16 +67,18 @@ static void find_tracer_text(struct map *m, const struct symtab *t)
 		" eprobe_trigger_func kprobe_dispatcher uprobe_dispatcher register_fprobe"
 		" fentry_trace_func fexit_dispatcher ";
 	const struct symbol *s;
-	char *found, name[32];
+	char name[32];
+	size_t i;
 
 	m->tracer_start = 1;
-	for (s = t->syms; s < t->syms + t->nr; s++) {
+	for (i = 0; i < t->nr; i++) {
+		s = &t->syms[i];
 		snprintf(name, sizeof(name), " %s ", s->name);
-		found = s->mod ? NULL : strstr(borders, name);
-		if (found && !m->tracer_end)
+		if (s->mod || !strstr(borders, name))
+			continue;
+		if (!m->tracer_end)
 			m->tracer_start = s->addr;
-		if (found)
-			m->tracer_end = s->end;
+		m->tracer_end = s->end;
 	}
 	/* Else the linker has ordered functions otherwise. */
 	if (m->tracer_end - m->tracer_start > 4 << 20)

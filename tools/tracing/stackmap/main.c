@@ -65,7 +65,7 @@ static const char help_text[] =
 "      --leaks            the bytes of kmalloc and kmem_cache_alloc that were not freed\n"
 "Selection of a recording's samples:\n"
 "  -e, --event EVENTS     these events (sched_switch,syscalls:sys_enter_close) or systems (kmem)\n"
-"      --pid LIST, --cpu LIST  of these threads, on these CPUs (1,4-7)\n"
+"      --pid LIST, --tid LIST, --cpu LIST  of these processes or threads, on these CPUs (1,4-7)\n"
 "      --comm PATTERN     of tasks with such a name (a pattern of the shell)\n"
 "      --from SECONDS, --to SECONDS  between these times of the recording's clock\n"
 "Selection of stacks:\n"
@@ -192,6 +192,7 @@ static struct choice choices[] = {
 	{ "leaks", 0, NO_ARG, set_leaks, NULL, RECORDED },
 	{ "event", 'e', ARG, set_text, &cfg.events, RECORDED },
 	{ "pid", 0, ARG, set_numbers, &cfg.pids, RECORDED },
+	{ "tid", 0, ARG, set_numbers, &cfg.tids, RECORDED },
 	{ "cpu", 0, ARG, set_numbers, &cfg.cpus, RECORDED },
 	{ "comm", 0, ARG, set_text, &cfg.comm, RECORDED },
 	{ "from", 0, ARG, set_seconds, &cfg.from, RECORDED },

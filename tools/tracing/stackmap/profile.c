@@ -120,8 +120,8 @@ static void print_perf_event(const struct profile *p, struct sample *s)
 }
 
 /*
- * With more than one space behind the name: it may have one letter only. A line that begins with "#"
- * is a comment. As in perf, a task without a name has its number.
+ * With more than one space behind the name: it may have one letter only. A line that begins with
+ * "#" is a comment. As in perf, a task without a name has its number.
  */
 static void print_context(const struct profile *p, const struct sample *s)
 {

@@ -3,8 +3,8 @@
  * Events and their stacks. A stack follows its event on the same CPU and has the same pid, flags
  * and preempt_count, but an interrupt with events and stacks of its own may come between them, and
  * what takes the stack may be traced itself. So the latest event counts that has these and no stack
- * yet. A stack without an event is a sample of its own, but for the second one of an event: a trigger
- * has taken that.
+ * yet. A stack without an event is a sample of its own, but for the second one of an event: a
+ * trigger has taken that.
  *
  * The values of samples: a field of the event, time off the CPU, memory that is not freed.
  */
@@ -143,6 +143,7 @@ static bool is_wanted(const struct record *r, const struct task_state *t)
 
 	if (!r->kind->wanted || r->rec->ts < cfg->from || (cfg->to && r->rec->ts > cfg->to) ||
 	    (cfg->cpus && !number_in(cfg->cpus, r->rec->cpu)) ||
+	    (cfg->tids && !number_in(cfg->tids, r->pid)) ||
 	    (cfg->pids && !(t->family & FAMILY_PID)))
 		return false;
 	if (r->kind->is_own || t->family & FAMILY_OWN)
@@ -324,8 +325,8 @@ bool is_skipped_task(const struct profile *p, const struct task_state *t)
 }
 
 /*
- * The clocks of CPUs may differ by microseconds. If a task has come to another CPU before it has left
- * this one, it leaves at once before that, whatever the times say.
+ * The clocks of CPUs may differ by microseconds. If a task has come to another CPU before it has
+ * left this one, it leaves at once before that, whatever the times say.
  */
 static void weigh_switch(struct record *r, u32 prev, u32 next)
 {
@@ -482,36 +483,27 @@ static struct sample *find_event(struct record *r, bool kernel)
 	return NULL;
 }
 
-/* Without the tracer's frames. */
-static bool have_same_frames(struct profile *p, u32 one, u32 two)
+/* Whether the last event of the task has the stack already, but for the tracer's frames. */
+static bool is_second(struct record *r, u32 stack)
 {
+	struct profile *p = r->profile;
 	struct words a = {}, b = {};
-	bool same = one == two;
+	u32 i = r->cpu->nr;
+	struct sample *s;
+	bool same;
 
-	if (!same && one && resolve_kernel(p, one, &a) && resolve_kernel(p, two, &b))
-		same = a.nr == b.nr && !memcmp(a.w, b.w, a.nr * sizeof(*a.w));
+	while (i-- && !is_of_sample(r, r->cpu->waiting[i]))
+		;
+	s = i < r->cpu->nr ? r->cpu->waiting[i] : NULL;
+	if (!s || !s->kind->is_event || s->has_second || !s->kernel)
+		return false;
+	same = s->kernel == stack ||
+	       (resolve_kernel(p, s->kernel, &a) && resolve_kernel(p, stack, &b) &&
+		a.nr == b.nr && !memcmp(a.w, b.w, a.nr * sizeof(*a.w)));
+	s->has_second = same;
 	free(a.w);
 	free(b.w);
 	return same;
-}
-
-/* Whether the last event of the task has the stack already. */
-static bool is_second(struct record *r, u32 stack)
-{
-	struct sample *s;
-	u32 i = r->cpu->nr;
-
-	while (i--) {
-		s = r->cpu->waiting[i];
-		if (!is_of_sample(r, s))
-			continue;
-		if (!s->kind->is_event || s->has_second ||
-		    !have_same_frames(r->profile, s->kernel, stack))
-			return false;
-		s->has_second = true;
-		return true;
-	}
-	return false;
 }
 
 /* @user: the stack that samples have waited for, 0 if it does not come */
@@ -721,7 +713,8 @@ void weigh_end(struct profile *p)
 		s = p->addresses.list[i].ptr;
 		if (!s)
 			continue;
-		p->counts[COUNT_MAYBE_FREED] += !s->unwanted && is_over_gap(s->task->in, s->ts, s->cpu);
+		if (!s->unwanted && is_over_gap(s->task->in, s->ts, s->cpu))
+			p->counts[COUNT_MAYBE_FREED]++;
 		sample_put(p, s);
 	}
 }

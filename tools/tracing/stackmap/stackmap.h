@@ -78,7 +78,7 @@ struct symtab {
 	size_t		nr_bufs;
 };
 
-/* Why there is none: user_maps has -, none, ?. Before Linux 6.12, the kernel reads the first page. */
+/* Why there is none; in user_maps: -, none, ?. Before Linux 6.12, the kernel reads one page. */
 enum id_lack { ID_NOT_FOUND, ID_NONE, ID_UNREADABLE };
 
 struct build_id {
@@ -188,7 +188,8 @@ struct config {
 	regex_t		grep;
 	/* Of a recording: what counts, and how much. */
 	const char	*events;	/* with commas between them */
-	const char	*pids;
+	const char	*pids;		/* of processes */
+	const char	*tids;		/* of threads */
 	const char	*comm;		/* a pattern of the shell */
 	const char	*cpus;
 	u64		from;		/* nanoseconds */
@@ -218,8 +219,8 @@ struct config {
  *
  * The time is in nanoseconds of the clock mono; without it, the line counts from the beginning.
  * ID is the build id in hexadecimal, or why there is none: "-", it was not found where the kernel
- * looks, "none", the file has none, "?", the file could not be read. Without a path, nothing is known
- * of what is there.
+ * looks, "none", the file has none, "?", the file could not be read. Without a path, nothing is
+ * known of what is there.
  *
  * A user stack is stored by file: bit 63, the number of the object in 19 bits, and the
  * offset in the file in 44 bits, as the kernel does it (with numbers of its own). What is in no

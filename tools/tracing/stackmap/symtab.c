@@ -132,7 +132,7 @@ void symtab_free(struct symtab *t)
 	*t = (struct symtab) {};
 }
 
-/* Mapping symbols mark code and data, not functions. The value of an absolute symbol is no address. */
+/* Mapping symbols mark code and data, no functions. The value of an absolute symbol is no address. */
 static bool is_skipped(const struct symbol *s)
 {
 	return s->name[0] == '$' || !strncmp(s->name, ".L", 2) ||
@@ -228,8 +228,8 @@ static void compare_copies(struct symtab *t, struct symbol *s, const struct symb
 }
 
 /*
- * Modules, BPF programs and trampolines come and go, and kallsyms is a copy of the end. Beside it may
- * be one of the start. What only that has is added.
+ * Modules, BPF programs and trampolines come and go, and kallsyms is a copy of the end. Beside it
+ * may be one of the start. What only that has is added.
  */
 int load_first_symbols(struct map *m)
 {
@@ -242,7 +242,8 @@ int load_first_symbols(struct map *m)
 	if (!nr || access(path, R_OK))
 		return 0;
 	ret = symtab_load(&first, path);
-	for (s = last->syms; s < last->syms + nr; s++) {
+	for (i = 0; i < nr; i++) {
+		s = &last->syms[i];
 		if (s->mod)
 			compare_copies(last, s, symtab_find(&first, s->addr));
 	}
@@ -271,15 +272,16 @@ int load_first_symbols(struct map *m)
 void note_module(struct map *m, const char *name, bool leaves)
 {
 	struct pooled *known = pool_at(&m->modules, intern(&m->modules, name));
-	struct symbol *s;
+	struct symtab *t = &m->kallsyms;
+	size_t i;
 
 	if (leaves) {
 		m->unsure |= !known->value;
 		known->value = 0;
 		return;
 	}
-	for (s = m->kallsyms.syms; s < m->kallsyms.syms + m->kallsyms.nr; s++)
-		s->passes |= s->mod && !strcmp(s->mod, name);
+	for (i = 0; i < t->nr; i++)
+		t->syms[i].passes |= t->syms[i].mod && !strcmp(t->syms[i].mod, name);
 }
 
 bool same_id(const struct build_id *a, const struct build_id *b)

@@ -1951,6 +1951,7 @@ class Truth(RecordingCase):
         args = ["-e", "kmalloc", "--pid"]
         self.assertEqual(self.folded(dat, *args, "5"), {"schedule": 1, "do_exit;schedule": 1})
         self.assertEqual(self.folded(dat, *args, "6"), {"do_exit;schedule": 1})
+        self.assertEqual(self.folded(dat, "-e", "kmalloc", "--tid", "5"), {"schedule": 1})
         self.assertEqual(self.folded(dat, *args, "7-8"), {"do_exit;schedule": 1,
                                                           "do_exit;weak_one": 2})
         # A thread is known by the number of its process in its user stacks, from then on.
@@ -2214,7 +2215,7 @@ class UserSymbols(Case):
         # The debug file alone has lost where the text is in the program.
         self.assertEqual(self.frames(offsets, "/usr/bin/gone", args=args),
                          [f"/usr/bin/gone+{offsets[0]:#x}"])
-        self.assertIn("/usr/bin/gone: only its debug file is here, without offsets; its program",
+        self.assertIn("/usr/bin/gone: only its debug file is here, without offsets; the file is needed",
                       self.err)
         os.remove(debug)
         self.assertEqual(self.frames(offsets, "/usr/bin/prog", args=args),
