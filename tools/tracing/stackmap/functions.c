@@ -91,7 +91,7 @@ static bool is_tracer(const struct map *m, const struct symbol *s)
 	static const char * const names[] = {
 		"trace_event_", "perf_trace_", "__bpf_trace_", "__traceiter_", "__probestub_",
 		"ftrace_", "arch_ftrace_", "return_to_handler", "arch_rethook_", "kprobe_",
-		"kretprobe_", "uprobe_", "handler_chain",
+		"kretprobe_", "uprobe_", "handler_chain", "trace_syscall_",
 	};
 	size_t i;
 
