@@ -306,12 +306,13 @@ static bool come_back(struct profile *p, struct task_state *t, u64 now, u32 cpu)
 static void check_chain(struct record *r, struct task_state *prev, struct task_state *next)
 {
 	struct cpu_state *c = r->cpu;
-	struct profile *p = r->profile;
+	struct task_state *last = get_task(r, c->has_next ? c->next_pid : prev->id.pid);
 
-	if (c->has_next && c->next_pid != prev->id.pid) {
+	/* The recorders do not record their own. */
+	if (last != prev && !(last->family & prev->family & FAMILY_OWN)) {
 		prev->skipped = true;
-		get_task(r, c->next_pid)->skipped = true;
-		p->filtered = true;
+		last->skipped = true;
+		r->profile->filtered = true;
 	}
 	prev->followed |= !next->id.pid || next->skipped;
 	next->followed |= !prev->id.pid || prev->skipped;

@@ -1681,6 +1681,17 @@ class Truth(RecordingCase):
         self.assertIn("5 events left out, which stackmap_dump itself has caused", err)
         self.assertEqual(self.folded(dat, "-e", "task_rename"), {"do_exit;schedule": 1})
 
+    def test_switches_between_recorders(self):
+        """These are missing, and nothing else is."""
+        dat = self.dat()
+        self.switch(dat, 5, 9, stack="AB")
+        self.switch(dat, 10, 5, after=100, stack="CB")
+        self.switch(dat, 5, 6, stack="AB")
+        self.switch(dat, 6, 5, after=50, stack="AB")
+        out, err = self.tool(dat, "-F", "--off-cpu", more={"own_pids": "9\n10\n"})
+        self.assertEqual(out, "do_exit 150\n")
+        self.assertNotIn("left out: not all", err)
+
     def test_names_of_the_time(self):
         """By fork, exec and rename; a name longer than a task can have; a name that comes back."""
         dat = self.dat(comms=[(7, "last")])
