@@ -16,12 +16,6 @@ const struct symbol *find_symbol(const struct map *m, u64 ip, bool exact)
 	return s || !m->find_symbol ? s : m->find_symbol(m->profile, addr);
 }
 
-/* %pS shows no module for BPF programs. */
-static bool is_bpf(const struct symbol *s)
-{
-	return s->mod && !strcmp(s->mod, "bpf");
-}
-
 static char *address_text(const struct frame *f)
 {
 	if (!f->user && f->ip == TRAMPOLINE_MARKER)

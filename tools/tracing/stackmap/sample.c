@@ -650,21 +650,18 @@ void set_take(struct kind *k)
 		{ "user_unwind_stack_split", take_unwound },
 		{ "user_unwind_stack", take_unwound }, { "stack_def", take_definition },
 		{ "user_stack_def", take_definition }, { "user_object_def", take_object },
-		{ "sched_switch", take_event, take_switch },
-		{ "sched_process_fork", take_event, take_fork },
-		{ "sched_process_exec", take_event, take_exec },
-		{ "task_rename", take_event, take_rename },
-		{ "module_load", take_event, take_module },
-		{ "module_free", take_event, take_module },
+		{ "sched_switch", NULL, take_switch }, { "sched_process_fork", NULL, take_fork },
+		{ "sched_process_exec", NULL, take_exec }, { "task_rename", NULL, take_rename },
+		{ "module_load", NULL, take_module }, { "module_free", NULL, take_module },
 	};
 	bool own = !strcmp(k->event->system, "ftrace");
 	size_t i;
 
 	k->take = take_event;
 	for (i = 0; i < ARRAY_SIZE(types); i++) {
-		if (strcmp(k->event->name, types[i].name) || own == !!types[i].learn)
+		if (strcmp(k->event->name, types[i].name) || own == !types[i].take)
 			continue;
-		k->take = types[i].take;
+		k->take = own ? types[i].take : take_event;
 		k->learn = types[i].learn;
 	}
 	k->is_event = k->take == take_event;

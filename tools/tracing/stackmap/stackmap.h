@@ -326,6 +326,7 @@ int symtab_load(struct symtab *t, const char *path);
 int load_first_symbols(struct map *m);
 void note_module(struct map *m, const char *name, bool leaves);
 bool is_trampoline(const struct symbol *s);
+bool is_bpf(const struct symbol *s);
 /* user.c */
 char *hide_controls(char *text);
 struct object *object_at(const struct users *u, u32 nr);

@@ -145,18 +145,20 @@ bool is_trampoline(const struct symbol *s)
 	return s->mod && !strncmp(s->mod, "__builtin__", strlen("__builtin__"));
 }
 
-static bool is_bpf(const struct symbol *s)
+/* %pS shows no module for these. */
+bool is_bpf(const struct symbol *s)
 {
 	return s->mod && !strcmp(s->mod, "bpf");
 }
 
 /* What is the same in every boot: "bpf_prog" of "bpf_prog_6deef7357e7b4530_name". */
-static const char *bpf_kind(struct symtab *t, const char *name)
+static void keep_kind(struct symbol *s)
 {
-	const char *end = strchr(name, '_');
+	char *end = strchr(s->name, '_');
 
 	end = end ? strchr(end + 1, '_') : NULL;
-	return end ? symtab_keep(t, format("%.*s", (int)(end - name), name)) : name;
+	if (end)
+		*end = '\0';
 }
 
 void symtab_add(struct symtab *t, const struct symbol *s)
@@ -197,7 +199,7 @@ int parse_symbol_line(void *table, char *line)
 	}
 	/* The number differs. */
 	if (is_bpf(&s) && !strncmp(s.name, "bpf_trampoline_", strlen("bpf_trampoline_")))
-		s.name = bpf_kind(t, s.name);
+		keep_kind(&s);
 	symtab_add(t, &s);
 	return 0;
 }
@@ -217,14 +219,14 @@ int symtab_load(struct symtab *t, const char *path)
 }
 
 /* At the address of @s, there was @other at the other end of the recording; NULL: nothing */
-static void compare_copies(struct symtab *t, struct symbol *s, const struct symbol *other)
+static void compare_copies(struct symbol *s, const struct symbol *other)
 {
 	if (other && s->addr == other->addr && !strcmp(s->name, other->name))
 		return;
 	s->passes = true;
 	s->replaced |= other && !(is_bpf(s) && is_bpf(other));
 	if (is_bpf(s))
-		s->name = bpf_kind(t, s->name);
+		keep_kind(s);
 }
 
 /*
@@ -245,7 +247,7 @@ int load_first_symbols(struct map *m)
 	for (i = 0; i < nr; i++) {
 		s = &last->syms[i];
 		if (s->mod)
-			compare_copies(last, s, symtab_find(&first, s->addr));
+			compare_copies(s, symtab_find(&first, s->addr));
 	}
 	for (i = 0; i < first.nr; i++) {
 		s = &first.syms[i];
@@ -253,7 +255,7 @@ int load_first_symbols(struct map *m)
 			continue;
 		pool_at(&m->modules, intern(&m->modules, s->mod))->value = 1;
 		other = bsearch(&s->addr, last->syms, nr, sizeof(*s), compare_addr);
-		compare_copies(last, other ? other : s, other ? s : NULL);
+		compare_copies(other ? other : s, other ? s : NULL);
 		if (!other)
 			*APPEND(last->syms, last->nr) = *s;
 	}
