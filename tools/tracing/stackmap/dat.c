@@ -14,14 +14,14 @@ static const char *name_of(const struct tep_event *ev)
 /* @list: names of events, of systems, or both as system:event, with commas between them */
 static bool in_list(const char *list, const struct tep_event *ev)
 {
-	const char *name = name_of(ev);
-	char *full __free(pointer) = format("%s:%s", ev->system, name);
+	char *full __free(pointer) = format("%s:%s", ev->system, name_of(ev));
 	char *words __free(pointer) = copy_string(list ? list : "");
 	char *rest = words, *word;
 	bool found = false;
 
 	while ((word = strsep(&rest, ",\n")))
-		found |= !strcmp(word, name) || !strcmp(word, ev->system) || !strcmp(word, full);
+		found |= !strcmp(word, name_of(ev)) || !strcmp(word, ev->system) ||
+			 !strcmp(word, full);
 	return found;
 }
 

@@ -56,25 +56,32 @@ void select_stacks(struct map *m, const struct config *cfg, size_t top)
 		m->nr_stacks = top;
 }
 
+/* @whole: the name, not only the begin of it */
+static bool is_one_of(const char *name, const char * const *names, size_t nr, bool whole)
+{
+	while (nr && strncmp(name, names[nr - 1], strlen(names[nr - 1]) + whole))
+		nr--;
+	return nr;
+}
+
 /*
  * The text of the tracer, kernel/trace/: from the first to the last of these, at its borders and in
  * its middle. A kernel may lack some.
  */
 static void find_tracer_text(struct map *m, const struct symtab *t)
 {
-	static const char borders[] =
-		" trace_clock_local ring_buffer_write trace_event_buffer_commit event_triggers_call"
-		" eprobe_trigger_func kprobe_dispatcher uprobe_dispatcher register_fprobe"
-		" fentry_trace_func fexit_dispatcher ";
+	static const char * const borders[] = {
+		"trace_clock_local", "ring_buffer_write", "trace_event_buffer_commit",
+		"event_triggers_call", "eprobe_trigger_func", "kprobe_dispatcher",
+		"uprobe_dispatcher", "register_fprobe", "fentry_trace_func", "fexit_dispatcher",
+	};
 	const struct symbol *s;
-	char name[32];
 	size_t i;
 
 	m->tracer_start = 1;
 	for (i = 0; i < t->nr; i++) {
 		s = &t->syms[i];
-		snprintf(name, sizeof(name), " %s ", s->name);
-		if (s->mod || !strstr(borders, name))
+		if (s->mod || !is_one_of(s->name, borders, ARRAY_SIZE(borders), true))
 			continue;
 		if (!m->tracer_end)
 			m->tracer_start = s->addr;
@@ -93,15 +100,9 @@ static bool is_tracer(const struct map *m, const struct symbol *s)
 		"ftrace_", "arch_ftrace_", "return_to_handler", "arch_rethook_", "kprobe_",
 		"kretprobe_", "uprobe_", "handler_chain", "trace_syscall_",
 	};
-	size_t i;
 
-	if (is_trampoline(s) || (s->addr >= m->tracer_start && s->addr < m->tracer_end))
-		return true;
-	for (i = 0; i < ARRAY_SIZE(names); i++) {
-		if (!strncmp(s->name, names[i], strlen(names[i])))
-			return true;
-	}
-	return false;
+	return is_trampoline(s) || (s->addr >= m->tracer_start && s->addr < m->tracer_end) ||
+	       is_one_of(s->name, names, ARRAY_SIZE(names), false);
 }
 
 /*

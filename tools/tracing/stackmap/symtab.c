@@ -132,7 +132,7 @@ void symtab_free(struct symtab *t)
 	*t = (struct symtab) {};
 }
 
-/* Mapping symbols mark code and data, no functions. The value of an absolute symbol is no address. */
+/* Mapping symbols mark code and data, no functions. An absolute symbol has no address. */
 static bool is_skipped(const struct symbol *s)
 {
 	return s->name[0] == '$' || !strncmp(s->name, ".L", 2) ||
@@ -398,13 +398,17 @@ void read_file_id(const char *path, struct build_id *id)
 		close(fd);
 }
 
+struct vdso {
+	ElfW(Ehdr)	head;
+};
+
 /* The one that the kernel has mapped into this program. Its file ends with its section headers. */
 bool write_vdso(FILE *f)
 {
-	const ElfW(Ehdr) *vdso = (const ElfW(Ehdr) *)getauxval(AT_SYSINFO_EHDR);
-	size_t size = vdso ? vdso->e_shoff + vdso->e_shnum * vdso->e_shentsize : 0;
+	const struct vdso *v = (const struct vdso *)getauxval(AT_SYSINFO_EHDR);
+	size_t size = v ? v->head.e_shoff + v->head.e_shnum * v->head.e_shentsize : 0;
 
-	return size && fwrite(vdso, size, 1, f) == 1 && !fflush(f);
+	return size && fwrite(v, size, 1, f) == 1 && !fflush(f);
 }
 
 /* A missing build id is no error: some kernels and files have none. */
