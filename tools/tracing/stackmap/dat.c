@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Opens and reads trace.dat. */
 #include <trace-cmd.h>
-#include <unistd.h>
 
 #include "profile.h"
 
@@ -81,13 +80,6 @@ static void take_gap(struct record *r)
 	r->in->complete = r->rec->ts;
 }
 
-/* For someone who waits at a terminal. @nr: of records so far; 0 clears the line at the end */
-static void show_progress(u64 nr)
-{
-	if (!quiet && nr % (1 << 20) == 0 && isatty(STDERR_FILENO))
-		fprintf(stderr, nr ? "\r%s: %llu million records" : "\r\033[K", program, nr >> 20);
-}
-
 /* The argument for the CPU counts over all instances. */
 int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unused, void *data)
 {
@@ -95,7 +87,7 @@ int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unuse
 	struct profile *p = data;
 	struct record r = { .profile = p, .rec = rec, .in = in };
 
-	show_progress(++p->counts[COUNT_RECORDS]);
+	p->counts[COUNT_RECORDS]++;
 	p->last_ts = rec->ts > p->last_ts ? rec->ts : p->last_ts;
 	r.cpu = pool_get(&p->cpus, in->nr, rec->cpu, sizeof(*r.cpu));
 	if (rec->missed_events)
@@ -260,7 +252,6 @@ int dat_read(struct profile *p, const char *path)
 	for (i = 0; i < p->nr_instances; i++)
 		handles[i] = p->instances[i].handle;
 	ret = tracecmd_iterate_events_multi(handles, p->nr_instances, read_record, p);
-	show_progress(0);
 	return ret ? fail("%s: cannot be read to its end", path) : 0;
 }
 

@@ -139,11 +139,14 @@ static void print_context(const struct profile *p, const struct sample *s)
 
 static void print_perf_frame(struct map *m, const struct stack *s, u32 i)
 {
-	char *safe __free(pointer) = NULL, *path __free(pointer) = NULL;
+	char *safe __free(pointer) = NULL, *path __free(pointer) = NULL, *c;
 	struct frame *f = frame_get(m, s, i);
 	const char *mod, *name = frame_name(f, &mod);
 
+	/* Some readers end a name at the first parenthesis. */
 	path = f->object ? folded_name(copy_string(f->object->path)) : NULL;
+	for (c = path; c && *c; c++)
+		*c = *c == '(' ? '[' : *c == ')' ? ']' : *c;
 	safe = folded_name(copy_string(*name ? name : "[unknown]"));
 	printf("\t%16llx %s", f->ip, safe);
 	if (f->sym)
@@ -207,7 +210,6 @@ static int tell_counts(const struct profile *p, const char *path)
 		[COUNT_USER_LOST] = "user stacks were lost or not yet taken",
 		[COUNT_NEVER] = "events left out, of kinds that have no stacks",
 		[COUNT_ASLEEP] = "tasks were away at the end, and count up to there",
-		[COUNT_FIRST_IN] = "times a task came whose leaving was not recorded",
 		[COUNT_SKIPPED] = "tasks left out: not all of their switches are recorded",
 		[COUNT_FREE_UNKNOWN] = "frees of what was not seen allocated",
 		[COUNT_REUSED] = "allocations at addresses in use: the older ones do not count",

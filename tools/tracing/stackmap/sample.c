@@ -343,8 +343,6 @@ static void weigh_switch(struct record *r, u32 prev, u32 next)
 	from->left = true;
 	if (to->away)
 		come_back(p, to, r->rec->ts, cpu);
-	else if (next && !to->left && !to->on)
-		p->counts[COUNT_FIRST_IN] += !p->limited || to->family & FAMILY_COMMAND;
 	to->was = to->on;
 	to->on = cpu + 1;
 	to->came = r->rec->ts;
@@ -372,7 +370,6 @@ static void take_fork(struct record *r)
 		return;
 	child = get_task(r, pid);
 	child->family = get_task(r, parent)->family | family_by_number(r->profile, pid);
-	child->left = true;
 	learn_name(r, pid, FIELD_CHILD_COMM, false);
 }
 
