@@ -18,7 +18,7 @@ _Static_assert(sizeof(off_t) == 8, "-D_FILE_OFFSET_BITS=64 is missing");
 typedef uint32_t u32;
 typedef unsigned long long u64;
 
-extern const char * const program;	/* of main.c or of the plugin: who complains */
+extern const char * const program;	/* of stackmap_dump.c or of the plugin: who complains */
 extern bool quiet;
 
 /* Macros, so that the compiler sees the formats. */
@@ -117,7 +117,7 @@ struct choice {
 	int		arg;
 	void		(*set)(const struct choice *c, char *arg);
 	void		*to;
-	unsigned int	modes;		/* of main.c: those that use it */
+	unsigned int	modes;		/* forms of output that use it */
 	int		form;		/* that it chooses */
 	unsigned int	given;		/* so many times */
 };

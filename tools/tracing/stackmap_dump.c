@@ -6,6 +6,7 @@
  * addresses in kallsyms or in a vmlinux, and prints the stacks for people or for other tools. The
  * format is described in Documentation/trace/ftrace-stackmap.rst.
  *
+ * It is built of what is in stackmap/:
  *   map.c, user.c	read a map, and what processes have mapped
  *   symtab.c, elf.c, source.c	names of addresses
  *   frame.c		texts of addresses
@@ -18,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "record.h"
+#include "stackmap/record.h"
 
 const char * const program = "stackmap_dump";
 
