@@ -6,7 +6,6 @@
  * tasks and the text of trace_marker are not mistaken for stacks.
  */
 #include <sys/stat.h>
-#include <time.h>
 
 #include "stackmap.h"
 
@@ -48,7 +47,7 @@ struct filter {
 	struct stack_ids	ids;		/* of the line */
 	struct stacks		stacks;
 	struct words		words;
-	time_t			loaded;		/* when the live map was read */
+	struct pool		unknown;	/* stacks that it did not have */
 	bool			drop;		/* the frames that follow */
 	bool			missing;	/* the map lacks the stack */
 	size_t			nr_ids;
@@ -108,16 +107,20 @@ static bool has_ids(struct filter *t, const char *text)
 	return false;
 }
 
-/* The live map grows while trace_pipe is read. */
-static bool read_map_again(struct filter *t)
+/*
+ * The live map grows while trace_pipe is read. It has a stack before that has an event, so one look
+ * will do, and what is not there then comes no more.
+ */
+static bool read_map_again(struct filter *t, u32 stack)
 {
-	if (!t->map->live || time(NULL) == t->loaded)
+	struct pooled *e = pool_find(&t->unknown, stack, 0);
+
+	if (!t->map->live || e->value++)
 		return false;
-	t->loaded = time(NULL);
-	if (reload_map(t->map))
-		return false;
-	use_map(&t->stacks, t->map, 0);
-	return true;
+	t->map->live = !reload_map(t->map);
+	if (t->map->live)
+		use_map(&t->stacks, t->map, 0);
+	return t->map->live;
 }
 
 static bool find_frames(struct filter *t)
@@ -126,7 +129,7 @@ static bool find_frames(struct filter *t)
 
 	t->words = (struct words) { t->words.w };
 	return resolve_stack(&t->stacks, stack, &t->words) ||
-	       (read_map_again(t) && resolve_stack(&t->stacks, stack, &t->words));
+	       (read_map_again(t, stack) && resolve_stack(&t->stacks, stack, &t->words));
 }
 
 static void print_frames(struct filter *t)
@@ -209,13 +212,13 @@ int annotate(struct map *m, const struct config *cfg)
 		setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
 	t.stacks.users = &m->users;
 	use_map(&t.stacks, m, 0);
-	t.loaded = time(NULL);
 	while (!ferror(stdout) && (t.len = getline(&t.line, &t.room, t.f)) >= 0)
 		filter_line(&t);
 	ret = ferror(stdout) ? -EIO : end_filter(&t);
 	if (t.f != stdin)
 		fclose(t.f);
 	stacks_free(&t.stacks);
+	pool_free(&t.unknown);
 	regfree(&t.head);
 	regfree(&t.ids_form);
 	free(t.words.w);
