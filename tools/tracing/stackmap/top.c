@@ -1,27 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 /* "top": which stacks of the live map are used most now, by the differences of their counts. */
+#include <poll.h>
+#include <signal.h>
 #include <sys/ioctl.h>
-#include <time.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "record.h"
 
-/* Clears a terminal, and lets it cut lines that are too long. */
-#define CLEAR	"\033[H\033[J\033[?7l"
-#define WRAP	"\033[?7h"
+#define CLEAR	"\033[H\033[J"	/* a terminal */
 
 static const char top_help[] =
 "Usage: stackmap_dump top [OPTIONS]\n"
 "\n"
 "Show the stacks that the running kernel used most since the last look at the map, each second:\n"
 "how often in a second, how often in all, and the functions, the innermost first. No event is\n"
-"read. Ctrl-C ends it.\n"
+"read. The key q ends it.\n"
 "\n"
 "  -i, --instance NAME    the map of this trace instance\n"
-"  -d, --delay SECONDS    time between two looks (1)\n"
+"      --delay SECONDS    time between two looks (1)\n"
 "  -n, --number N         end after N looks\n"
 "  -t, --top N            show N stacks (as many as fit on the terminal)\n"
-"  -h, --help             print this text\n";
+"  -q, --quiet            print no notes on stderr\n"
+"  -h, --help             print this text\n"
+"\n"
+"Example, what a recording with the instance \"mine\" records: stackmap_dump top -i mine\n";
 
 struct top {
 	const char	*instance;
@@ -36,9 +39,10 @@ static void parse_top_options(int argc, char **argv, struct top *t)
 {
 	struct choice choices[] = {
 		{ "instance", 'i', ARG, set_instance, &t->instance },
-		{ "delay", 'd', ARG, set_seconds, &t->delay },
+		{ "delay", 0, ARG, set_seconds, &t->delay },
 		{ "number", 'n', ARG, set_number, &t->number },
 		{ "top", 't', ARG, set_number, &t->limit },
+		{ "quiet", 'q', NO_ARG, set_flag, &quiet },
 		{ "help", 'h', NO_ARG, print_help, (char *)top_help },
 	};
 
@@ -49,53 +53,61 @@ static void parse_top_options(int argc, char **argv, struct top *t)
 		usage("--delay is 0.01 seconds or more", NULL);
 }
 
-/* A stack is new if its id was not there before, or if it counts less: there was a reset. */
+/* A stack is new if its id was not there before. If one counts less, there was a reset: all are. */
 static u64 take_refs(struct top *t)
 {
 	struct pool before = t->refs;
+	bool reset = false;
 	struct stack *s;
-	u64 old, sum = 0;
+	u64 sum = 0;
 
 	t->refs = (struct pool) {};
+	for (s = t->map.stacks; s != stacks_end(&t->map); s++)
+		reset |= pool_find(&before, s->id, s->user)->value > s->ref;
 	for (s = t->map.stacks; s != stacks_end(&t->map); s++) {
-		old = pool_find(&before, s->id, s->user)->value;
 		pool_find(&t->refs, s->id, s->user)->value = s->ref;
 		s->val[0] = s->ref;
-		s->ref -= old <= s->ref ? old : 0;
+		s->ref -= reset ? 0 : pool_find(&before, s->id, s->user)->value;
 		sum += s->ref;
 	}
 	pool_free(&before);
 	return sum;
 }
 
-static void print_use(struct map *m, const struct stack *s, u64 ms)
+/* @width: at most so many characters; 0: all */
+static void print_use(struct map *m, const struct stack *s, u64 ms, int width)
 {
+	char *line __free(pointer) = format("%10.1f %10llu  ", s->ref * 1000.0 / ms, s->val[0]);
 	const char *name, *mod;
 	u32 i;
 
-	printf("%10.1f %10llu  ", s->ref * 1000.0 / ms, s->val[0]);
-	for (i = 0; i < s->nr; i++) {
+	for (i = 0; i < s->nr && (!width || strlen(line) < (size_t)width); i++) {
+		char *before __free(pointer) = line;
+
 		name = frame_name(frame_get(m, s, i), &mod);
 		if (!*name)
 			name = mod && *mod ? mod : "[unknown]";
-		printf("%s%s", i ? " < " : "", name);
+		line = format("%s%s%s", before, i ? " < " : "", name);
 	}
-	putchar('\n');
+	printf("%.*s\n", width ? width : -1, line);
 }
 
 /* @sum: of all stacks since the last look, so many milliseconds ago. */
 static void show(struct top *t, u64 sum, u64 ms)
 {
-	struct winsize size = { .ws_row = 24 };
-	bool on_terminal = isatty(STDOUT_FILENO);
 	size_t i, nr = 0, limit = t->limit ? t->limit : SIZE_MAX;
+	bool on_terminal = isatty(STDOUT_FILENO);
 	struct map *m = &t->map;
+	struct winsize size = {};
 
 	sort_stacks(m, SORT_REF);
 	while (nr < m->nr_stacks && m->stacks[nr].ref)
 		nr++;
 	if (on_terminal) {
+		/* A serial console has 0 of both. */
 		ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+		size.ws_col = size.ws_col ? size.ws_col : 80;
+		size.ws_row = size.ws_row ? size.ws_row : 24;
 		limit = t->limit ? t->limit : size.ws_row > 5 ? size.ws_row - 5U : 1;
 		printf(CLEAR);
 	}
@@ -103,14 +115,31 @@ static void show(struct top *t, u64 sum, u64 ms)
 	       sum * 1000.0 / ms, nr, m->nr_stacks);
 	printf("%10s %10s  STACK\n", "A SECOND", "IN ALL");
 	for (i = 0; i < nr && i < limit; i++)
-		print_use(m, &m->stacks[i], ms);
-	puts(on_terminal ? WRAP : "");
+		print_use(m, &m->stacks[i], ms, size.ws_col);
+	putchar('\n');
 	fflush(stdout);
 }
 
-static int watch_map(struct top *t)
+static sig_atomic_t stopped;
+
+static void stop(int sig)
 {
-	const struct timespec delay = { t->delay / 1000000000, t->delay % 1000000000 };
+	stopped = true;
+}
+
+/* Until the next look. Another key than q looks at once. */
+static void wait_for_key(const struct top *t, bool has_keys)
+{
+	struct pollfd in = { STDIN_FILENO, POLLIN };
+	u64 ms = t->delay / 1000000;
+	char key;
+
+	if (poll(&in, has_keys, ms < INT32_MAX ? ms : INT32_MAX) > 0)
+		stopped |= read(STDIN_FILENO, &key, 1) != 1 || key == 'q';
+}
+
+static int watch_map(struct top *t, bool has_keys)
+{
 	u64 i, before, now = now_ms();
 	int ret;
 
@@ -118,18 +147,40 @@ static int watch_map(struct top *t)
 	setvbuf(stdout, NULL, _IOFBF, 1 << 16);
 	take_refs(t);
 	for (i = 0; !t->number || i < t->number; i++) {
-		nanosleep(&delay, NULL);
+		wait_for_key(t, has_keys);
+		if (stopped)
+			return 0;
 		ret = reload_map(&t->map);
 		if (ret)
 			return ret;
 		drop_tracers(&t->map);
 		before = now;
 		now = now_ms();
-		show(t, take_refs(t), now - before);
+		show(t, take_refs(t), now > before ? now - before : 1);
 		if (ferror(stdout))
 			return -EIO;
 	}
 	return 0;
+}
+
+/* Keys come as they are typed, and the terminal is left as it was. */
+static int watch_keys(struct top *t)
+{
+	bool has_keys = isatty(STDOUT_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp();
+	const struct sigaction act = { .sa_handler = stop };
+	struct termios old, new;
+	int ret;
+
+	if (!has_keys || tcgetattr(STDIN_FILENO, &old))
+		return watch_map(t, false);
+	sigaction(SIGINT, &act, NULL);
+	sigaction(SIGTERM, &act, NULL);
+	new = old;
+	new.c_lflag &= ~(ICANON | ECHO);
+	tcsetattr(STDIN_FILENO, TCSANOW, &new);
+	ret = watch_map(t, true);
+	tcsetattr(STDIN_FILENO, TCSANOW, &old);
+	return ret;
 }
 
 int top(int argc, char **argv)
@@ -144,5 +195,5 @@ int top(int argc, char **argv)
 		return 1;
 	if (!t.map.nr_stacks)
 		note_empty(dir);
-	return watch_map(&t) ? 1 : 0;
+	return watch_keys(&t) ? 1 : 0;
 }
