@@ -124,7 +124,7 @@ record() { # name full|map
 		show_frames 1 "$dir"
 		head -n 400 "$dir/trace" >"$tmp/$name.trace"
 	fi
-	[ -z "$only" ] || stackmap_dump -i "${dir#*/}" save /out/map || wrong "$name: not saved"
+	[ -z "$only" ] || stackmap_dump save -i "${dir#*/}" /out/map || wrong "$name: not saved"
 	echo nop >"$dir/current_tracer"
 	rmdir "$dir" || wrong "$name $mode: the instance cannot be removed"
 }

@@ -140,7 +140,7 @@ kill -9 "$(tree | awk '$3 == "trace-cmd" { parent[$1] = $2 } END { for (p in par
 sleep 3
 kill $pid
 ended 143
-says " buffer entries were lost"
+says "buffer entries were lost (events, stacks, definitions): a recorder of trace-cmd has ended early"
 gone
 undisturbed
 report "$out"

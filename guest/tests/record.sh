@@ -23,6 +23,15 @@ if grep ' bystander-' "$TMPDIR/report" | grep -v ' sched_switch: \| stack_'; the
 	fail "another process was recorded"
 fi
 stackmap_dump -q --summary "$out" | grep '^stacks: [1-9]'
+says "see: stackmap_dump report $out"
+
+# Who was recorded is said. What the tool needs for itself is there, and does not count.
+pid=$(cat "$out/command")
+grep -q " sched_process_exec: .* pid=$pid " "$TMPDIR/report" || fail "the command is not $pid"
+[ "$(grep -v '^module:' "$out/own_events")" = task:task_rename ] || fail "own events: $(cat "$out/own_events")"
+grep -q ' task_rename: ' "$TMPDIR/report" || fail "no names of tasks"
+stackmap_dump -q --perf-script "$out" > "$TMPDIR/samples"
+! grep -q ' task_rename:' "$TMPDIR/samples" || fail "what the tool needs counts"
 
 # The earlier recording is kept once. Other directories are not touched.
 mv "$out" "$TMPDIR/first"
@@ -30,6 +39,12 @@ cp -r "$TMPDIR/first" "$out"
 recorded 0 -o "$out" -e syscalls --all sleep .1
 whole "$out"
 grep -q ' bystander-' "$TMPDIR/report" || fail "--all did not record another process"
+[ ! -e "$out/command" ] || fail "--all is limited to someone"
+recorders=$(paste -sd '|' "$out/own_pids")
+[ "$(wc -l < "$out/own_pids")" -ge 3 ] || fail "recorders: $recorders"
+if grep -E -- "-($recorders) " "$TMPDIR/report" | grep -v ' sched_switch: \| stack_'; then
+	fail "the recorders were recorded"
+fi
 diff -r "$out.old" "$TMPDIR/first" || fail "the earlier recording is not there"
 rm -r "$out"
 mv "$out.old" "$out"
@@ -74,6 +89,40 @@ if grep ' kmem_cache_' "$TMPDIR/report"; then
 	fail "the filter has no effect"
 fi
 
+# Events that lack the field are not recorded in full.
+recorded 1 -o "$out" -e kmem -f 'bytes_alloc > 3000' touch "$TMPDIR/ran"
+says "bytes_alloc > 3000: not a filter of events/kmem/kfree"
+says "name only events that have all its fields"
+recorded 0 -o "$out" -e kmem:kmalloc -f 'bytes_alloc > 3000' -- sh -c "$sleeps"
+recorded 1 -o "$out" -e sched -f 'common_pid < 0' touch "$TMPDIR/ran"
+says "all of these are needed, without a filter"
+
+# Two into one directory.
+stackmap_dump record -o "$out" -i first -- sh -c 'sleep 4; exit 3' 2> "$TMPDIR/first.err" &
+first=$!
+began first
+stackmap_dump record -o "$out" touch "$TMPDIR/ran" 2> "$TMPDIR/err" && fail "a second one wrote it, too"
+err=$(cat "$TMPDIR/err")
+says "$out: another stackmap_dump writes it"
+wait $first && rc=0 || rc=$?
+[ $rc -eq 3 ] || { cat "$TMPDIR/first.err"; fail "the first one: $rc"; }
+report "$out"
+
+# A module that comes and goes: both symbol tables, and when.
+module=$(find /lib/modules -name '*.ko*' 2> /dev/null | head -n 1)
+if [ -n "$module" ]; then
+	name=$(basename "$module" | sed 's/\.ko.*//; s/-/_/g')
+	insmod "$module"
+	recorded 0 -o "$out" -- sh -c "rmmod $name; insmod $module; sleep .1"
+	report "$out"
+	[ "$(grep -c " module_\(load\|free\): .*$name" "$TMPDIR/report")" -eq 2 ] || fail "no events of the module"
+	recorded 0 -o "$out" -- rmmod "$name"
+	grep -q "\[$name\]" "$out/kallsyms.start" || fail "no symbols of the module"
+	! grep -q "\[$name\]" "$out/kallsyms" || fail "the module is there"
+fi
+recorded 0 -o "$out" true
+[ ! -e "$out/kallsyms.start" ] || fail "two equal symbol tables"
+
 # A process that runs, with its threads and its children to come, until it ends.
 recorded 0 -o "$out" -e syscalls:sys_enter_write -p $bystander -d 1
 report "$out"
@@ -95,7 +144,7 @@ recorded 0 -o "$out" -d 1 sh -c 'trap "" TERM; i=0; while [ $i -lt 60 ]; do slee
 report "$out"
 awk 'match($0, / [0-9]+\.[0-9]+: /) { last = substr($0, RSTART, RLENGTH - 2); first = first ? first : last }
 	END { exit last - first > 4 }' "$TMPDIR/report" || fail "-d does not end the recording"
-recorded 0 -o "$out" -d 1
+recorded 0 -o "$out" -d 1.5
 whole "$out"
 [ "$ids" -gt 10 ] || fail "too few events of the machine"
 rm -r "$out" "$out.old"
@@ -107,8 +156,11 @@ way=userstacktrace
 says "stacks of user space: options/$way"
 whole "$out"
 grep -qE ' user_(unwind_)?stack' "$TMPDIR/report" || fail "no stacks of user space"
-[ -s "$out/user_maps" ] || fail "no user_maps"
+# With files, nothing else is needed: to look at mappings takes memory of those who map.
+[ -s "$out/user_maps" ] || [ $way = userstacktrace_delay ] || fail "no user_maps"
+[ ! -e "$out/user_maps" ] || [ $way = userstacktrace ] || fail "user_maps"
 recorded 0 -o "$out" -e syscalls:sys_enter_close --user=now -- sh -c "$sleeps"
+[ -s "$out/user_maps" ] || fail "no user_maps"
 grep -q 'options/userstacktrace$' "$TMPDIR/err" || fail "--user=now"
 recorded 2 -o "$out" --user=never true
 rm -r "$out" "$out.old"
@@ -126,7 +178,7 @@ for event in sched:nothing nothing nothing:sched_switch sched_switch,nothing; do
 	nothing_left
 done
 recorded 1 -o "$out" -e sched_switch -f 'nothing == 1' touch "$TMPDIR/ran"
-says "nothing == 1: not a filter of this event"
+says "nothing == 1: not a filter of events/sched/sched_switch"
 says "Field not found"
 nothing_left
 recorded 2 -o "$out" -f 'common_pid < 0' touch "$TMPDIR/ran"

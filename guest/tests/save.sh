@@ -23,7 +23,7 @@ saved() { # status arguments...
 echo "nothing to read"
 saved 1 -i none
 says "there is no trace instance none"
-saved 1 -i none save "$out"
+saved 1 save -i none "$out"
 says "there is no trace instance none"
 nothing_left
 stackmap_idle
@@ -53,7 +53,7 @@ for dir in . instances/one; do
 done
 top=$(entries .) one=$(entries instances/one)
 [ "$top" -gt 20 ] && [ "$one" -gt 20 ] || fail "$top and $one entries to save"
-saved 0 -i one save "$out"
+saved 0 save -i one "$out"
 says "$out: saved "
 says "the buffer, which is empty now"
 [ "$(stat -c %a "$out")" = 700 ] || fail "others may read the addresses"
@@ -104,7 +104,7 @@ saved 1 save "$TRACING_DIR/instances/one"
 
 echo "top: what was used more since the last look, and nothing else"
 echo 1 > instances/one/events/syscalls/sys_enter_getpriority/enable
-stackmap_dump top -i one -n 3 -d 1 > "$TMPDIR/top" &
+stackmap_dump top -i one -n 3 --delay 1 > "$TMPDIR/top" &
 pid=$!
 sleep 1.5
 i=0
