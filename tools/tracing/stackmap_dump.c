@@ -30,58 +30,70 @@ enum mode {
 
 static const char help_text[] =
 "Usage: stackmap_dump [OPTIONS] [FILE | DIR | -]\n"
-"       stackmap_dump report [OPTIONS] [FILE | DIR | -]\n"
-"       stackmap_dump [-i NAME] save DIR\n"
-"       stackmap_dump record [OPTIONS] [--] [COMMAND [ARGS]]\n"
-"       stackmap_dump top [OPTIONS]\n"
+"       stackmap_dump report | record | save | top ...\n"
 "\n"
-"Print the stacks of an ftrace stack map: of a copy of stack_map_bin (FILE), of stdin (-), or of\n"
-"the running kernel. Or print a profile of a recording with stacks: of a trace.dat (FILE), or of a\n"
-"directory that \"record\" or \"save\" made (DIR). \"record --help\" and \"top --help\" tell more.\n"
+"Print the stacks of an ftrace stack map: of a copy of stack_map_bin (FILE), of stdin (-), of a\n"
+"directory that \"record\" or \"save\" made (DIR), or of the running kernel. Each command has a\n"
+"--help: report (profiles of recordings), record, save (what is in the buffer), top (live).\n"
 "\n"
 "Input:\n"
 "  -i, --instance NAME    use this trace instance, of the kernel or in the recording\n"
-"  -p, --partial          print the good stacks of a damaged map\n"
+"      --partial          print the good stacks of a damaged map\n"
 "  -M, --map-only         of a directory, use the map and not the recording\n"
 "Symbols:\n"
 "  -k, --kallsyms FILE    a copy of the target's /proc/kallsyms\n"
 "  -v, --vmlinux FILE     the target's vmlinux, for addresses that are not in kallsyms\n"
 "  -l, --lines            print source lines and inlined callers, from the vmlinux\n"
-"  -f, --force            accept symbols of another kernel or another boot\n"
+"      --force            accept symbols of another kernel or another boot\n"
 "      --symfs DIR        look for programs and libraries below DIR\n"
 "Output (default: the text of stack_map; of a trace.dat, the report):\n"
-"      report             functions, by their own weight and with what they call\n"
-"  -F, --folded           root;...;leaf count, for flame graphs\n"
+"  -o, --output FILE      into FILE, not to stdout\n"
 "  -j, --json             an array with one object for each stack\n"
-"  -S, --speedscope       a profile for speedscope\n"
-"      --pprof            a profile for pprof, Pyroscope, Parca (binary, for a file or a pipe)\n"
-"      --perf-script      the samples of a recording as the text of perf script\n"
-"  -a, --annotate TEXT    print trace, trace_pipe or trace-cmd report with frames below ids\n"
-"  -d, --diff OLD         print what changed since OLD (a file or a directory)\n"
+"      --annotate TEXT    print trace, trace_pipe or trace-cmd report with frames below ids\n"
+"      --diff OLD         print what changed since OLD (a file or a directory)\n"
 "  -s, --summary          print counts, depths, and the share of the most frequent stacks\n"
-"Weight of a recording's samples (default: each event counts 1):\n"
-"  -w, --weight FIELD     this field of the events (bytes_alloc)\n"
-"      --off-cpu[=preempted]  microseconds that tasks sleep (or wait for a CPU)\n"
-"      --outstanding ALLOC:FREE:FIELD  what was not freed (kmalloc:kfree:ptr)\n"
-"      --leaks            the bytes of kmalloc and kmem_cache_alloc that were not freed\n"
-"Selection of a recording's samples:\n"
-"  -e, --event EVENTS     these events (sched_switch,syscalls:sys_enter_close) or systems (kmem)\n"
-"      --pid LIST, --tid LIST, --cpu LIST  of these processes or threads, on these CPUs (1,4-7)\n"
-"      --comm PATTERN     of tasks with such a name (a pattern of the shell)\n"
-"      --from SECONDS, --to SECONDS  between these times of the recording's clock\n"
+"Profiles, of the recording if there is one:\n"
+"  -F, --folded           root;...;leaf count, for flame graphs\n"
+"  -S, --speedscope       a profile for speedscope\n"
+"      --pprof            a profile for pprof, Pyroscope, Parca (binary)\n"
 "Selection of stacks:\n"
-"  -o, --sort KEY         sort by ref (the default, most frequent first), depth or id\n"
+"      --sort KEY         sort by ref (the default, most frequent first), depth or id\n"
 "  -t, --top N            print the first N stacks (or functions) only\n"
 "  -m, --min-ref N        print stacks that weigh at least N\n"
 "  -g, --grep REGEX       print stacks with a frame that matches the extended regex\n"
-"      --by task          of report: for each task\n"
 "      --tracer, --no-tracer  keep (in recordings) or drop (in maps) the tracer's own frames\n"
 "Other:\n"
 "  -q, --quiet            print no notes on stderr\n"
 "  -V, --version          print the version\n"
 "  -h, --help             print this text\n"
 "\n"
-"Exit status: 0 on success, 1 on bad input or failure, 2 on wrong usage.\n";
+"Exit status: 0 on success, 1 on bad input or failure, 2 on wrong usage.\n"
+"\n"
+"Example, the three most frequent stacks of the running kernel: stackmap_dump --top 3\n";
+
+static const char report_help[] =
+"Usage: stackmap_dump report [OPTIONS] [FILE | DIR]\n"
+"\n"
+"Print the functions of a recording, a trace.dat or a directory with one (./stackmap.data), by\n"
+"their own weight and with what they call. These options also go with other forms in place of\n"
+"\"report\": --folded, --speedscope, --pprof, --perf-script (the samples, as perf script has them).\n"
+"\n"
+"Weight of the samples (default: each event counts 1):\n"
+"  -w, --weight FIELD     this field of the events (bytes_alloc)\n"
+"      --off-cpu[=preempted]  microseconds that tasks sleep (or wait for a CPU)\n"
+"      --outstanding ALLOC:FREE:FIELD  what was not freed (kmalloc:kfree:ptr)\n"
+"      --leaks            the bytes of kmalloc and kmem_cache_alloc that were not freed\n"
+"Selection of samples:\n"
+"  -e, --event EVENTS     these events (sched_switch,syscalls:sys_enter_close) or systems (kmem)\n"
+"      --pid LIST, --tid LIST, --cpu LIST  of these processes or threads, on these CPUs (1,4-7)\n"
+"      --comm PATTERN     of tasks with such a name (a pattern of the shell)\n"
+"      --from SECONDS, --to SECONDS  between these times of the recording's clock\n"
+"Output: all options of stackmap_dump --help, and\n"
+"      --by task          of report: for each task\n"
+"\n"
+"Examples: where tasks waited, in all and as a flame graph\n"
+"  stackmap_dump report --off-cpu stackmap.data\n"
+"  stackmap_dump --folded --off-cpu stackmap.data > folded\n";
 
 #define BIT(n)		(1U << (n))
 #define SAMPLES		BIT(31)		/* only a recording has what it selects */
@@ -95,6 +107,7 @@ static const char help_text[] =
 
 static struct config cfg;
 static enum mode mode;
+static const char *output_file;
 
 static void set_form(const struct choice *c, char *arg)
 {
@@ -107,12 +120,19 @@ static void set_form(const struct choice *c, char *arg)
 
 static void set_numbers(const struct choice *c, char *arg)
 {
+	unsigned long first;
 	regex_t form;
+	char *p;
 
 	regcomp(&form, "^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$", REG_EXTENDED | REG_NOSUB);
 	if (regexec(&form, arg, 0, NULL, 0))
 		usage("not a list of numbers", arg);
 	regfree(&form);
+	for (p = arg; *p; p += *p == ',') {
+		first = strtoul(p, &p, 10);
+		if (*p == '-' && strtoul(p + 1, &p, 10) < first)
+			usage("a range begins with the smaller number", arg);
+	}
 	set_text(c, arg);
 }
 
@@ -172,20 +192,21 @@ static void set_leaks(const struct choice *c, char *arg)
 
 static struct choice choices[] = {
 	{ "instance", 'i', ARG, set_instance, &cfg.instance, ALL },
-	{ "partial", 'p', NO_ARG, set_flag, &cfg.partial, ALL },
+	{ "partial", 0, NO_ARG, set_flag, &cfg.partial, ALL },
 	{ "map-only", 'M', NO_ARG, set_flag, &cfg.map_only, MAPS & PROFILES },
 	{ "kallsyms", 'k', ARG, set_text, &cfg.kallsyms, ALL },
 	{ "vmlinux", 'v', ARG, set_text, &cfg.vmlinux, ALL },
 	{ "lines", 'l', NO_ARG, set_flag, &cfg.lines, TEXTS },
-	{ "force", 'f', NO_ARG, set_flag, &cfg.force, ALL },
+	{ "force", 0, NO_ARG, set_flag, &cfg.force, ALL },
 	{ "symfs", 0, ARG, set_text, &cfg.symfs, ALL },
+	{ "output", 'o', ARG, set_text, &output_file, ALL },
 	{ "folded", 'F', NO_ARG, set_form, NULL, ALL, MODE_FOLDED },
 	{ "json", 'j', NO_ARG, set_form, NULL, ALL, MODE_JSON },
 	{ "speedscope", 'S', NO_ARG, set_form, NULL, ALL, MODE_SPEEDSCOPE },
 	{ "pprof", 0, NO_ARG, set_form, NULL, ALL, MODE_PPROF },
 	{ "perf-script", 0, NO_ARG, set_form, NULL, ALL | SAMPLES, MODE_PERF_SCRIPT },
-	{ "annotate", 'a', ARG, set_form, &cfg.trace, ALL, MODE_ANNOTATE },
-	{ "diff", 'd', ARG, set_form, &cfg.old, ALL, MODE_DIFF },
+	{ "annotate", 0, ARG, set_form, &cfg.trace, ALL, MODE_ANNOTATE },
+	{ "diff", 0, ARG, set_form, &cfg.old, ALL, MODE_DIFF },
 	{ "summary", 's', NO_ARG, set_form, NULL, ALL, MODE_SUMMARY },
 	{ "weight", 'w', ARG, set_text, &cfg.weight, RECORDED },
 	{ "off-cpu", 0, MAY_ARG, set_off_cpu, NULL, RECORDED },
@@ -200,7 +221,7 @@ static struct choice choices[] = {
 	{ "to", 0, ARG, set_seconds, &cfg.to, RECORDED },
 	{ "tracer", 0, NO_ARG, set_flag, &cfg.keep_tracer, RECORDED },
 	{ "no-tracer", 0, NO_ARG, set_flag, &cfg.drop_tracer, PROFILES | LISTS },
-	{ "sort", 'o', ARG, set_sort, NULL, MAPS & ~BIT(MODE_REPORT) },
+	{ "sort", 0, ARG, set_sort, NULL, MAPS & ~BIT(MODE_REPORT) },
 	{ "top", 't', ARG, set_number, &cfg.top, MAPS | BIT(MODE_DIFF) },
 	{ "min-ref", 'm', ARG, set_number, &cfg.min_ref, MAPS | BIT(MODE_DIFF) },
 	{ "grep", 'g', ARG, set_grep, NULL, MAPS | BIT(MODE_DIFF) | BIT(MODE_PERF_SCRIPT) },
@@ -218,28 +239,45 @@ static void refuse(bool bad, const struct choice *c, const char *why)
 		usage(format("--%s: %s", c->name, why), NULL);
 }
 
+/* Names the forms of output that use it. */
+static void check_form(const struct choice *c)
+{
+	static const char * const names[] = {
+		"the text of a map", "--folded", "--json", "--speedscope", "--annotate", "--diff",
+		"--summary", "--perf-script", "--pprof", "report",
+	};
+	size_t i;
+
+	if (c->modes & BIT(mode))
+		return;
+	fprintf(stderr, "%s: --%s goes with", program, c->name);
+	for (i = 0; i < ARRAY_SIZE(names); i++)
+		fprintf(stderr, "%s%s", c->modes & BIT(i) ? " " : "",
+			c->modes & BIT(i) ? names[i] : "");
+	fputs(" (see --help)\n", stderr);
+	exit(2);
+}
+
 /* Refuses options that would be ignored. Only a recording has samples. */
-static void check_options(bool saves, bool recording)
+static void check_options(bool recording)
 {
 	const struct choice *c;
 
 	for (c = choices; c < choices + NR_CHOICES; c++) {
 		if (!c->given)
 			continue;
-		refuse(saves && c->to != &cfg.instance && c->to != &quiet, c,
-		       "save does not use it");
-		refuse(!(c->modes & BIT(mode)), c, "this form of output does not use it");
-		refuse(c->val == 'l' && !cfg.vmlinux, c, "needs --vmlinux");
+		check_form(c);
+		refuse(c->val == 'l' && !cfg.vmlinux, c, "needs --vmlinux FILE");
 		refuse(c->given > 1 && c->arg, c, "given twice");
 		refuse(!recording && c->modes & SAMPLES, c,
-		       "needs a recording: a trace.dat, or a directory with one");
+		       "needs a recording (stackmap_dump record -- COMMAND), or a trace.dat");
 	}
 	if (cfg.off_cpu && cfg.allocs)
 		usage("--off-cpu is no weight of what is outstanding", NULL);
 	if (cfg.weight && cfg.off_cpu && mode != MODE_PPROF)
 		usage("two weights only go into --pprof", NULL);
-	if (mode == MODE_PPROF && isatty(STDOUT_FILENO))
-		usage("--pprof is binary, please redirect it to a file", NULL);
+	if (mode == MODE_PPROF && !output_file && isatty(STDOUT_FILENO))
+		usage("--pprof is binary: -o FILE", NULL);
 }
 
 static void print_stacks(struct map *m)
@@ -262,6 +300,8 @@ static int show(struct map *m, struct map *old, const char *recording)
 {
 	int ret = 0;
 
+	if (output_file && !freopen(output_file, "w", stdout))
+		return fail("%s: %s", output_file, strerror(errno));
 	if (m->split && !recording && mode != MODE_ANNOTATE && mode != MODE_SUMMARY)
 		note("interrupts split %llu stacks, the parts are separate", m->split);
 	if (mode == MODE_ANNOTATE)
@@ -270,6 +310,8 @@ static int show(struct map *m, struct map *old, const char *recording)
 		ret = make_profile(m, recording, mode == MODE_PERF_SCRIPT, &cfg);
 	else if (cfg.drop_tracer)
 		drop_tracers(m);
+	if (ret && !m->nr_stacks)
+		return ret;
 	if (mode == MODE_SUMMARY)
 		print_summary(m);
 	else if (mode == MODE_DIFF)
@@ -298,15 +340,14 @@ static bool is_recording(const char *path)
  */
 static int load(struct map *m, const char *path, const char *recording, const struct map *sibling)
 {
-	int ret = check_directory(path), err = 0;
+	int ret = 0;
 
 	if (recording && !is_recording(recording))
 		return fail("%s: not a trace.dat", recording);
 	if (!recording || is_beside(path, "stack_map_bin"))
-		err = load_map(m, path);
+		ret = load_map(m, path);
 	else if (strcmp(path, recording))
 		m->dir = copy_string(path);
-	ret = err ? err : ret;
 	if (ret && (ret != -EINVAL || !cfg.partial))
 		return ret;
 	return load_symbols(m, sibling, &cfg) ? -EINVAL : !!ret;
@@ -356,31 +397,31 @@ static char *find_recording(const char *path)
 	return format("%s/trace.dat", path);
 }
 
+/* A profile is of the last recording, if there is one here. */
 static int run(int argc, char **argv)
 {
 	char *recording __free(pointer) = NULL, *live __free(pointer) = NULL;
-	const char *path = argc ? argv[0] : "";
+	const char *path = argc ? argv[0] : NULL;
 
-	if (!strcmp(path, "save")) {
-		check_options(true, false);
-		if (argc != 2)
-			usage("save needs one directory", NULL);
-		return save(argv[1], cfg.instance) ? 1 : 0;
-	}
+	if (!argc && BIT(mode) & PROFILES && !cfg.instance && !cfg.map_only &&
+	    is_beside("stackmap.data", "trace.dat"))
+		path = "stackmap.data";
 	if (argc && !strchr(path, '/') && strcmp(path, "-") && access(path, F_OK))
 		usage("no such command or file (options come behind the command)", path);
 	if (argc > 1)
 		usage("one input at a time", argv[argc - 1]);
-	if (argc)
+	if (path)
 		recording = find_recording(path);
 	else
 		live = find_instance(cfg.instance);
-	if (argc && cfg.instance && !recording)
+	if (live && BIT(mode) & PROFILES && !cfg.instance && !cfg.map_only)
+		note("there is no stackmap.data here; the profile is of the running kernel's map");
+	if (path && cfg.instance && !recording)
 		usage("--instance is one of the kernel or of a recording, not of", path);
-	check_options(false, recording);
+	check_options(recording);
 	cfg.by_task |= mode == MODE_PPROF;
 	cfg.all_values = mode == MODE_PPROF;
-	return live && check_instance(live) ? 1 : dump(argc ? path : live, recording);
+	return live && check_instance(live) ? 1 : dump(path ? path : live, recording);
 }
 
 /* A full disk or a closed pipe is a failure. */
@@ -388,24 +429,31 @@ static int finish_output(int ret)
 {
 	if (!fflush(stdout) && !ferror(stdout))
 		return ret;
-	complain("stdout: %s", strerror(errno));
+	complain("%s: %s", output_file ? output_file : "stdout", strerror(errno));
 	return 1;
 }
 
 int main(int argc, char **argv)
 {
 	const char *command = argc > 1 ? argv[1] : "";
+	char *help = (char *)"--help";
 
 	/* While it is ignored, programs have no status. */
 	signal(SIGCHLD, SIG_DFL);
+	if (!strcmp(command, "help")) {
+		argv[1] = argc > 2 ? argv[2] : help;
+		argv[2] = argc > 2 ? help : NULL;
+		command = argv[1];
+	}
 	if (!strcmp(command, "record"))
 		return record(argc, argv);
+	if (!strcmp(command, "save"))
+		return save(argc, argv);
 	if (!strcmp(command, "top"))
 		return finish_output(top(argc, argv));
-	if (!strcmp(command, "help"))
-		argv[1] = (char *)"--help";
 	if (!strcmp(command, "report")) {
 		mode = MODE_REPORT;
+		choices[NR_CHOICES - 1].to = (char *)report_help;
 		optind = 2;
 	}
 	parse_choices(argc, argv, choices, NR_CHOICES, false);

@@ -96,32 +96,38 @@ void remove_instance(const char *dir)
 	}
 }
 
-/* @event: "sched:sched_switch", "sched:*", ":sched_switch", "sched_switch" or "sched". */
+/*
+ * @event: "sched:sched_switch", "sched:*", ":sched_switch", "sched_switch" or "sched". The filter
+ * of a system leaves alone what lacks the field: it would be recorded in full.
+ */
 static int set_filter(const char *dir, const char *event, const char *filter)
 {
 	char *path __free(pointer) = copy_string(*event == ':' ? event + 1 : event);
 	char *log_file __free(pointer) = format("%s/error_log", dir);
 	char *pattern __free(pointer) = NULL, *log __free(pointer) = NULL;
 	char *colon = strchr(path, ':');
+	size_t i, len, bad = 0;
 	glob_t found = {};
-	size_t i, len;
-	int ret;
+	const char *file;
 
-	if (colon) {
+	if (colon)
 		*colon = '/';
-		pattern = format("%s/events/%s/filter", dir, path);
-	} else {
-		pattern = format("%s/events/{%s,*/%s}/filter", dir, path, path);
-	}
-	ret = glob(pattern, GLOB_BRACE, NULL, &found) ? -ENOENT : 0;
-	for (i = 0; !ret && i < found.gl_pathc; i++)
-		ret = write_file(dir, found.gl_pathv[i] + strlen(dir) + 1, filter);
-	if (ret) {
-		log = slurp(log_file, &len);
-		complain("%s: not a filter of this event\n%s", filter, log ? log : "");
+	pattern = colon ? format("%s/events/%s%s/filter", dir, path, colon[1] ? "" : "*") :
+		  format("%s/events/{%s/*,*/%s}/filter", dir, path, path);
+	glob(pattern, GLOB_BRACE, NULL, &found);
+	for (i = 0; i < found.gl_pathc; i++) {
+		file = found.gl_pathv[i] + strlen(dir) + 1;
+		if (!write_file(dir, file, filter))
+			continue;
+		bad++;
+		complain("%s: not a filter of %.*s", filter,
+			 (int)(strlen(file) - strlen("/filter")), file);
 	}
 	globfree(&found);
-	return ret;
+	log = bad && bad == i ? slurp(log_file, &len) : NULL;
+	if (bad || !i)
+		complain("%s", log ? log : "name only events that have all its fields");
+	return bad || !i ? -EINVAL : 0;
 }
 
 int enable_event(const char *dir, const char *event, const char *filter)
@@ -129,7 +135,7 @@ int enable_event(const char *dir, const char *event, const char *filter)
 	int ret = write_file(dir, "set_event", event);
 
 	if (ret == -EINVAL)
-		complain("there is no event %s (see available_events)", event);
+		complain("there is no event %s (see " TRACEFS "/available_events)", event);
 	else if (ret)
 		trace_error(dir, "set_event", ret);
 	else if (filter)
@@ -204,9 +210,9 @@ _Noreturn void exec_program(char * const *args)
 
 /*
  * In a process group of its own, which Ctrl-C does not reach. If the tool is killed, it is told to
- * end. @dir: where it puts its files
+ * end. It works in the directory that is written, and keeps that locked.
  */
-pid_t start_program(const char * const *args, const char *dir)
+pid_t start_program(const char * const *args)
 {
 	pid_t pid = fork();
 
@@ -217,16 +223,17 @@ pid_t start_program(const char * const *args, const char *dir)
 	if (pid)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGINT);
-	if (!chdir(dir) && freopen("/dev/null", "r", stdin) && freopen("/dev/null", "w", stdout))
+	if (!fchdir(output_fd) && !fcntl(output_fd, F_SETFD, 0) &&
+	    freopen("/dev/null", "r", stdin) && freopen("/dev/null", "w", stdout))
 		exec_program((char * const *)args);
 	_exit(NO_COMMAND);
 }
 
 /* Returns 0 if it was successful. @arg: $0 of the script */
-int run_script(const char *script, const char *arg, const char *dir)
+int run_script(const char *script, const char *arg)
 {
 	const char * const args[] = { "sh", "-c", script, arg, NULL };
-	pid_t pid = start_program(args, dir);
+	pid_t pid = start_program(args);
 	int status;
 
 	return pid > 0 && waitpid(pid, &status, 0) == pid && !status ? 0 : -EIO;

@@ -3,6 +3,10 @@
  * "record": trace-cmd records from a trace instance that is made for it, to the disk as it comes.
  * It is in a process group of its own, which Ctrl-C does not reach. The recording ends with the
  * command. If the tool is killed, trace-cmd is told to end.
+ *
+ * Some files tell who and what counts, a line each. "command" has the tasks that were followed,
+ * with their children; without it, all were. "own_events" are recorded for the names of tasks and
+ * modules only, "own_pids" has the tasks that recorded.
  */
 #include <fcntl.h>
 #include <glob.h>
@@ -15,6 +19,7 @@
 struct wanted {
 	const char	*event;
 	const char	*filter;	/* or NULL */
+	bool		own;		/* the user does not want it */
 };
 
 struct recording {
@@ -27,14 +32,16 @@ struct recording {
 	u64		pid_arg;	/* the last one */
 	u64		buffer_kb;	/* 0: as it is */
 	u64		realtime;	/* 0: no */
-	u64		duration;	/* in seconds; 0: no limit */
+	u64		duration;	/* in nanoseconds */
 	bool		all;
 	const char	*user;		/* NULL: no stacks of user space; "": whatever there is */
+	bool		by_address;	/* these */
 	char		**command;	/* NULL: none */
 	const char	*output;
 	const char	*instance;
 	/* What is there now. */
 	char		*dir;		/* of the instance */
+	FILE		*user_maps;	/* NULL: it is not needed */
 	sigset_t	signals;	/* those that wait_for_signal() takes */
 	pid_t		recorder;
 	pid_t		pid;		/* of the command, until it has ended */
@@ -55,19 +62,23 @@ static const char record_help[] =
 "  -f, --filter FILTER    only those of the last EVENT that FILTER selects (prev_prio < 100)\n"
 "  -p, --pid PID          record this process and its children to come; repeatable\n"
 "  -a, --all              record all processes while COMMAND runs\n"
-"  -d, --duration SECONDS end after this time; COMMAND gets a SIGTERM\n"
+"  -d, --duration SECONDS end after this time (1.5); COMMAND gets a SIGTERM\n"
 "  -o, --output DIR       save into DIR (stackmap.data); an earlier recording becomes DIR.old\n"
-"  -u, --user[=HOW]       record the stacks of user space, too: \"now\", at each event, or\n"
-"                         \"delay\", on the way back (the default if the kernel can do it)\n"
+"  -u, --user[=HOW]       record the stacks of user space, too: --user=now, at each event, or\n"
+"                         --user=delay, on the way back (the default if the kernel can do it)\n"
 "  -b, --buffer-size KB   size of the ring buffer of each CPU\n"
 "      --realtime PRIO    run the recorders with this real-time priority (1 to 99)\n"
 "  -i, --instance NAME    name of the trace instance (stackmap_record_PID)\n"
 "  -q, --quiet            print only errors\n"
 "  -h, --help             print this text\n"
 "\n"
-"The exit status is that of COMMAND, 127 if it cannot be started, 1 if recording fails.\n";
+"The exit status is that of COMMAND, 127 if it cannot be started, 1 if recording fails.\n"
+"\n"
+"Examples: where make waits, and how much memory of the kernel its programs take:\n"
+"  stackmap_dump record -- make && stackmap_dump report --off-cpu\n"
+"  stackmap_dump record -u -e kmem -- make && stackmap_dump report --weight bytes_alloc\n";
 
-static struct recording rec = { .output = "stackmap.data" };
+static struct recording rec = { .output = "stackmap.data", .duration = UINT64_MAX };
 
 /* An event, or several with commas between them. */
 static void add_events(const struct choice *c, char *arg)
@@ -112,7 +123,7 @@ static struct choice choices[] = {
 	{ "filter", 'f', ARG, set_filters, NULL },
 	{ "pid", 'p', ARG, add_pid, &rec.pid_arg },
 	{ "all", 'a', NO_ARG, set_flag, &rec.all },
-	{ "duration", 'd', ARG, set_number, &rec.duration },
+	{ "duration", 'd', ARG, set_seconds, &rec.duration },
 	{ "output", 'o', ARG, set_text, &rec.output },
 	{ "user", 'u', MAY_ARG, set_user, NULL },
 	{ "buffer-size", 'b', ARG, set_number, &rec.buffer_kb },
@@ -127,6 +138,10 @@ static void parse_record_options(int argc, char **argv)
 	parse_choices(argc, argv, choices, ARRAY_SIZE(choices), true);
 	if (optind < argc)
 		rec.command = argv + optind;
+	if (rec.user && !*rec.user && rec.command && strcmp(argv[optind - 1], "--") &&
+	    (!strcmp(*rec.command, "now") || !strcmp(*rec.command, "delay")))
+		usage("write --user=now or --user=delay; -- comes before a command of that name",
+		      NULL);
 	if (rec.all && rec.nr_pids)
 		usage("--all records every process, --pid one", NULL);
 	if (rec.realtime > 99)
@@ -140,7 +155,8 @@ static void parse_record_options(int argc, char **argv)
 	rec.dir = find_instance(rec.instance);
 }
 
-static int set_user_option(const struct recording *r)
+/* With "delay", the kernel tells the file of a frame. */
+static int set_user_option(struct recording *r)
 {
 	static const char * const ways[][2] = {
 		{ "delay", "options/userstacktrace_delay" }, { "now", "options/userstacktrace" },
@@ -154,6 +170,7 @@ static int set_user_option(const struct recording *r)
 		ret = write_file(r->dir, ways[i][1], "1");
 		if (!ret)
 			note("stacks of user space: %s", ways[i][1]);
+		r->by_address = i;
 	}
 	return ret ? fail("this kernel cannot do --user=%s: %s", r->user, strerror(-ret)) : 0;
 }
@@ -176,22 +193,54 @@ static int follow_threads(const struct recording *r, u64 pid)
 
 #define INITIAL_PID_NS	0xEFFFFFFCU	/* the inode of its file */
 
+/* What the tool starts from here on is its own. */
 static int select_processes(const struct recording *r)
 {
+	char *own __free(pointer) = format("%d", getpid());
 	struct stat st;
+	bool inside = !stat("/proc/self/ns/pid", &st) && st.st_ino != INITIAL_PID_NS;
 	size_t i;
 	int ret;
 
-	if (!stat("/proc/self/ns/pid", &st) && st.st_ino != INITIAL_PID_NS)
+	if (inside && !r->all)
 		return fail("in a pid namespace, only --all processes can be recorded");
-	ret = set(r->dir, "options/event-fork", "1");
-	for (i = 0; !ret && i < r->nr_pids; i++)
+	ret = set(r->dir, "options/event-fork", "1") ?:
+	      (inside ? 0 : set(r->dir, "set_event_notrace_pid", own));
+	for (i = 0; !ret && !r->all && i < r->nr_pids; i++)
 		ret = follow_threads(r, r->pids[i]);
 	return ret;
 }
 
+/*
+ * They tell who is a child of the command, and the names of programs and modules at a time. Not
+ * each kernel has all of them.
+ */
+static int add_own_events(struct recording *r)
+{
+	static const char * const events[][2] = {
+		{ "sched", "sched_process_fork" }, { "sched", "sched_process_exec" },
+		{ "sched", "sched_process_exit" }, { "task", "task_rename" },
+		{ "module", "module_load" }, { "module", "module_free" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(events); i++) {
+		char *dir __free(pointer) = format("%s/events/%s/%s", r->dir, events[i][0],
+						   events[i][1]);
+		FILE *filter __free(file) = open_in(dir, "filter", "re");
+
+		if (filter && !is_set(dir, "enable"))
+			*APPEND(r->events, r->nr_events) = (struct wanted) {
+				.event = format("%s:%s", events[i][0], events[i][1]), .own = true,
+			};
+		else if (filter && (getc(filter) != 'n' || getc(filter) != 'o'))	/* none */
+			return fail("%s: all of these are needed, without a filter", events[i][1]);
+	}
+	return 0;
+}
+
 /* trace-cmd sets the events itself. But it hangs if it does not like a filter. */
-static int set_up(const struct recording *r)
+static int set_up(struct recording *r)
 {
 	char *kb __free(pointer) = format("%llu", r->buffer_kb);
 	const char * const settings[][2] = {
@@ -211,11 +260,11 @@ static int set_up(const struct recording *r)
 	write_file(r->dir, "options/stackmap-define", "1");
 	if (!ret && r->user)
 		ret = set_user_option(r);
-	if (!ret && !r->all)
+	if (!ret)
 		ret = select_processes(r);
 	for (i = 0; !ret && i < r->nr_events; i++)
 		ret = enable_event(r->dir, r->events[i].event, r->events[i].filter);
-	return ret;
+	return ret ? ret : add_own_events(r);
 }
 
 /* Without -k, trace-cmd would remove the instance. */
@@ -239,7 +288,7 @@ static pid_t start_recorder(const struct recording *r)
 		args[nr++] = "-f";
 		args[nr++] = r->events[i].filter;
 	}
-	return start_program(args, r->output);
+	return start_program(args);
 }
 
 /* It waits for a byte before it starts. If the tool ends without it, there is no command. */
@@ -316,9 +365,8 @@ static bool processes_ended(const struct recording *r)
  */
 static bool disk_is_full(const struct recording *r)
 {
-	return !has_room(r->output, file_sizes(r->output, CPU_FILES) / 2 +
-			 count_of(r->dir, CPU_STATS, "bytes: ") +
-			 2 * file_sizes(r->output, "head.dat"));
+	return !output_has_room(output_bytes(CPU_FILES) / 2 + 2 * output_bytes("head.dat") +
+				count_of(r->dir, CPU_STATS, "bytes: "));
 }
 
 /* Once in a second. Progress is a line each second, later every ten seconds. */
@@ -344,13 +392,13 @@ static int keep_recording(struct recording *r)
 	while (!ret && !r->stopped) {
 		wait_for_signal(r, 100);
 		ms = now_ms() - r->start;
-		if (r->duration && ms >= 1000 * r->duration) {
+		if (ms >= r->duration / 1000000) {
 			r->stopped = true;
 			if (r->pid)
 				kill(r->pid, SIGTERM);
 		}
 		r->stopped |= processes_ended(r);
-		if (r->user)
+		if (r->user_maps)
 			watch_drain();
 		ret = recorder_ended(r) ? -EIO : look(r, ms / 1000);
 	}
@@ -369,30 +417,32 @@ static int finish_recorder(const struct recording *r, int ret)
 	/* If trace-cmd has failed, its recorders go on. */
 	kill(-r->recorder, SIGKILL);
 	/* Files of CPUs are not left if someone else has ended it. */
-	if (ret == -EIO && file_sizes(r->output, CPU_FILES)) {
-		remove_files(r->output, "trace.dat");
+	if (ret == -EIO && output_bytes(CPU_FILES)) {
+		output_remove("trace.dat");
 		complain("%s has no trace.dat. To make it, there: %s", r->output, RESTORE);
 	} else {
-		remove_files(r->output, "head.dat");
+		output_remove("head.dat");
 	}
 	return ret;
 }
 
+/* Of a recorder that was killed, the buffer still has entries. */
 static void tell_result(const struct recording *r, size_t nr_stacks)
 {
-	char *path __free(pointer) = format("%s/trace.dat", r->output);
-	bool complete = !access(path, F_OK);
-	u64 lost = count_lost(r->dir) + count_of(r->dir, CPU_STATS, "entries: ");
+	u64 left = count_of(r->dir, CPU_STATS, "entries: "), lost = count_lost(r->dir) + left;
 	u64 nr_read = count_of(r->dir, CPU_STATS, "read events: ");
 	u64 recycled = count_of(r->dir, MAP_STAT, "recycled: ");
 
-	note("%s: recorded %llu buffer entries with %zu different stacks%s%s", r->output, nr_read,
-	     nr_stacks, complete ? "; see stackmap_dump " : "", complete ? r->output : "");
+	note("%s: recorded %llu buffer entries with %zu different stacks", r->output, nr_read,
+	     nr_stacks);
 	if (lost)
-		complain("%llu of %llu buffer entries were lost%s", lost, lost + nr_read,
-			 " (events, stacks, definitions): try --realtime 10 or a larger buffer (-b)");
+		complain("%llu of %llu buffer entries were lost (events, stacks, definitions): %s",
+			 lost, lost + nr_read, left ? "a recorder of trace-cmd has ended early" :
+			 "try --realtime 10 or a larger buffer (-b)");
 	if (recycled)
 		note("the map has recycled %llu more stacks", recycled);
+	if (output_bytes("trace.dat"))
+		note("see: stackmap_dump report %s", r->output);
 }
 
 /* The map is saved first, it is small and the disk may be full. */
@@ -402,14 +452,28 @@ static int finish_recording(struct recording *r, int ret)
 	int err;
 
 	set(r->dir, "tracing_on", "0");
-	err = save_map(r->dir, r->output, &nr_stacks);
-	if (r->user && watch_stop(r->output))
-		err = -EIO;
+	err = save_map(r->dir, false, &nr_stacks);
+	/* Of modules, BPF programs and trampolines that come and go. */
+	run_script("cmp -s kallsyms.start kallsyms && rm kallsyms.start", NULL);
+	if (r->user_maps) {
+		watch_stop();
+		err |= output_check(r->user_maps, "user_maps");
+	}
 	ret = finish_recorder(r, ret);
-	if (!err)
-		err = save_checksums(r->output);
 	tell_result(r, nr_stacks);
 	return ret ? ret : err;
+}
+
+static int save_own_events(const struct recording *r)
+{
+	FILE *f __free(file) = output_open("own_events");
+	size_t i;
+
+	for (i = 0; f && i < r->nr_events; i++) {
+		if (r->events[i].own)
+			fprintf(f, "%s\n", r->events[i].event);
+	}
+	return output_check(f, "own_events");
 }
 
 /* Of head.dat, trace.dat can be restored. */
@@ -417,14 +481,20 @@ static int start_recording(struct recording *r)
 {
 	int ret;
 
-	if (r->user && watch_start(r->output))
+	r->user_maps = r->by_address ? output_open("user_maps") : NULL;
+	if (r->by_address && output_check(r->user_maps, "user_maps"))
 		return -EIO;
-	if (run_script("exec trace-cmd restore -c -o head.dat", NULL, r->output))
+	if (r->user_maps)
+		watch_start(r->user_maps);
+	if (save_file("/proc", "kallsyms", "kallsyms.start") || save_own_events(r) ||
+	    (!r->all && save_file(r->dir, "set_event_pid", "command")))
+		return -EIO;
+	if (run_script("exec trace-cmd restore -c -o head.dat", NULL))
 		return fail("trace-cmd did not make %s/head.dat", r->output);
 	if (disk_is_full(r))
 		return -ENOSPC;
 	r->recorder = start_recorder(r);
-	ret = wait_for_recorder(r);
+	ret = wait_for_recorder(r) ?: save_file(r->dir, "set_event_notrace_pid", "own_pids");
 	if (!ret && r->command && write(r->go, "", 1) != 1)
 		ret = -errno;
 	r->start = now_ms();
@@ -444,7 +514,7 @@ static int record_in_instance(struct recording *r)
 		kill(-r->recorder, SIGKILL);
 		waitpid(r->recorder, NULL, 0);
 	}
-	output_discard(r->output);
+	output_discard();
 	return ret;
 }
 

@@ -36,21 +36,23 @@ void block_signals(sigset_t *set);
 void unblock_signals(void);
 bool find_program(const char *name);
 _Noreturn void exec_program(char * const *args);
-pid_t start_program(const char * const *args, const char *dir);
-int run_script(const char *script, const char *arg, const char *dir);
+pid_t start_program(const char * const *args);
+int run_script(const char *script, const char *arg);
 /* record.c */
 int record(int argc, char **argv);
 /* save.c */
 char *output_name(const char *dir);
 int output_make(const char *dir);
-void output_discard(const char *dir);
-u64 file_sizes(const char *dir, const char *pattern);
-void remove_files(const char *dir, const char *pattern);
-bool has_room(const char *dir, u64 bytes);
-int check_saved(FILE *f, const char *dir, const char *name);
-int save_map(const char *from, const char *dir, size_t *nr_stacks);
-int save_checksums(const char *dir);
-int save(const char *dir, const char *instance);
+void output_discard(void);
+extern int output_fd;
+u64 output_bytes(const char *pattern);
+void output_remove(const char *pattern);
+bool output_has_room(u64 bytes);
+FILE *output_open(const char *name);
+int output_check(FILE *f, const char *name);
+int save_file(const char *from_dir, const char *name, const char *to_name);
+int save_map(const char *from, bool users, size_t *nr_stacks);
+int save(int argc, char **argv);
 /* top.c */
 int top(int argc, char **argv);
 

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fnmatch.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -14,16 +15,20 @@
 
 /*
  * Only these are ever removed. A recording has one or more of the first, however it has ended. The
- * last ones, and head.dat, are there only until trace.dat is complete.
+ * last ones, and head.dat, are there only until trace.dat is complete. Older ones have checksums.
  */
 static const char * const our_files[] = {
 	"head.dat", "trace.dat", "stack_map_bin", "trace", "stack_map_stat", "kallsyms",
-	"build_id", "user_maps", "checksums", CPU_FILES, "(null).cpu[0-9]*",
+	"kallsyms.start", "build_id", "user_maps", "command", "own_events", "own_pids", "checksums",
+	CPU_FILES, "(null).cpu[0-9]*",
 };
 
 #define NR_MAIN		3
-#define FIRST_SUMMED	1	/* those that change no more */
-#define LAST_SUMMED	7
+
+/* What is written, and locked. Whoever renames it, @output_path leads to it. */
+int output_fd = -1;
+static const char *output_dir;
+static char output_path[32];
 
 static size_t find_ours(const char *name)
 {
@@ -54,11 +59,11 @@ struct content {
 	bool	more;		/* other files */
 };
 
-/* @pattern: of the files; NULL: all of ours. Follows no symbolic link. */
-static struct content walk(const char *path, const char *pattern, bool remove)
+/* @fd: of the directory, or -1; @pattern: of the files; NULL: all of ours */
+static struct content walk(int fd, const char *pattern, bool remove)
 {
-	int fd = open(path, O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	int own = fd < 0 ? fd : openat(fd, ".", O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+	DIR *dir = own < 0 ? NULL : fdopendir(own);
 	struct content c = {};
 	struct dirent *e;
 	struct stat st;
@@ -80,61 +85,108 @@ static struct content walk(const char *path, const char *pattern, bool remove)
 	return c;
 }
 
-u64 file_sizes(const char *dir, const char *pattern)
+u64 output_bytes(const char *pattern)
 {
-	return walk(dir, pattern, false).bytes;
+	return walk(output_fd, pattern, false).bytes;
 }
 
-void remove_files(const char *dir, const char *pattern)
+void output_remove(const char *pattern)
 {
-	walk(dir, pattern, true);
+	walk(output_fd, pattern, true);
 }
 
-void output_discard(const char *dir)
+static void discard(int fd, const char *dir)
 {
-	remove_files(dir, NULL);
+	walk(fd, NULL, true);
 	if (rmdir(dir))
 		complain("%s: %s", dir, strerror(errno));
 }
 
+void output_discard(void)
+{
+	discard(output_fd, output_dir);
+}
+
+/* Returns -1 if there is none, -2 if someone writes it. Not all file systems can lock one. */
+static int lock_directory(const char *dir)
+{
+	int fd = open(dir, O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || !flock(fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK)
+		return fd;
+	close(fd);
+	complain("%s: another stackmap_dump writes it, choose another directory", dir);
+	return -2;
+}
+
 /*
  * An earlier recording becomes @dir.old. Nothing of the user's is lost: only a recording without
- * other files is removed. Only for the user, because addresses of the kernel are in it.
+ * other files is removed.
  */
-int output_make(const char *dir)
+static int make_room(const char *dir, int fd, const char *old, int old_fd)
 {
-	char *old __free(pointer) = format("%s.old", dir);
-	struct content c = walk(old, NULL, false), now = walk(dir, NULL, false);
+	struct content c = walk(old_fd, NULL, false), now = walk(fd, NULL, false);
 
 	/* In tracefs, rmdir() removes an instance with all its files. */
 	if (!now.recording && !now.more)
 		rmdir(dir);
-	if (now.recording) {
-		if (c.recording && !c.more)
-			output_discard(old);
-		if (rename(dir, old))
-			return fail("%s: has other files than a recording, please remove it (%s)",
-				    old, strerror(errno));
-	}
-	if (!mkdir(dir, 0700))
+	if (!now.recording)
 		return 0;
-	return fail("%s: %s", dir,
-		    errno == EEXIST ? "exists and is no recording" : strerror(errno));
+	if (c.recording && !c.more)
+		discard(old_fd, old);
+	return !rename(dir, old) ? 0 :
+	       fail("%s: has other files than a recording, please remove it (%s)", old,
+		    strerror(errno));
 }
 
-bool has_room(const char *dir, u64 bytes)
+/* Only for the user, because addresses of the kernel are in it. */
+int output_make(const char *dir)
+{
+	char *old __free(pointer) = format("%s.old", dir);
+	int fd = lock_directory(dir), old_fd = lock_directory(old);
+	int ret = fd == -2 || old_fd == -2 ? -EBUSY : make_room(dir, fd, old, old_fd);
+
+	if (!ret && mkdir(dir, 0700))
+		ret = fail("%s: %s", dir, errno == EEXIST ? "exists and is no recording" :
+			   strerror(errno));
+	if (!ret) {
+		output_dir = dir;
+		output_fd = lock_directory(dir);
+		ret = output_fd < 0 ? fail("%s: %s", dir, strerror(errno)) : 0;
+		snprintf(output_path, sizeof(output_path), "/proc/self/fd/%d", output_fd);
+	}
+	close(fd);
+	close(old_fd);
+	return ret;
+}
+
+/* To be written; NULL and errno if that fails. */
+FILE *output_open(const char *name)
+{
+	return open_in(output_path, name, "we");
+}
+
+/* @f: that was written, or NULL */
+int output_check(FILE *f, const char *name)
+{
+	if (f && !fflush(f) && !ferror(f))
+		return 0;
+	return fail("%s/%s: %s", output_dir, name, strerror(errno));
+}
+
+bool output_has_room(u64 bytes)
 {
 	struct statvfs fs;
 
-	if (statvfs(dir, &fs) || (u64)fs.f_bavail * fs.f_frsize >= bytes)
+	if (fstatvfs(output_fd, &fs) || (u64)fs.f_bavail * fs.f_frsize >= bytes)
 		return true;
-	complain("%s: the disk is nearly full, trace.dat needs up to %llu MB", dir,
+	complain("%s: the disk is nearly full, trace.dat needs up to %llu MB", output_dir,
 		 (bytes >> 20) + 1);
 	return false;
 }
 
 /* Again if a map was replaced meanwhile. */
-static int copy_file(const char *from_dir, const char *name, const char *dir)
+int save_file(const char *from_dir, const char *name, const char *to_name)
 {
 	char buf[1 << 16];
 	int tries = 0;
@@ -142,140 +194,54 @@ static int copy_file(const char *from_dir, const char *name, const char *dir)
 
 	do {
 		FILE *from __free(file) = open_in(from_dir, name, "re");
-		FILE *to __free(file) = from ? open_in(dir, name, "we") : NULL;
+		FILE *to __free(file) = from ? output_open(to_name) : NULL;
 
 		while (to && (n = fread(buf, 1, sizeof(buf), from)))
 			fwrite(buf, 1, n, to);
 		if (to && !ferror(from) && !ferror(to) && !fflush(to))
 			return 0;
 	} while (errno == ESTALE && ++tries < MAX_READS);
-	return fail("%s/%s, copied into %s: %s", from_dir, name, dir, read_error());
+	return fail("%s/%s, copied into %s: %s", from_dir, name, output_dir, read_error());
 }
 
-/* @f: a file of @dir that was written, or NULL */
-int check_saved(FILE *f, const char *dir, const char *name)
-{
-	if (f && !fflush(f) && !ferror(f))
-		return 0;
-	return fail("%s/%s: %s", dir, name, strerror(errno));
-}
-
-static int save_file(const char *dir, const char *name, const char *data, size_t len)
-{
-	FILE *f __free(file) = open_in(dir, name, "we");
-
-	if (f)
-		fwrite(data, 1, len, f);
-	return check_saved(f, dir, name);
-}
-
-static int save_build_id(const struct map *m, const char *dir)
+static int save_build_id(const struct map *m)
 {
 	char *id __free(pointer) = build_id_text(&m->build_id);
-	char *line __free(pointer) = format("%s\n", id);
+	FILE *f __free(file) = output_open("build_id");
 
-	return save_file(dir, "build_id", line, strlen(line));
+	if (f)
+		fprintf(f, "%s\n", id);
+	return output_check(f, "build_id");
+}
+
+static int save_users(void)
+{
+	FILE *f __free(file) = output_open("user_maps");
+
+	if (f)
+		scan_processes(f);
+	return output_check(f, "user_maps");
 }
 
 /*
- * All that belongs to trace.dat. The copy of the map is read back, to report a bad one now. For
- * stacks of user space, "record" has its own user_maps.
+ * All that belongs to trace.dat. The copy of the map is read back, to report a bad one now.
+ * @users: for stacks of user space, what the processes have mapped now
  */
-int save_map(const char *from, const char *dir, size_t *nr_stacks)
+int save_map(const char *from, bool users, size_t *nr_stacks)
 {
 	const struct config cfg = {};
 	struct map m = {};
 	int ret;
 
-	ret = copy_file(from, "stack_map_bin", dir) || copy_file(from, "stack_map_stat", dir) ||
-	      copy_file("/proc", "kallsyms", dir) || load_map(&m, dir) ||
-	      (m.build_id.len && save_build_id(&m, dir)) ||
-	      (m.nr_user_stacks && !is_beside(dir, "user_maps") && save_users(dir));
+	ret = save_file(from, "stack_map_bin", "stack_map_bin") ||
+	      save_file(from, "stack_map_stat", "stack_map_stat") ||
+	      save_file("/proc", "kallsyms", "kallsyms") || load_map(&m, output_path) ||
+	      (m.build_id.len && save_build_id(&m)) || (users && m.nr_user_stacks && save_users());
 	if (!ret)
 		load_kallsyms(&m, NULL, &cfg);
 	*nr_stacks = m.nr_stacks;
 	map_free(&m);
 	return ret;
-}
-
-/*
- * The file "checksums" has a line for each file, with its CRC-32, its size and its name. It tells
- * if a file was cut off, damaged, or is of another recording. A recording may be large, and reading
- * it finds most damage. So only its size is checked.
- */
-#define MAX_CHECKED	(64 << 20)
-
-static u32 crc32(const void *data, size_t len)
-{
-	const unsigned char *p = data;
-	u32 crc = ~0U;
-	int bit;
-
-	for (; len--; p++) {
-		crc ^= *p;
-		for (bit = 0; bit < 8; bit++)
-			crc = crc >> 1 ^ (0xedb88320 & -(crc & 1));
-	}
-	return ~crc;
-}
-
-/* The line of a file; the sum of a large one is 0. NULL and errno if it cannot be read. */
-static char *sum_file(const char *dir, const char *name)
-{
-	char *path __free(pointer) = format("%s/%s", dir, name), *buf __free(pointer) = NULL;
-	struct stat st;
-	size_t len;
-
-	if (stat(path, &st))
-		return NULL;
-	if (st.st_size > MAX_CHECKED)
-		return format("%08x %llu %s", 0, (u64)st.st_size, name);
-	buf = slurp(path, &len);
-	return buf ? format("%08x %zu %s", crc32(buf, len), len, name) : NULL;
-}
-
-static int check_line(const char *dir, const char *line)
-{
-	char *own __free(pointer) = NULL;
-	char name[32];
-
-	if (sscanf(line, "%*x %*u %31[a-z._0-9]", name) != 1)
-		return fail("%s/checksums: not such a line: %s", dir, line);
-	own = sum_file(dir, name);
-	if (own && !strcmp(own, line))
-		return 0;
-	return fail("%s/%s: is not what was saved: now %s, %s when it was saved", dir, name,
-		    own ? own : strerror(errno), line);
-}
-
-/* A directory may have no checksums. */
-int check_directory(const char *dir)
-{
-	FILE *f __free(file) = open_in(dir, "checksums", "re");
-	char *line __free(pointer) = NULL;
-	size_t room = 0;
-	int ret = 0;
-
-	while (f && getline(&line, &room, f) > 0) {
-		line[strcspn(line, "\n")] = '\0';
-		ret |= check_line(dir, hide_controls(line));
-	}
-	return ret;
-}
-
-/* When all files are there. */
-int save_checksums(const char *dir)
-{
-	FILE *f __free(file) = open_in(dir, "checksums", "we");
-	size_t i;
-
-	for (i = FIRST_SUMMED; f && i <= LAST_SUMMED; i++) {
-		char *line __free(pointer) = sum_file(dir, our_files[i]);
-
-		if (line)
-			fprintf(f, "%s\n", line);
-	}
-	return check_saved(f, dir, "checksums");
 }
 
 /*
@@ -289,42 +255,43 @@ int save_checksums(const char *dir)
 	"for f in per_cpu trace_clock; do mount --bind \"$0/$f\" " TRACEFS "/$f || exit; done\n" \
 	"exec trace-cmd extract -k -o trace.dat 2> /dev/null' \"$0\""
 
-static int run_extract(const char *from, const char *dir)
+static int run_extract(const char *from)
 {
-	u64 bytes = count_of(from, CPU_STATS, "bytes: ") + file_sizes(dir, "kallsyms");
+	u64 bytes = count_of(from, CPU_STATS, "bytes: ") + output_bytes("kallsyms");
 
-	if (has_room(dir, 2 * bytes) && !run_script(EXTRACT, from, dir))
+	if (output_has_room(2 * bytes) && !run_script(EXTRACT, from))
 		return 0;
 	return fail("%s: trace-cmd could not extract the buffer", from);
 }
 
 /* The buffer is read last: it is not there any more then. */
-static int save_buffer(const char *from, const char *dir)
+static int save_buffer(const char *from)
 {
 	bool extracts = find_program("trace-cmd");
 	size_t nr_stacks;
 	int ret;
 
-	ret = save_map(from, dir, &nr_stacks) ||
-	      (extracts ? run_extract(from, dir) : copy_file(from, "trace", dir));
+	ret = save_map(from, true, &nr_stacks) ||
+	      (extracts ? run_extract(from) : save_file(from, "trace", "trace"));
 	/* What was read is not in the buffer any more. */
-	if (ret && file_sizes(dir, "*.cpu[0-9]*"))
-		return fail("%s has no trace.dat, but its parts. To make it, there: %s", dir,
-			    RESTORE);
+	if (ret && output_bytes("*.cpu[0-9]*"))
+		return fail("%s has no trace.dat, but its parts. To make it, there: %s",
+			    output_dir, RESTORE);
 	if (ret) {
-		output_discard(dir);
+		output_discard();
 		return ret;
 	}
-	ret = save_checksums(dir);
-	note("%s: saved %zu stacks and %s", dir, nr_stacks, extracts ?
+	note("%s: saved %zu stacks and %s", output_dir, nr_stacks, extracts ?
 	     "the buffer, which is empty now" : "the text of trace (trace-cmd is not here)");
 	if (!nr_stacks)
 		note_empty(from);
+	else
+		note("see: stackmap_dump %s%s", extracts ? "report " : "", output_dir);
 	return ret;
 }
 
 /* Recording pauses, so that the map has all ids of the buffer. Signals wait until it goes on. */
-static int save_paused(const char *from, const char *dir)
+static int save_paused(const char *from)
 {
 	bool was_on = is_set(from, "tracing_on");
 	sigset_t signals;
@@ -332,17 +299,39 @@ static int save_paused(const char *from, const char *dir)
 
 	block_signals(&signals);
 	set(from, "tracing_on", "0");
-	ret = save_buffer(from, dir);
+	ret = save_buffer(from);
 	if (was_on)
 		set(from, "tracing_on", "1");
 	unblock_signals();
 	return ret;
 }
 
-int save(const char *name, const char *instance)
-{
-	char *from __free(pointer) = find_instance(instance);
-	char *dir __free(pointer) = output_name(name);
+static const char save_help[] =
+"Usage: stackmap_dump save [OPTIONS] DIR\n"
+"\n"
+"Save what is in the ring buffer now, with the stack map and the names of functions, into DIR. The\n"
+"buffer is empty then. An earlier recording in DIR becomes DIR.old.\n"
+"\n"
+"  -i, --instance NAME    of this trace instance, not of the top level\n"
+"  -q, --quiet            print only errors\n"
+"  -h, --help             print this text\n"
+"\n"
+"Example: stackmap_dump save /tmp/now && stackmap_dump report /tmp/now\n";
 
-	return check_instance(from) || output_make(dir) || save_paused(from, dir);
+int save(int argc, char **argv)
+{
+	const char *instance = NULL;
+	struct choice choices[] = {
+		{ "instance", 'i', ARG, set_instance, &instance },
+		{ "quiet", 'q', NO_ARG, set_flag, &quiet },
+		{ "help", 'h', NO_ARG, print_help, (char *)save_help },
+	};
+	char *from __free(pointer) = NULL, *dir __free(pointer) = NULL;
+
+	parse_choices(argc, argv, choices, ARRAY_SIZE(choices), true);
+	if (optind + 1 != argc)
+		usage("name one directory, behind the options", NULL);
+	dir = output_name(argv[optind]);
+	from = find_instance(instance);
+	return check_instance(from) || output_make(dir) || save_paused(from) ? 1 : 0;
 }

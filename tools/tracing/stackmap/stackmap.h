@@ -343,10 +343,10 @@ void vmlinux_free(struct vmlinux *v);
 char *vmlinux_lines(const struct vmlinux *v, u64 addr);
 int vmlinux_load(struct map *m, const struct config *cfg);
 /* watch.c */
-int save_users(const char *dir);
-int watch_start(const char *dir);
+void scan_processes(FILE *f);
+void watch_start(FILE *f);
 void watch_drain(void);
-int watch_stop(const char *dir);
+void watch_stop(void);
 /* frame.c */
 const struct symbol *find_symbol(const struct map *m, u64 ip, bool exact);
 const char *frame_name(struct frame *f, const char **mod);

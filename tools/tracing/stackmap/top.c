@@ -167,14 +167,13 @@ static int watch_map(struct top *t, bool has_keys)
 static int watch_keys(struct top *t)
 {
 	bool has_keys = isatty(STDOUT_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp();
-	const struct sigaction act = { .sa_handler = stop };
 	struct termios old, new;
 	int ret;
 
 	if (!has_keys || tcgetattr(STDIN_FILENO, &old))
 		return watch_map(t, false);
-	sigaction(SIGINT, &act, NULL);
-	sigaction(SIGTERM, &act, NULL);
+	signal(SIGINT, stop);
+	signal(SIGTERM, stop);
 	new = old;
 	new.c_lflag &= ~(ICANON | ECHO);
 	tcsetattr(STDIN_FILENO, TCSANOW, &new);

@@ -122,8 +122,6 @@ struct choice {
 	unsigned int	given;		/* so many times */
 };
 
-/* save.c */
-int check_directory(const char *dir);
 /* pool.c */
 u32 pool_add(struct pool *p, const u64 *words, u32 nr);
 u32 intern(struct pool *p, const char *s);

@@ -60,7 +60,8 @@ static void scan_mapping(FILE *f, u32 tgid, char *line)
 	write_mapping(f, tgid, &map, &id, line + at);
 }
 
-static void scan_processes(FILE *f)
+/* Only what is running now. */
+void scan_processes(FILE *f)
 {
 	char *line __free(pointer) = NULL;
 	glob_t found = {};
@@ -76,16 +77,6 @@ static void scan_processes(FILE *f)
 			scan_mapping(f, tgid, line);
 	}
 	globfree(&found);
-}
-
-/* Only what is running now. */
-int save_users(const char *dir)
-{
-	FILE *f __free(file) = open_in(dir, "user_maps", "we");
-
-	if (f)
-		scan_processes(f);
-	return check_saved(f, dir, "user_maps");
 }
 
 /* Returns 0, also for a CPU that is off, or an error. */
@@ -194,15 +185,13 @@ void watch_drain(void)
 }
 
 /* What runs already is scanned behind the start of the events, so that nothing is missed. */
-int watch_start(const char *dir)
+void watch_start(FILE *f)
 {
 	glob_t found = {};
 	size_t i;
 	int ret;
 
-	out = open_in(dir, "user_maps", "we");
-	if (!out)
-		return check_saved(out, dir, "user_maps");
+	out = f;
 	/* The numbers may have gaps. */
 	ret = glob("/sys/devices/system/cpu/cpu[0-9]*", 0, NULL, &found) ? -ENOENT : 0;
 	cpus = check_mem(calloc(found.gl_pathc + 1, sizeof(*cpus)));
@@ -213,11 +202,10 @@ int watch_start(const char *dir)
 		note("perf events: %s; processes that end early will have no names of functions",
 		     strerror(-ret));
 	scan_processes(out);
-	return 0;
 }
 
 /* Completes the file. */
-int watch_stop(const char *dir)
+void watch_stop(void)
 {
 	u64 count[2], lost = 0;
 	size_t i;
@@ -231,5 +219,4 @@ int watch_stop(const char *dir)
 	}
 	if (lost)
 		note("%llu changes of mappings were lost", lost);
-	return check_saved(out, dir, "user_maps");
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Entry of libFuzzer. The first byte of an input tells what the rest is: a map, a kallsyms, a text,
- * a build id, what user space has mapped, an ELF file, checksums, or the records of a recording. It
- * goes through all code that uses such input. The output is discarded. See fuzzer in ../Makefile.
+ * a build id, what user space has mapped, an ELF file, or the records of a recording. It goes
+ * through all code that uses such input. The output is discarded. See fuzzer in ../Makefile.
  */
 #include <sys/mman.h>
 #include <unistd.h>
@@ -204,22 +204,6 @@ static void fuzz_build_id(const uint8_t *data, size_t size)
 	check_build_id(&m, &running, "notes", &cfg);
 }
 
-static void fuzz_checksums(const uint8_t *data, size_t size)
-{
-	char dir[] = "/tmp/stackmap-fuzz.XXXXXX", *path;
-	FILE *f;
-
-	check_mem(mkdtemp(dir));
-	path = format("%s/checksums", dir);
-	f = check_mem(fopen(path, "w"));
-	fwrite(data, 1, size, f);
-	fclose(f);
-	check_directory(dir);
-	unlink(path);
-	rmdir(dir);
-	free(path);
-}
-
 /*
  * Takes the place of what reads the file $DAT, which has the formats of the events: the records are
  * those of the input. Each begins with its length.
@@ -292,9 +276,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 'E':
 		fuzz_elf(data + 1, size - 1);
-		break;
-	case 'C':
-		fuzz_checksums(data + 1, size - 1);
 		break;
 	case 'R':
 		fuzz_records(data + 1, size - 1);
