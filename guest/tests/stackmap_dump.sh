@@ -96,6 +96,28 @@ same_text "instance" instances/stackmap_dump/stack_map "$TMPDIR/instance"
 dump --sort id instances/stackmap_dump | cmp - "$TMPDIR/instance" ||
 	fail "an instance by its directory has other symbols"
 
+# A live pipe: a stack is in the map before an event has its id.
+make_instance pipe
+timeout 8 cat instances/pipe/trace_pipe | dump -i pipe --annotate - > "$TMPDIR/live" &
+pid=$!
+(
+	cd instances/pipe
+	show_frames 0
+	stackmap_on
+	echo 1 > events/sched/sched_switch/enable
+	echo 1 > events/kmem/kmem_cache_alloc/enable
+	echo 1 > tracing_on
+	stackmap_work 2
+	ls -lR /proc/self/task > /dev/null
+	stop_recording
+)
+wait $pid
+echo "trace_pipe: $(count_ids "$TMPDIR/live") ids"
+test "$(count_ids "$TMPDIR/live")" -ge 100 || fail "too few stacks in the live pipe"
+if grep 'not in this map' "$TMPDIR/live"; then
+	fail "ids of a live pipe are not in the map"
+fi
+
 # trace-cmd has its own parser of events, and clears the options when it ends.
 if command -v trace-cmd > /dev/null; then
 	stackmap_idle
