@@ -59,8 +59,8 @@ perf sched timehist -i "$TMPDIR/perf.data" --state 2> /dev/null | awk '
 
 # Each of the two reads the clock for itself, so the sum of many short times differs more.
 while read -r tid name slept preempted; do
-	us=$(delay --pid "$tid")
-	preempted_us=$(kind="=preempted" delay --pid "$tid")
+	us=$(delay --tid "$tid")
+	preempted_us=$(kind="=preempted" delay --tid "$tid")
 	echo "$name-$tid: slept $us us, perf $slept; preempted $preempted_us us, perf $preempted"
 	case $name in
 	sleeper) near "$us" "$slept" 1 || bad=1 ;;
