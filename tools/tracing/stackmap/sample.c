@@ -16,7 +16,7 @@
 #define FLAG_SOFTIRQ	0x10
 #define FLAG_NMI	0x40
 
-#define NEWBORN		1000000	/* nanoseconds, more than the clocks of two CPUs differ */
+#define MAX_SKEW	1000000	/* nanoseconds, more than the clocks of two CPUs differ */
 
 /* In the profile, a task is another one with each name that it has had. The idle tasks are one. */
 static void set_comm(struct profile *p, struct task_state *t, const char *comm)
@@ -337,7 +337,7 @@ static void weigh_switch(struct record *r, u32 prev, u32 next)
 
 	check_chain(r, from, to);
 	r->late = prev && from->was == cpu + 1 && from->on != cpu + 1 &&
-		  !is_over_gap(r->in, from->came, cpu);
+		  r->rec->ts - from->came < MAX_SKEW;
 	from->on = r->late ? from->on : 0;
 	from->was = 0;
 	from->left = true;

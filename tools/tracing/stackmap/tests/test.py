@@ -1845,6 +1845,13 @@ class Truth(RecordingCase):
         self.assertIn("1 times off the CPU count as 0, as the clocks of the CPUs differ", err)
         self.assertNotIn("away at the end", err)
         self.assertEqual(self.all_forms(dat, "--off-cpu"), 300)
+        # It is no matter of clocks if that takes longer, as when only some switches are recorded.
+        dat = self.dat(clock="[local]")
+        self.switch(dat, 0, 7)
+        self.switch(dat, 0, 7, after=995, cpu=1)
+        self.switch(dat, 7, 0, after=2000, stack="AB")
+        self.switch(dat, 0, 7, after=300)
+        self.assertEqual(self.folded(dat, "--off-cpu"), {"do_exit": 300})
         # If the leave was lost, it sleeps.
         dat = self.dat(clock="[local]", cpus=3)
         self.switch(dat, 0, 7)
