@@ -18,11 +18,12 @@ cd $TRACING_DIR
 # shellcheck source=/dev/null
 . "${SELFTESTS:-/selftests/ftrace}/test.d/ftrace/stackmap/functions"
 
-# The cleanup restores it.
-set_opt tracing_on "$(cat tracing_on)"
-
 # Linux 6.12 always prints the frames.
 has_frames_option() { [ -e $TRACING_DIR/options/stackmap-frames ]; }
+
+# The cleanup restores them. An instance that is made later has the frames option of the top level.
+set_opt tracing_on "$(cat tracing_on)"
+! has_frames_option || set_opt options/stackmap-frames 1
 
 # Fills the map with stacks of events, interrupts, and a module.
 record_some() {
