@@ -17,8 +17,8 @@ splice() { # LEN
 			print $text;
 		}' "$1" > "$TMPDIR/text" &
 	pid=$!
-	for _ in 1 2 3 4 5 6 7 8 9 10; do
-		sleep 1
+	for _ in $(seq 100); do
+		sleep .5
 		kill -0 $pid 2> /dev/null || { wait $pid; return; }
 	done
 	kill -9 $pid

@@ -173,7 +173,7 @@ if [ -e options/stackmap-define ]; then
 		stackmap_work 2
 		stop_recording
 	)
-	timeout 3 cat instances/define/trace_pipe > "$TMPDIR/pipe" || true
+	timeout 60 cat instances/define/trace_pipe > "$TMPDIR/pipe" || true
 	grep -q '<stack_def ' "$TMPDIR/pipe" || fail "trace_pipe has no definitions"
 	dump -i define --annotate "$TMPDIR/pipe" > "$TMPDIR/alone"
 	test "$(count_ids "$TMPDIR/pipe")" -ge 10 || fail "too few stacks in trace_pipe"
