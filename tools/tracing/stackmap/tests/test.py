@@ -1488,6 +1488,17 @@ class Recording(RecordingCase):
         out = self.tool(dat, "-q", "--perf-script", "--pid", "7")[0]
         self.assertEqual(re.findall(r"^(\w+) +7 ", out, re.M), ["sh", "rm", "sh"] * 2)
 
+    def test_name_that_only_a_switch_tells(self):
+        """As the process comes to a CPU, or as it leaves it."""
+        dat = self.dat(comms=[(7, "old"), (8, "old")])
+        self.event(dat, "sched_switch", "swapper/0", 0, 120, 0, "new", 7, 120, pid=0)
+        self.event(dat, "kmalloc", 1, 8, stack="A", pid=7)
+        self.event(dat, "sched_switch", "left", 8, 120, 1, "swapper/1", 0, 120, pid=8, cpu=1,
+                   stack="AB")
+        out = self.tool(dat, "report", "-q", "--by", "task")[0]
+        self.assertIn("\n# left-8: 1 ", out)
+        self.assertIn("\n# new-7: 1 ", out)
+
     def test_many_instances(self):
         names = [f"i{n}" for n in range(70)]
         dat = self.dat(instances=names)
@@ -2131,6 +2142,15 @@ map 8 5000-6000 0 - /x/eight
         data = mkmap.make([(5, 3, words, 3)], [section])
         done = subprocess.run([path, self.file("map", data)], capture_output=True, check=True)
         self.assertEqual(done.stdout.split(b"  ")[-1], b"cat < [unknown] < 0x77\n")
+
+    def test_top_after_a_reset(self):
+        path = self.program("top", '#include "top.c"\nint main(int n, char **args)\n{ struct top t '
+                            "= {}; int i; for (i = 1; i < n; i++) { t.map.name = args[i]; "
+                            'reload_map(&t.map); printf("%llu ", take_refs(&t)); } }\n')
+        maps = [self.file(f"map{n}", mkmap.make([(1, ref, [5]), (2, 1, [6])]))
+                for n, ref in enumerate([10, 12, 3, 4])]
+        done = subprocess.run([path, *maps], capture_output=True, check=True)
+        self.assertEqual(done.stdout, b"11 2 3 1 ")
 
     def test_objects_that_are_damaged(self):
         good = self.objects((1, b"\xab" * 20, 0, "/x/cat"))[1]
