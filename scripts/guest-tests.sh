@@ -4,7 +4,7 @@
 #
 # A script guest/tests/NAME.sh is one test; status 0 passes, 4 skips. Its first comment lines may hold:
 #   # takes: seconds          on an idle machine
-#   # alone: reason           it needs a guest of its own, as does a test that has one of the lines above "when";
+#   # alone: reason           it needs a guest of its own, as does a test that has one of the lines above "full";
 #                             others share one
 #   # flavour: debug          # append: kernel arguments      # cpus: N      # mem: MiB
 #   # thread: multi           # splat: allowed
@@ -12,7 +12,7 @@
 #   # expect: panic           the kernel must panic
 #   # expect-console: REGEX   the console must show that (grep -E); may be repeated
 #   # reject-console: REGEX   the console must not show that; may be repeated
-#   # when: full              run only with FULL=1 (make test-full), or if it is named
+#   # full: reason            why it runs only with FULL=1 (make test-full), or if it is named
 #   # timeout: seconds        (600)
 #   # file: path              copy this file of the repository to the guest's /guest
 #   # program: name           copy this program and its libraries to the guest, if the machine has it
@@ -24,7 +24,7 @@ field() { sed -n "/^#/!q; s/^# $2:[[:space:]]*//p" "$1"; }
 guest_tests() { # PATTERN
 	local f
 	for f in "$ROOT"/guest/tests/*"$1"*; do
-		[ -n "${FULL:-}$1" ] || [ "$(field "$f" when)" != full ] || continue
+		[ -n "${FULL:-}$1" ] || [ -z "$(field "$f" full)" ] || continue
 		printf '%d %s\n' "$(field "$f" takes)" "$f"
 	done | sort -s -n -r | cut -d' ' -f2
 }

@@ -5,7 +5,7 @@
 # goes on.
 # takes: 600
 # flavour: debug
-# when: full
+# full: some hundred allocations of the debug kernel, one by one; no other test has them
 # timeout: 1500
 . /guest/lib.sh
 

@@ -7,7 +7,7 @@
 # Usage: fail-rotate.sh [allocations of each kind, at most]
 # takes: 900
 # flavour: debug
-# when: full
+# full: some hundred allocations of the debug kernel, one by one; no other test has them
 # timeout: 3000
 . /guest/lib.sh
 

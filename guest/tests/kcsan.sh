@@ -8,7 +8,7 @@
 # flavour: kcsan
 # thread: multi
 # append: trace_stackmap_kunit.hits=100000 log_buf_len=8M
-# when: full
+# full: a kernel of its own; the races that KUnit makes are in make test
 # timeout: 1800
 # splat: allowed
 # reject-console: BUG: KCSAN: data-race in .*(stackmap|test_)

@@ -3,7 +3,7 @@
 # Makes and removes instances with maps that are used, reset, freed or left to rmdir. Nothing leaks.
 # takes: 120
 # flavour: debug
-# when: full
+# full: two minutes of scans; stackmap-rmdir.tc sees that memory is given back
 # timeout: 900
 . /guest/lib.sh
 

@@ -4,7 +4,7 @@
 # again, while the function tracer records the functions of the NMI with stacks. Counts are exact, and
 # no stack is stored twice.
 # takes: 60
-# when: full
+# full: a minute of NMIs; user-delay.sh records some, too
 # timeout: 600
 . /guest/lib.sh
 

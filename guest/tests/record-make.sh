@@ -3,7 +3,7 @@
 # stackmap_dump record of a build of some minutes, with the default buffer: all events are on disk, or the
 # number of those that were lost is said. Most of them are of processes that make starts.
 # takes: 600
-# when: full
+# full: a build of minutes; record.sh records short commands
 # program: make
 # timeout: 1500
 . /guest/lib.sh

@@ -4,7 +4,7 @@
 # share of the CPU small.
 # takes: 2600
 # flavour: x86_64+kunit
-# when: full
+# full: two wraps of all generations; rotate-many.sh has one that resets bring near
 # timeout: 9000
 echo 0 > /sys/module/ftrace_stackmap/parameters/pause
 exec /guest/tests/rotate-many.sh 2 8300 2

@@ -2,6 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 # The small map over half an hour.
 # takes: 2500
-# when: full
+# full: half an hour; soak.sh is the short form
 # timeout: 4000
 exec /guest/tests/soak.sh 1800 60

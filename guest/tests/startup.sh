@@ -5,7 +5,7 @@
 # takes: 60
 # flavour: startup
 # append: trace_options=stackmap,stacktrace
-# when: full
+# full: a kernel of its own, for some lines of trace_selftest.c
 # timeout: 600
 . /guest/lib.sh
 

@@ -5,7 +5,7 @@
 # Usage: torture.sh [seconds of each]
 # takes: 400
 # flavour: x86_64+torture
-# when: full
+# full: a kernel of its own, a minute for each kind of lock; storm.sh has RCU and lockdep checks
 # thread: multi
 # cpus: 4
 # timeout: 2400

@@ -4,7 +4,7 @@
 # time. Frames have the right file, or stay addresses; the file has an object at the next use. Nothing leaks.
 # takes: 120
 # flavour: debug
-# when: full
+# full: each allocation of the debug kernel, one by one; no other test has them
 # timeout: 600
 . /guest/lib.sh
 [ -e options/userstacktrace_delay ] || skip "no deferred unwinding"

@@ -8,7 +8,7 @@
 # flavour: debug
 # timeout: 900
 # program: stress-ng
-# when: full
+# full: three minutes under KASAN; user-file.sh has each kind of file, storm.sh the options
 . /guest/lib.sh
 [ -e options/userstacktrace_delay ] || skip "no deferred unwinding"
 
