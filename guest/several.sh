@@ -45,7 +45,12 @@ for name; do
 	if [ $rc -eq 0 ] && dmesg | grep -E 'WARNING: |BUG: |INFO: (task|rcu)|suspicious RCU|possible (recursive|circular)|KASAN: |Oops: |general protection'; then
 		rc=1 why="the kernel complained"
 	fi
-	state >/run/after
+	# A process that was killed needs a moment to end.
+	for _ in {1..20}; do
+		state >/run/after
+		! cmp -s /run/before /run/after || break
+		sleep .5
+	done
 	if ! diff /run/before /run/after; then
 		[ $rc -eq 4 ] || why=${why:-"it leaves something behind"} rc=$((rc ? rc : 1))
 	fi
