@@ -127,7 +127,7 @@ mount -o remount,size=4m "$TMPDIR/small"
 recorded 1 -o "$TMPDIR/small/out" touch "$TMPDIR/ran"
 says "the disk is nearly full"
 [ -z "$(ls "$TMPDIR/small")" ] && [ ! -e "$TMPDIR/ran" ] || fail "files are left: $(ls -R "$TMPDIR/small")"
-mount -o remount,size=18m "$TMPDIR/small"
+mount -o remount,size=12m "$TMPDIR/small"
 recorded 1 -o "$TMPDIR/small/out" -e sched,kmem -d 120 sh -c 'i=0; while [ $i -lt 400 ]; do cat /proc/kallsyms > /dev/null; ls -lR /usr > /dev/null; i=$((i + 1)); done'
 says "the disk is nearly full"
 report "$TMPDIR/small/out"
