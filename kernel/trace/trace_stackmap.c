@@ -377,8 +377,8 @@ void stackmap_add_ref(struct ftrace_stackmap *map, const struct stackmap_part *p
 
 	/* Another stack has the word, the count is full, or an interrupt changed it. */
 	stackmap_note_cpu(stackmap_record(map, part->idx));
-	stackmap_flush_word(map, local_xchg(part->word,
-					    ((unsigned long)part->idx << STACKMAP_COUNT_BITS) + 1));
+	seen = local_xchg(part->word, ((unsigned long)part->idx << STACKMAP_COUNT_BITS) + 1);
+	stackmap_flush_word(map, seen);
 }
 
 /**

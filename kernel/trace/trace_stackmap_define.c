@@ -70,9 +70,11 @@ static int stackmap_define_part(struct ftrace_stackmap *map, struct trace_buffer
 	memcpy(entry->caller, part->ips, flex_array_size(entry, caller, nr));
 	__buffer_unlock_commit(buffer, event);
 
+	if (define & 1)
+		return ret;
+
 	/* stackmap_define_part:A, pairs with stackmap_define:A */
-	if (!(define & 1))
-		smp_store_release(&rec->defined, define);
+	smp_store_release(&rec->defined, define);
 	return ret;
 }
 

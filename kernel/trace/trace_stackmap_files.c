@@ -53,8 +53,9 @@ VISIBLE_IF_KUNIT const struct stackmap_record *stackmap_next(struct stackmap_ite
 	for (; iter->set && nr < iter->set->nr; nr++, i = 0) {
 		iter->gen = iter->set->gens[nr];
 		for (; !IS_ERR(rec = stackmap_at(iter->gen, i, &iter->idx)); i++) {
-			if (!rec || (iter->gen->map == iter->map &&
-				     (void *)rec >= iter->map_end))
+			if (!rec)
+				continue;
+			if (iter->gen->map == iter->map && (void *)rec >= iter->map_end)
 				continue;
 			*pos = 1 + nr * STACKMAP_POS_GEN + i;
 			return rec;

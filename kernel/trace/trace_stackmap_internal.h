@@ -149,7 +149,7 @@ struct stackmap_past {
  * @counts: since the last reset
  * @set: all generations
  * @tr: the instance
- * @lock: serializes replacement, option and reset; taken under trace_types_lock
+ * @lock: serializes what changes @map and @set; taken under trace_types_lock
  * @next_gen: generation of the next map
  * @resets: number of resets
  * @past: what became of older maps
@@ -164,7 +164,7 @@ struct stackmap_instance {
 	struct stackmap_counts	__percpu *counts;
 	struct stackmap_set	__rcu *set;
 	struct trace_array	*tr;
-	struct mutex		lock;
+	struct mutex		lock;		/* replacement, option and reset */
 	u32			next_gen;
 	unsigned int		resets;
 	struct stackmap_past	past;

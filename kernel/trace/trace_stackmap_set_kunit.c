@@ -92,8 +92,8 @@ static void test_check_recycling(struct kunit *test, struct trace_array *tr)
 			continue;
 		for (u32 i = 0; !IS_ERR(rec = stackmap_at(set->gens[nr], i, &idx)); i++) {
 			refs += atomic_long_read(&rec->ref);
-			KUNIT_EXPECT_PTR_EQ(test, rec, stackmap_lookup(set, set->gens[nr]->first_id |
-								       idx));
+			idx |= set->gens[nr]->first_id;
+			KUNIT_EXPECT_PTR_EQ(test, rec, stackmap_lookup(set, idx));
 		}
 	}
 	KUNIT_EXPECT_EQ(test, refs, test_parts());
@@ -474,7 +474,8 @@ static void stackmap_keeps_no_more(struct kunit *test)
 	KUNIT_EXPECT_GT(test, test_sum(STACKMAP_DROP_ENTRIES), 0);
 	for (u32 i = 0; i < test_nr_gens(tr); i++)
 		size += test_set(tr)->gens[i]->map ? 0 : test_set(tr)->gens[i]->size;
-	kunit_info(test, "%u stacks, %u kept, %zu bytes of %zu\n", no, test_nr_kept(tr), size, limit);
+	kunit_info(test, "%u stacks, %u kept, %zu of %zu bytes\n", no, test_nr_kept(tr), size,
+		   limit);
 	KUNIT_EXPECT_GT(test, test_nr_kept(tr), 2 << STACKMAP_BITS_MIN);
 	KUNIT_EXPECT_LE(test, size, limit);
 	scoped_guard(mutex, &inst->lock)
