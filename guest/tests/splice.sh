@@ -89,4 +89,6 @@ echo "behind it" > trace_marker
 splice 65536
 kill $user
 grep 'LINE TOO BIG' "$TMPDIR/text" || fail "the long line is not marked"
+frames=$(awk '/^ => / { n++ } /LINE TOO BIG/ { exit } END { print n + 0 }' "$TMPDIR/text")
+[ "$frames" -ge 10 ] || fail "$frames frames of the long line are printed"
 grep ': behind it$' "$TMPDIR/text" || fail "what follows a long line is lost"
