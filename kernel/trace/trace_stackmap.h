@@ -14,13 +14,13 @@
  * what is declared here. A file uses only those above it:
  *
  *   trace_stackmap.c           the map, a library; trace_stackmap_map.h has its design
- *   trace_stackmap_set.c       the stacks of all generations;
- *                              trace_stackmap_internal.h has the design
+ *   trace_stackmap_set.c       the stacks of all generations; trace_stackmap_set.h has the design
  *   trace_stackmap_print.c     how ids are printed
  *   trace_stackmap_define.c    definitions of stacks in the ring buffer
  *   trace_stackmap_record.c    events with ids
  *   trace_stackmap_user.c      user stacks: recorded and printed
- *   trace_stackmap_replace.c   replacement of the map, and the parameters
+ *   trace_stackmap_param.c     parameters
+ *   trace_stackmap_replace.c   replacement of the map
  *   trace_stackmap_instance.c  option and reset
  *   trace_stackmap_stat.c      the statistics in tracefs
  *   trace_stackmap_files.c     the other files there

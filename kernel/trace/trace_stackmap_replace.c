@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Replacement of the map of an instance, by a work or by a reset. Nothing else changes
- * its size. trace_stackmap_internal.h has the design.
+ * its size. trace_stackmap_set.h has the design.
  */
 #include <linux/cleanup.h>
 #include <linux/jiffies.h>
@@ -13,8 +13,6 @@
 #include <linux/ring_buffer.h>
 #include <linux/sched.h>
 #include <linux/sched/cputime.h>
-
-#include <asm/sections.h>
 
 #include <kunit/visibility.h>
 
@@ -29,41 +27,11 @@
 /* The longest pause, so that a wrap of jiffies can't make it endless. */
 #define STACKMAP_MAX_PAUSE	(600UL * HZ)
 
-/* Where interrupts enter the kernel. No stack is split where this is not known to be assembly. */
-#if defined(CONFIG_X86) || defined(CONFIG_ARM64) || defined(CONFIG_ARM)
-#define STACKMAP_ENTRY_START	((unsigned long)__entry_text_start)
-#define STACKMAP_ENTRY_END	((unsigned long)__entry_text_end)
-#elif defined(CONFIG_S390) || defined(CONFIG_RISCV)
-#define STACKMAP_ENTRY_START	((unsigned long)__irqentry_text_start)
-#define STACKMAP_ENTRY_END	((unsigned long)__irqentry_text_end)
-#else
-#define STACKMAP_ENTRY_START	0UL
-#define STACKMAP_ENTRY_END	0UL
-#endif
-
-/* Read at the first map after a reset; bits at each map. */
+/* Read at the first map after a reset. */
 static bool stackmap_recycle __read_mostly = true;
-static bool stackmap_split __read_mostly = true;
-unsigned int ftrace_stackmap_bits __read_mostly = STACKMAP_BITS_DEFAULT;
 
 /* After replacing a map took t of CPU time, this is not done again for this number times t. */
 static unsigned int stackmap_pause __read_mostly = 20;
-
-static int stackmap_bits_set(const char *val, const struct kernel_param *kp)
-{
-	return param_set_uint_minmax(val, kp, STACKMAP_BITS_MIN, STACKMAP_BITS_MAX);
-}
-
-static const struct kernel_param_ops stackmap_bits_ops = {
-	.set		= stackmap_bits_set,
-	.get		= param_get_uint,
-};
-
-module_param_cb(bits, &stackmap_bits_ops, &ftrace_stackmap_bits, 0644);
-MODULE_PARM_DESC(bits, "log2 of the number of stacks that a stack map holds at most, 10 to 18");
-
-module_param_named(split, stackmap_split, bool, 0644);
-MODULE_PARM_DESC(split, "split stacks where an interrupt has hit");
 
 module_param_named(recycle, stackmap_recycle, bool, 0644);
 MODULE_PARM_DESC(recycle, "replace a map that is nearly full, and forget unused stacks");
@@ -139,10 +107,7 @@ struct stackmap_gen *stackmap_create_first(struct stackmap_instance *inst)
 		return gen;
 
 	inst->recycle = recycle;
-	if (READ_ONCE(stackmap_split)) {
-		gen->map->entry_start = STACKMAP_ENTRY_START;
-		gen->map->entry_size = STACKMAP_ENTRY_END - STACKMAP_ENTRY_START;
-	}
+	stackmap_set_entry(gen->map);
 	return gen;
 }
 

@@ -2,7 +2,7 @@
 /*
  * The stacks of all generations of an instance: how an id leads to one, which of them
  * the events in the ring buffers refer to, and how the others are forgotten.
- * trace_stackmap_internal.h has the design.
+ * trace_stackmap_set.h has the design.
  */
 #include <linux/bsearch.h>
 #include <linux/cpumask.h>
