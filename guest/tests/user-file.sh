@@ -4,6 +4,7 @@
 # kinds. Each frame has the right file and offset, or is an address; never a wrong name.
 # takes: 36
 # timeout: 600
+# program: perl
 . /guest/lib.sh
 set -E
 trap 'echo "status $? in line $LINENO" >&2' ERR
@@ -134,10 +135,24 @@ echo "== files"
 cp $bin/userstack "$TMPDIR/first"
 cp $bin/userstack "$TMPDIR/second"
 record "$TMPDIR/first" -f 2
-renamed "$TMPDIR/first" $bin/userstack "a copy, with the build id of another file"
+same "a copy, with the build id of another file"
 cp $bin/userstack.stripped "$TMPDIR/first"
 record "$TMPDIR/first" -f 2
 same "overwritten in place"
+before=$(objects)
+chmod 700 "$TMPDIR/second"
+record "$TMPDIR/second" -f 2
+chmod 755 "$TMPDIR/second"
+record "$TMPDIR/second" -f 2
+same "another mode"
+[ "$(objects)" -eq $((before + 1)) ] || fail "another object for another mode"
+for ((i = 0; i < 40; i++)); do
+	printf '\n' >> "$TMPDIR/second"
+	record "$TMPDIR/second" -f 2
+done
+[ "$(objects)" -eq $((before + 16)) ] || fail "$(($(objects) - before)) objects of one file"
+stacks_of trace > "$TMPDIR/trace"
+! grep -q / "$TMPDIR/trace" || fail "more than 16 objects of one file"
 cp $bin/userstack.stripped "$TMPDIR/new"
 record "$TMPDIR/new" -f 4
 same "a file that is replaced"
@@ -158,7 +173,7 @@ gone() { # program: deletes it when it runs
 printf '\n' >> "$TMPDIR/gone"
 record gone "$TMPDIR/gone"
 grep -q ' (deleted)\[' "$truth" || fail "not deleted"
-renamed "$TMPDIR/gone (deleted)" $bin/userstack.nopie "deleted before, with a build id"
+same "deleted before, with a build id"
 record gone "$TMPDIR/gone.stripped"
 [ -s "$truth" ] || fail "nothing was recorded"
 stacks_of trace > "$TMPDIR/trace"
@@ -234,6 +249,7 @@ userstack -f -c
 echo 0 > tracing_on
 echo 0 > events/syscalls/sys_enter_clock_gettime/enable
 grep -q '^ => \[vdso\]\[+0x' trace || fail "no frame in the vDSO"
+perl -0777 -ne 'exit !/\x14\0{11}\x06\0{7}(?!\0{20}).{20}\0{4}\[vdso\]\0\0/s' stack_map_bin || fail "the vDSO has no build id"
 # What an interrupt has hit is in the event, and not in the map.
 echo "address >= 0x10000000000 && address < 0x10000010000" > events/exceptions/page_fault_user/filter
 echo 1 > events/exceptions/page_fault_user/enable
@@ -268,6 +284,8 @@ echo "$(wc -l < "$TMPDIR/cut") of 127 frames fit"
 [ "$(grep -c "deep+0x" stack_map)" -eq 127 ] || fail "stack_map is cut"
 
 echo "== a reset"
+# The next map is not replaced, nor is its table of files.
+set_opt /sys/module/ftrace_stackmap/parameters/recycle 0
 echo reset > stack_map
 [ "$(objects)" -eq 0 ] || fail "objects after a reset"
 grep -q '(stale)$' trace || fail "the ids are not stale"

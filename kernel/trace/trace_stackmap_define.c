@@ -46,10 +46,6 @@ static int stackmap_define_part(struct ftrace_stackmap *map, struct trace_buffer
 	struct stackmap_record *rec;
 	int ret;
 
-	/* Not to be marked, if an object is not defined. */
-	if (part->user && !user_objects_define(map, buffer, trace_ctx, part->ips, nr, define))
-		define |= 1;
-
 	event = __trace_buffer_lock_reserve(buffer, type, struct_size(entry, caller, nr),
 					    trace_ctx);
 	/* The next use tries again. */

@@ -166,7 +166,7 @@ static int stackmap_text_show(struct seq_file *m, void *v)
 		   stackmap_iter_ref(iter, rec), nr);
 	for (unsigned int i = 0; i < nr; i++) {
 		ip = rec->ips[i];
-		path = rec->user ? user_object_path(iter->gen->objects, ip) : NULL;
+		path = rec->user && user_word_object(ip) ? user_object_path(ip) : NULL;
 		if (path)
 			seq_printf(m, "  [%u] %s+0x%llx\n", i, path, ip & USER_WORD_OFFSET);
 		else if (rec->user)
@@ -190,6 +190,26 @@ static void stackmap_bin_section(struct seq_file *m, u32 type, const void *data,
 	seq_write(m, zeroes, ALIGN(len, STACKMAP_BIN_ALIGN) - len);
 }
 
+/* The tables of all generations. How long the section is turns out when it is written. */
+static void stackmap_bin_files(struct seq_file *m, const struct stackmap_iter *iter)
+{
+	struct user_objects *objects, *last = NULL;
+	size_t start;
+	u32 len;
+
+	stackmap_bin_section(m, STACKMAP_BIN_FILES, NULL, 0);
+	start = m->count;
+	for (u32 i = 0; iter->set && i < iter->set->nr; i++) {
+		objects = iter->set->gens[i]->objects;
+		if (objects && objects != last)
+			user_objects_write(objects, m);
+		last = objects;
+	}
+	len = m->count - start;
+	if (!seq_has_overflowed(m))
+		memcpy(m->buf + start - sizeof(len), &len, sizeof(len));
+}
+
 static void stackmap_bin_trailer(struct seq_file *m, const struct stackmap_iter *iter)
 {
 	const char *release = init_utsname()->release;
@@ -201,7 +221,8 @@ static void stackmap_bin_trailer(struct seq_file *m, const struct stackmap_iter 
 	stackmap_bin_section(m, STACKMAP_BIN_BUILD_ID, id, sizeof(id));
 	stackmap_bin_section(m, STACKMAP_BIN_RELEASE, release, strlen(release));
 	stackmap_bin_section(m, STACKMAP_BIN_SPLIT, &iter->split, sizeof(iter->split));
-	user_objects_write(iter->map ? stackmap_objects(iter->map) : NULL, m);
+	if (IS_ENABLED(CONFIG_TRACE_USER_OBJECTS))
+		stackmap_bin_files(m, iter);
 }
 
 static void stackmap_bin_stack(struct seq_file *m, const struct stackmap_iter *iter,

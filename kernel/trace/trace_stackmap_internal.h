@@ -41,6 +41,8 @@ enum stackmap_count {
 	STACKMAP_SUCCESSES = STACKMAP_NR_DROPS,	/* stacks recorded by their ids */
 	STACKMAP_SPLIT,		/* those that have more than one part */
 	STACKMAP_MORE_PARTS,	/* their parts but the first */
+	STACKMAP_CUT,		/* user stacks that end outside of code */
+	STACKMAP_ADDRESSES,	/* frames of user stacks that were not translated */
 	STACKMAP_NR_COUNTS,
 };
 
@@ -174,14 +176,20 @@ static __always_inline struct ftrace_stackmap *stackmap_active(struct trace_arra
 	return rcu_dereference_raw_check(inst->map);
 }
 
+/* Is a map to be replaced? */
+static inline bool stackmap_used_up(const struct ftrace_stackmap *map)
+{
+	return stackmap_nearly_full(map) || user_objects_half_full(stackmap_objects(map));
+}
+
 /*
- * Have a map replaced if it is nearly full. To be called when a stack was not in it. An
+ * Have a map replaced if it is used up. To be called when a stack was not in it. An
  * insert may happen in the scheduler or in an NMI, and can't queue a work. Early during
  * boot, there is no irq_work either.
  */
 static inline void stackmap_ask(struct stackmap_instance *inst, const struct ftrace_stackmap *map)
 {
-	if (stackmap_nearly_full(map) && inst->recycle && system_state >= SYSTEM_SCHEDULING &&
+	if (stackmap_used_up(map) && inst->recycle && system_state >= SYSTEM_SCHEDULING &&
 	    !delayed_work_pending(&inst->work))
 		irq_work_queue(&inst->nearly_full);
 }

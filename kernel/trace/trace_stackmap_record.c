@@ -127,7 +127,7 @@ static int stackmap_record_ids(struct trace_array *tr, struct ftrace_stackmap *m
 
 	if (stackmap_foreign(tr, buffer))
 		return -STACKMAP_DROP_BUFFER;
-	if (user && user->objects && user->objects != stackmap_objects(map))
+	if (user_by_file(user) && user->objects != stackmap_objects(map))
 		return -STACKMAP_DROP_OBJECTS;
 
 	nr = stackmap_find(map, stack->ips, stack->nr, user, parts);
@@ -138,8 +138,8 @@ static int stackmap_record_ids(struct trace_array *tr, struct ftrace_stackmap *m
 		stored = stackmap_define(tr, map, buffer, trace_ctx, parts, nr, &define);
 		if (stored < 0)
 			return stored;
-		if (user)
-			user_objects_define(map, buffer, trace_ctx, &user->ip, 1, define);
+		if (user_by_file(user) && !user_objects_define(buffer, trace_ctx, stack, define))
+			return stored;
 	}
 
 	ret = stackmap_write_ids(tr, map, buffer, trace_ctx, user, parts, nr, define);
@@ -172,6 +172,10 @@ bool ftrace_stackmap_record(struct trace_array *tr, struct trace_buffer *buffer,
 	ret = stackmap_record_ids(tr, map, buffer, trace_ctx, stack);
 	if (ret)
 		stackmap_ask(tr->stackmap, map);
+	if (stack->user) {
+		stackmap_count(tr->stackmap, STACKMAP_CUT, stack->user->cut);
+		stackmap_count(tr->stackmap, STACKMAP_ADDRESSES, stack->user->addresses);
+	}
 	if (ret < 0 && full(buffer, trace_ctx, stack))
 		stackmap_count(tr->stackmap, -ret, 1);
 	return true;

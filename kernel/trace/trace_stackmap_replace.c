@@ -90,13 +90,10 @@ static struct stackmap_gen *stackmap_create(struct stackmap_instance *inst, unsi
  */
 struct stackmap_gen *stackmap_create_first(struct stackmap_instance *inst)
 {
-	struct user_objects *objects = user_objects_alloc();
+	struct user_objects *objects = user_objects_next(NULL);
 	unsigned int bits = READ_ONCE(ftrace_stackmap_bits);
 	bool recycle = READ_ONCE(stackmap_recycle);
 	struct stackmap_gen *gen;
-
-	if (IS_ERR(objects))
-		return ERR_CAST(objects);
 
 	/* Unless it can't be replaced, or not by a work yet, it may be small. */
 	if (recycle && system_state >= SYSTEM_SCHEDULING)
@@ -141,14 +138,22 @@ static bool stackmap_has_room(const struct stackmap_instance *inst)
 	const struct stackmap_set *set = stackmap_set(inst);
 	/* A snapshot may swap it now. Either buffer will do. */
 	struct trace_buffer *buffer = data_race(READ_ONCE(inst->tr->array_buffer.buffer));
+	const struct user_objects *last = NULL;
+	const struct stackmap_gen *gen;
 	size_t buffer_size = 0;
 	int cpu;
 
 	/* What they take when they are packed. */
 	bits = max(bits, READ_ONCE(ftrace_stackmap_bits));
 	for (u32 i = 0; i < set->nr; i++) {
-		if (set->gens[i] != map->owner)
-			size += set->gens[i]->size;
+		gen = set->gens[i];
+		if (gen == map->owner)
+			continue;
+		size += gen->size;
+		if (IS_ENABLED(CONFIG_TRACE_USER_OBJECTS) && gen->objects && gen->objects != last &&
+		    gen->objects != stackmap_objects(map))
+			user_objects_stats(gen->objects, &size);
+		last = gen->objects;
 	}
 	for_each_tracing_cpu(cpu)
 		buffer_size += ring_buffer_size(buffer, cpu);
@@ -179,9 +184,6 @@ VISIBLE_IF_KUNIT int stackmap_replace(struct stackmap_instance *inst)
 		return -ENOSPC;
 
 	objects = user_objects_next(gen->objects);
-	if (IS_ERR(objects))
-		return PTR_ERR(objects);
-
 	new = stackmap_create(inst, min(bits, READ_ONCE(ftrace_stackmap_bits)), objects);
 	user_objects_put(objects);
 	if (IS_ERR(new))
@@ -212,7 +214,7 @@ static void stackmap_work(struct work_struct *work)
 
 	guard(mutex)(&inst->lock);
 	map = stackmap_current(inst);
-	if (!map || !inst->recycle || !stackmap_nearly_full(map))
+	if (!map || !inst->recycle || !stackmap_used_up(map))
 		return;
 
 	wait = inst->not_before - jiffies;

@@ -14,8 +14,8 @@ struct stackmap_stats {
 	unsigned long		counts[STACKMAP_NR_COUNTS];
 	unsigned long		drops;
 	struct stackmap_past	past;
-	struct user_object_stats objects;
 	size_t			memory;
+	unsigned int		objects;	/* files that user stacks refer to */
 	u32			generation;
 	u32			entries;
 	u32			max_entries;
@@ -35,14 +35,13 @@ static void stackmap_get_map_stats(const struct stackmap_instance *inst,
 	stats->entries = atomic_read(&map->entries);
 	stats->max_entries = map->max_entries;
 	stats->past = inst->past;
-	user_objects_stats(stackmap_objects(map), &stats->objects);
-	stats->memory += stats->objects.memory;
 }
 
 static void stackmap_get_stats(struct stackmap_instance *inst, struct stackmap_stats *stats)
 {
 	const struct ftrace_stackmap *map;
 	const struct stackmap_set *set;
+	const struct user_objects *last = NULL;
 	const struct stackmap_gen *gen;
 
 	guard(mutex)(&inst->lock);
@@ -55,6 +54,9 @@ static void stackmap_get_stats(struct stackmap_instance *inst, struct stackmap_s
 	for (u32 i = 0; set && i < set->nr; i++) {
 		gen = set->gens[i];
 		stats->memory += gen->size;
+		if (IS_ENABLED(CONFIG_TRACE_USER_OBJECTS) && gen->objects && gen->objects != last)
+			stats->objects += user_objects_stats(gen->objects, &stats->memory);
+		last = gen->objects;
 		if (!gen->map)
 			stats->kept += gen->nr;
 		else if (gen->map != map)
@@ -99,9 +101,9 @@ static int stackmap_stat_show(struct seq_file *m, void *v)
 	seq_printf(m, "kept: %u\n", stats.kept);
 	if (IS_ENABLED(CONFIG_TRACE_USER_OBJECTS)) {
 		seq_printf(m, "drops_objects: %lu\n", stats.counts[STACKMAP_DROP_OBJECTS]);
-		seq_printf(m, "objects: %u\n", stats.objects.objects);
-		seq_printf(m, "cut: %lu\n", stats.objects.cut);
-		seq_printf(m, "addresses: %lu\n", stats.objects.addresses);
+		seq_printf(m, "objects: %u\n", stats.objects);
+		seq_printf(m, "cut: %lu\n", stats.counts[STACKMAP_CUT]);
+		seq_printf(m, "addresses: %lu\n", stats.counts[STACKMAP_ADDRESSES]);
 	}
 	return 0;
 }

@@ -22,11 +22,6 @@
 /* The section of stack_map_bin with the objects, see struct user_object_bin. */
 #define STACKMAP_BIN_FILES	5
 
-/* Files that works read at once, at most, for all instances. */
-#define USER_OBJECT_WORKS	64
-
-struct file;
-struct ftrace_stackmap;
 struct seq_file;
 struct stackmap_stack;
 struct trace_array;
@@ -42,7 +37,9 @@ struct user_objects;
  * @tgid: the process
  * @cookie: of a stack that was taken on the way back to user space
  * @ip: the instruction that was hit, for TRACE_USER_UNWIND_STACK_SPLIT
- * @objects: the table that the frames refer to, NULL, or -EBUSY: no map may take them
+ * @objects: the table that the frames refer to, or NULL
+ * @cut: the stack ends outside of code
+ * @addresses: frames that were not translated
  * @full: how a stack that was taken on the way back is recorded in full
  */
 struct stackmap_user {
@@ -52,6 +49,8 @@ struct stackmap_user {
 	u64			cookie;
 	unsigned long		ip;
 	struct user_objects	*objects;
+	bool			cut;
+	unsigned int		addresses;
 	const struct stackmap_stack *full;
 };
 
@@ -90,107 +89,42 @@ static inline bool user_word_forged(unsigned long ip)
 /* The frames before one that would be taken for such a word: that is no address of a program. */
 static inline unsigned int user_addresses(const unsigned long *ips, unsigned int nr)
 {
-	unsigned long any = 0;
-	unsigned int i;
-
-	for (i = 0; IS_ENABLED(CONFIG_TRACE_USER_OBJECTS) && i < nr; i++)
-		any |= ips[i];
-	if (likely((long)any >= 0))
-		return nr;
-
-	for (i = 0; i < nr && !user_word_forged(ips[i]); i++)
-		;
-	return i;
+	for (unsigned int i = 0; i < nr; i++) {
+		if (user_word_forged(ips[i]))
+			return i;
+	}
+	return nr;
 }
-
-/* What the statistics show. */
-struct user_object_stats {
-	unsigned int		objects;
-	unsigned long		cut;		/* stacks that end outside of code */
-	unsigned long		addresses;	/* frames that were not translated */
-	size_t			memory;
-};
-
-/**
- * struct user_object_key - tells a file
- * @inode: its inode (on overlayfs that of the layer), or the image of a vDSO; never dereferenced
- * @ino: number of the inode
- * @size: of the file, as it changes when the file is written
- * @mtime: time of the last change
- * @generation: of the inode
- * @dev: of the file system, as one that is mounted later may have an equal inode
- */
-struct user_object_key {
-	const void		*inode;
-	u64			ino;
-	u64			size;
-	s64			mtime;
-	u32			generation;
-	u32			dev;
-};
-
-/**
- * struct user_file - what is mapped there
- * @key: tells the file
- * @file: the file, with a reference, or NULL
- * @image: the image of the vDSO, or NULL
- * @image_size: its size
- */
-struct user_file {
-	struct user_object_key	key;
-	struct file		*file;
-	const void		*image;
-	size_t			image_size;
-};
 
 /* How stack_map_bin describes an object. Build id and path follow, both padded to 8 bytes. */
 struct user_object_bin {
 	u32			nr;
 	u32			id_size;
-	u64			bias;
+	u64			bias;		/* 0 */
 	u32			path_size;
 	u32			zero;
 };
 
+/* Are the frames those of a table of objects? */
+static inline bool user_by_file(const struct stackmap_user *user)
+{
+	return IS_ENABLED(CONFIG_TRACE_USER_OBJECTS) && user && user->objects;
+}
+
 #ifdef CONFIG_TRACE_USER_OBJECTS
-struct user_objects *user_objects_alloc(void);
+struct user_objects *user_objects_next(struct user_objects *objects);
 struct user_objects *user_objects_hold(struct user_objects *objects);
-struct user_objects *user_objects_get(struct trace_array *tr);
 void user_objects_put(struct user_objects *objects);
-void user_objects_translate(struct user_objects *objects, struct stackmap_stack *stack,
-			    unsigned long *words);
-const char *user_object_path(struct user_objects *objects, unsigned long word);
-bool user_object_print(struct trace_iterator *iter, unsigned long word);
-bool user_objects_define(const struct ftrace_stackmap *map, struct trace_buffer *buffer,
-			 unsigned int trace_ctx, const unsigned long *words, unsigned int nr,
-			 u32 define);
-void user_objects_write(struct user_objects *objects, struct seq_file *m);
-void user_objects_stats(struct user_objects *objects, struct user_object_stats *stats);
-
-/* The table for the next generation. */
-static inline struct user_objects *user_objects_next(struct user_objects *objects)
-{
-	return user_objects_hold(objects);
-}
-
-#if IS_ENABLED(CONFIG_KUNIT)
-extern unsigned int user_object_nr_works;
-u32 user_object_new(struct user_objects *objects, const struct user_file *f);
-#endif
+bool user_objects_half_full(const struct user_objects *objects);
 #else
-static inline struct user_objects *user_objects_alloc(void)
-{
-	return NULL;
-}
-
 static inline struct user_objects *user_objects_hold(struct user_objects *objects)
 {
 	return NULL;
 }
 
-static inline struct user_objects *user_objects_get(struct trace_array *tr)
+static inline bool user_objects_half_full(const struct user_objects *objects)
 {
-	return NULL;
+	return false;
 }
 
 static inline struct user_objects *user_objects_next(struct user_objects *objects)
@@ -199,31 +133,17 @@ static inline struct user_objects *user_objects_next(struct user_objects *object
 }
 
 static inline void user_objects_put(struct user_objects *objects) { }
-
-static inline void user_objects_translate(struct user_objects *objects,
-					  struct stackmap_stack *stack, unsigned long *words) { }
-
-static inline const char *user_object_path(struct user_objects *objects, unsigned long word)
-{
-	return NULL;
-}
-
-static inline bool user_object_print(struct trace_iterator *iter, unsigned long word)
-{
-	return false;
-}
-
-static inline bool user_objects_define(const struct ftrace_stackmap *map,
-				       struct trace_buffer *buffer, unsigned int trace_ctx,
-				       const unsigned long *words, unsigned int nr, u32 define)
-{
-	return true;
-}
-
-static inline void user_objects_write(struct user_objects *objects, struct seq_file *m) { }
-
-static inline void user_objects_stats(struct user_objects *objects,
-				      struct user_object_stats *stats) { }
 #endif
+
+/* Not to be called without CONFIG_TRACE_USER_OBJECTS. */
+struct user_objects *user_objects_get(struct trace_array *tr);
+void user_objects_translate(struct user_objects *objects, struct stackmap_stack *stack,
+			    unsigned long *words);
+const char *user_object_path(unsigned long word);
+bool user_object_print(struct trace_iterator *iter, unsigned long word);
+bool user_objects_define(struct trace_buffer *buffer, unsigned int trace_ctx,
+			 const struct stackmap_stack *stack, u32 define);
+void user_objects_write(struct user_objects *objects, struct seq_file *m);
+unsigned int user_objects_stats(const struct user_objects *objects, size_t *memory);
 
 #endif /* _TRACE_USER_OBJECT_H */

@@ -102,8 +102,8 @@ static void trace_user_unwind_callback(struct unwind_work *work, struct unwind_s
 	};
 	unsigned int trace_ctx = tracing_gen_ctx();
 	unsigned long words[USER_STACK_MAX_DEPTH] __uninitialized;
+	struct user_objects *objects = NULL;
 	struct stackmap_stack stack = full;
-	struct user_objects *objects;
 	struct trace_buffer *buffer;
 
 	/* An NMI raced with clearing the cookie. */
@@ -111,8 +111,10 @@ static void trace_user_unwind_callback(struct unwind_work *work, struct unwind_s
 		return;
 
 	user.full = &full;
-	objects = user_objects_get(tr);
-	user_objects_translate(objects, &stack, words);
+	if (IS_ENABLED(CONFIG_TRACE_USER_OBJECTS)) {
+		objects = user_objects_get(tr);
+		user_objects_translate(objects, &stack, words);
+	}
 
 	scoped_guard(preempt_notrace) {
 		/* A snapshot swaps the buffers at any time. */
