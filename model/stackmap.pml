@@ -538,7 +538,7 @@ inline check_map(m)
 	}
 }
 
-inline stackmap_swap()
+inline stackmap_publish()
 {
 	current = 1;
 #ifndef NO_GRACE
@@ -554,7 +554,7 @@ active proctype reset()
 	byte refs, used, i, j;
 
 #ifdef RESET
-	stackmap_swap();
+	stackmap_publish();
 #endif
 	done++;
 	(done == 5);
