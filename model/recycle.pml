@@ -1,500 +1,498 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The replacement of stack maps, for Spin: the work of kernel/trace/trace_stackmap_instance.c and
- * trace_stackmap_old.c, and the walk of kernel/trace/ring_buffer.c, while stacks are recorded and
- * read. model/stackmap.pml has what happens within one map. The inlines have the names of the C
- * functions that they model. Each step is one access to shared memory, or what a lock makes one.
+ * The replacement of stack maps, for Spin: the work of kernel/trace/trace_stackmap_replace.c and
+ * trace_stackmap_set.c, a reset, and ring_buffer_position(), while stacks are recorded and read.
+ * model/stackmap.pml has what happens within one map. The inlines have the names of the C functions
+ * that they model. Each step is one access to shared memory, or what a lock makes one.
  *
- * A writer records the ids of stacks. A consumer takes pages from the ring buffer. An iterator
- * copies an event, and prints it later. A work replaces the map: by a larger one, or it walks the
- * buffers, keeps the stacks of older maps that events refer to, and lets those maps go. Spin checks
- * in every interleaving:
- *   - the id of an event in a buffer, or in the copy of an iterator, leads to the stack that was
- *     recorded with it, or after a reset to none;
- *   - so no generation is used again that such an id, or a kept stack, has;
- *   - nobody touches a map, a cache or a page that has been freed.
+ * Each CPU records the ids of stacks. A work replaces the map, and forgets the stacks that no event
+ * refers to. Spin checks in every interleaving:
+ *   - the id of an event in a buffer leads to the stack that was recorded with it, or after a reset
+ *     of the map to none, but never to another one;
+ *   - nobody touches a map, an old generation or a set that has been freed;
+ *   - a CPU pins a generation only if its buffers hold an event of that time, or one on the same page.
  *
- * The buffers are those of one CPU. A page holds one event, so that the writer moves to the next
- * page, and overwrites the oldest event of a full buffer, each time. A map has one stack. An event
- * is the number of that map, and its id is the map's generation. An interrupt's event is committed
- * with that of what it hit, so it would only make the section longer. What is read while the writer
- * overwrites it may be garbage, which can only keep more. The model leaves out weak memory.
+ * A map has one stack. An event is the number of its map, and its id is the map's generation. The
+ * place of an event in event[] is its true number: the ring has those from head on, the reader page
+ * those from reader on. The counters are those of the C code. The model leaves out weak memory,
+ * counters that wrap, and the copy of an event that a reader of trace may print later.
  *
  * Configuration:
  *   REPLACEMENTS=n    how often the map is replaced
- *   NR_PAGES=n        pages of the ring, the reader page not included
- *   CONSUME, ITERATE  there is a consumer, an iterator
- *   SNAPSHOT          there is another buffer, and a snapshot swaps them, or those of the CPU
- *   RESIZE            a page of the buffer is removed
- *   RESET             the map is reset
+ *   NR_GENS=n         generations; then they wrap
+ *   CPUS=n, WRITES=n  CPUs, and stacks that each of them records
+ *   PAGE_EVENTS=n     events of a page
+ *   BUFFERS=2         there is another buffer, and a snapshot swaps them, or those of a CPU
+ *   WITH=...+...      what else happens, see below
  *   BREAK=...         breaks the protocol by one of these; Spin must find each
  */
-#define READER_FIRST	1	/* the reader page is visited before the ring */
-#define COPIES_FIRST	2	/* so are the copies of iterators */
-#define NO_COPIES	3	/* they are not visited */
-#define UNTIL_ADVANCED	4	/* they are only visited until the iterator has advanced */
-#define STAY		5	/* a walk stays at a page that a reader has taken */
-#define NO_RESTART	6	/* it goes on when pages were removed */
-#define FIRST_CURRENT	7	/* it ends at the first event of the current map */
-#define ONE_BUFFER	8	/* the snapshot's buffer is not walked */
-#define SAME_BUFFER	9	/* the same buffer may be walked twice */
-#define FOLLOW		10	/* a walk goes on with the buffer that took the place of its own */
-#define KEPT_UNUSED	11	/* a stack that is kept already is not marked as used */
-#define NO_KEPT		12	/* kept stacks are not looked up */
-#define EARLY_WALK	13	/* the next walk does not wait for the grace period of a replacement */
-#define EARLY_FREE	14	/* older maps are freed before that grace period */
-#define LATE_CUT	15	/* the chain is cut after it */
-#define EARLY_RETIRE	16	/* the caches are emptied before it */
-#define CACHE_FREED	17	/* they are freed without another one */
-#define ANY_GENERATION	18	/* the next generation is used, no matter what has it */
-#define MAP_GENS	19	/* a walk finds the generations of maps unused */
-#define KEPT_GENS	20	/* or those of kept stacks */
-#define RUNNING_WORK	21	/* a reset does not wait for the work */
+#define EARLY_END	1	/* the end is read before the grace period */
+#define LATE_BEGIN	2	/* the begin is read after the map is published */
+#define NO_READER_PAGE	3	/* the reader page is not looked at */
+#define ONE_NUMBER	4	/* it has no range of its own: the ring begins with it */
+#define ONE_BUFFER	5	/* the snapshot's buffer is not looked at */
+#define SAME_RING	6	/* a buffer may be read twice, as its place is swapped */
+#define SAME_EPOCH	7	/* it is told by its epoch, which a reset changes */
+#define OLD_EPOCH	8	/* a reset of a buffer keeps its epoch */
+#define OLD_BEGIN	9	/* it keeps the begin */
+#define BY_PLACE	10	/* the begin is that of the buffer that was in this place */
+#define LATE_COUNT	11	/* removed events are counted after the reader_lock, as in mainline */
+#define NO_GRACE	12	/* a set is freed without a grace period */
+#define NO_REF		13	/* a reader of the files has no reference to its set */
+#define MAP_FIRST	14	/* the map is published before its set */
+#define NEXT_GEN	15	/* the next generation is used, even if it is pinned */
+#define NO_STALE	16	/* generations that a reset has ended are not kept */
+#define NO_NOTE		17	/* a CPU does not note that it uses a stack */
 
+#define IRQ		1	/* an interrupt hits the first CPU and records a stack */
+#define CONSUMER	2	/* a reader prints and consumes events */
+#define FILE		4	/* a reader of the files has a set open */
+#define RESET		8	/* the map is reset */
+#define BUFFER_RESET	16	/* a buffer is reset */
+#define RESIZE		32	/* a page of a buffer is removed */
 #ifndef BREAK
 #define BREAK		0
 #endif
+#ifndef WITH
+#define WITH		0
+#endif
 #ifndef REPLACEMENTS
-#define REPLACEMENTS	3
+#define REPLACEMENTS	2
 #endif
-#ifndef NR_PAGES
-#define NR_PAGES	2
+#ifndef NR_GENS
+#define NR_GENS		3
 #endif
-#ifdef SNAPSHOT
-#define NR_BUFFERS	2
-#else
-#define NR_BUFFERS	1
+#ifndef CPUS
+#define CPUS		1
 #endif
-#define WRITES		2	/* stacks that the writer records */
-#define STALE		1	/* the map before the last reset */
-#define FIRST		2	/* the first one after it */
-#define NR_MAPS		(FIRST + REPLACEMENTS + 1)
-#define NR_GENS		4	/* the generations wrap */
+#ifndef WRITES
+#define WRITES		2
+#endif
+#ifndef PAGE_EVENTS
+#define PAGE_EVENTS	1
+#endif
+#ifndef BUFFERS
+#define BUFFERS		1
+#endif
+#define NR_PAGES	2	/* of the ring */
+#define FIRST		1	/* the first map; number 0 is none */
+#define NR_MAPS		(FIRST + REPLACEMENTS + 2)
+#define NR_SETS		(4 + 3 * REPLACEMENTS)
+#define NR_RINGS	(CPUS * BUFFERS)
+#define NR_EVENTS	((NR_PAGES + 1) * PAGE_EVENTS + WRITES + 1)
 #define NONE		255
 #define BIT(n)		(1 << (n))
+#define MIN(a, b)	((a) < (b) -> (a) : (b))
+#define when(cond, steps) if :: cond -> steps :: else fi
 
-/* The maps. Number 0 is none, and has a generation of its own. */
-byte current = FIRST;		/* tr->stackmap */
-byte last = FIRST;
-byte gen[NR_MAPS + 1];
-byte prev[NR_MAPS + 1];
-byte shared[NR_MAPS + 1];	/* the first map since a reset */
-bool freed[NR_MAPS + 1];
-bool retired[NR_MAPS + 1];	/* map->cache is NULL ... */
-bool uncached[NR_MAPS + 1];	/* ... and what it was is freed */
-int kept;			/* the stacks of these maps are kept ... */
-int used;			/* ... and the walk has found events with them */
-int gens;			/* tr->stackmap_gens */
-bool stop, working;
+/* Generations: that of map number m is m. Packed, or without its stack, it is another one. */
+#define PACKED(m)	(NR_MAPS + (m))
+#define STALE(m)	(2 * NR_MAPS + (m))
+#define LAST_GEN	(3 * NR_MAPS - 1)
+#define MAP(g)		((g) % NR_MAPS)
 
-/* The ring buffers. The oldest page is the head. */
-#define NR_ALL		(NR_PAGES + 1)
-#define PAGE(b, p)	(b) * NR_ALL + (p)
-#define COPY		(NR_BUFFERS * NR_ALL)
+byte current = FIRST;		/* inst->map */
+byte set;			/* inst->set */
+byte since = FIRST;		/* the first map since a reset */
+byte id[NR_MAPS];		/* of the stack of a map */
+byte cpus[NR_MAPS];		/* that have used it */
+byte gen_users[LAST_GEN + 1];	/* 0: it is freed */
+byte set_users[NR_SETS];
+int gens[NR_SETS];		/* of a set */
 
-byte event[COPY + 1];		/* of all pages, and the copy that the iterator is going to print */
-byte next[COPY];
-bool page_freed[COPY];
-byte pages[NR_BUFFERS];		/* any page of the ring */
-byte nr_pages[NR_BUFFERS] = NR_PAGES;
-byte head[NR_BUFFERS];
-byte head_page[NR_BUFFERS];	/* the last head that a reader knew */
-byte tail[NR_BUFFERS] = NR_PAGES - 1;
-byte reader[NR_BUFFERS] = NR_PAGES;
-bool resized[NR_BUFFERS];
-bit buffer[2];			/* tr->array_buffer, tr->snapshot_buffer */
-bit copy_of;			/* the buffer of the iterator */
-bool advanced;
+typedef mark { byte epoch, begin, end };
+#define MARK(m, i)	marks[((m) * CPUS + cpu) * BUFFERS + (i)]
+mark marks[NR_MAPS * NR_RINGS];
 
-/* In a section that a grace period waits for, because preemption is off, or under RCU. */
-bool recording, printing;
+typedef ring_buffer {
+	byte event[NR_EVENTS];
+	byte reserved, committed;	/* numbers of events */
+	byte head;			/* the first one in the ring */
+	byte reader, reader_end;	/* the next one on the reader page, and where that ends */
+	byte pages, epoch, entries, overrun, last_overrun, read;
+	bool locked, disabled
+};
+ring_buffer rings[NR_RINGS];
+bit at[2];			/* the instance's buffer, the snapshot's */
+byte committing[CPUS];
+byte epochs = NR_RINGS;
+#define RB		rings[r]
+#define UNREAD		(MIN(RB.reader_end, RB.committed) - RB.reader)
+#define FULL		(RB.reserved == RB.head + RB.pages * PAGE_EVENTS)
 
-inline synchronize_rcu()
+/* Sections that a grace period waits for: those of the CPUs, of the interrupt, and of the printer. */
+#define IRQ_SECTION	CPUS
+#define PRINT_SECTION	(CPUS + 1)
+byte sections;
+byte waits[2];			/* those that a grace period still waits for */
+
+inline leave(section)
 {
-	!recording;
-	!printing
+	sections = sections & ~BIT(section);
+	waits[0] = waits[0] & ~BIT(section); waits[1] = waits[1] & ~BIT(section)
 }
 
-/* Leaves found at the map before m that made the id of event e, or at 0. */
-inline stackmap_of(m, e, found)
+inline synchronize_rcu(n) { waits[n] = sections; waits[n] == 0 }
+
+/* Leaves found at the map to whose stack the id of a map's events leads, or at 0. */
+inline stackmap_lookup(s, map, found)
 {
-	found = m;
-	do
-	:: found != 0 && gen[found] != gen[e] -> found = prev[found]
-	:: else -> break
-	od;
-	assert(!freed[found])
+	assert(set_users[s] != 0);
+	for (j : 1 .. LAST_GEN) { when((gens[s] & BIT(j)) && id[MAP(j)] == id[map], found = j) }
+	assert(found == 0 || gen_users[found] != 0);
+	found = (found < STALE(0) -> MAP(found) : 0);
+	assert(found == map || (found == 0 && map < since));
+	found = 0; j = 0
 }
 
-/* Leaves found at the kept stack of event e, unless it is at a map. */
-inline stackmap_find_kept(m, e, found)
+/* Comes last in the steps that bring an event or change the set. */
+inline check_events()
 {
-	for (k : 1 .. NR_MAPS) {
-		found = (found == 0 && (kept & BIT(k)) && shared[k] == shared[m] && gen[k] == gen[e] &&
-			 BREAK != NO_KEPT -> k : found)
+	for (k : 0 .. NR_RINGS * NR_EVENTS - 1) {
+		e = rings[k / NR_EVENTS].event[k % NR_EVENTS];
+		when(e != 0, stackmap_lookup(set, e, found))
 	}
+	k = 0; e = 0
 }
 
-/* Comes last in the steps that bring an event or change the maps. */
-inline check_events(found)
+inline lose_page(counted)
 {
-	for (j : 0 .. COPY) {
-		stackmap_of(current, event[j], found);
-		stackmap_find_kept(current, event[j], found);
-		assert(found == (shared[event[j]] == shared[current] -> event[j] : 0))
-	}
-	found = 0
+	for (k : 0 .. PAGE_EVENTS - 1) { RB.event[RB.head + k] = 0 }
+	RB.head = RB.head + PAGE_EVENTS; RB.overrun = RB.overrun + counted; k = 0
 }
 
-proctype writer()
+/* The CPU stands still while an interrupt runs. */
+#define turn()		(section != 0 || !(sections & BIT(IRQ_SECTION)))
+
+proctype writer(byte cpu; byte section; byte writes)
 {
-	byte map, page, n, found, j, k;
-	bit b;
+	byte map, r, n, e, found, j, k;
 
 	do
-	:: n < WRITES ->
-		d_step {
-			recording = true;
-			map = current;		/* stackmap_active() */
-			b = buffer[0]; n++
+	:: writes > 0 ->
+		d_step {			/* stackmap_active() */
+			turn();
+			sections = sections | BIT(section);
+			map = current; r = cpu * BUFFERS + at[0]; n = NONE; writes--
 		}
 		d_step {			/* __trace_buffer_lock_reserve() */
-			page = next[PAGE(b, tail[b])];
-			head[b] = (page == head[b] && tail[b] != reader[b] -> next[PAGE(b, page)] : head[b]);
-			tail[b] = page;
-			event[PAGE(b, page)] = 0
+			turn();
+			when(map != 0 && !RB.disabled,
+			     n = RB.reserved; committing[cpu]++;
+			     when(n % PAGE_EVENTS == 0 && FULL, lose_page(PAGE_EVENTS));
+			     RB.reserved++)
 		}
-		d_step {
-			assert(!freed[map] && !retired[map]);
-			event[PAGE(b, page)] = map;
-			check_events(found);
-			recording = false;
-			map = 0; page = 0; b = 0
+		d_step {			/* stackmap_store(), __buffer_unlock_commit() */
+			turn();
+			when(n != NONE,
+			     assert(gen_users[map] != 0);
+			     when(BREAK != NO_NOTE || cpu == 0, cpus[map] = cpus[map] | BIT(cpu));
+			     RB.event[n] = map; RB.entries++; committing[cpu]--;
+			     when(committing[cpu] == 0, RB.committed = RB.reserved);
+			     check_events());
+			leave(section);
+			map = 0; r = 0; n = 0
 		}
 	:: else -> break
 	od
 }
 
-/* Readers, the walk and a resize have the reader_lock. */
+/* trace_pipe */
 proctype consumer()
 {
-	byte page, i;
-	bit b;
+	byte r, e, s, found, j;
 
 end:	do
-	:: event[PAGE(b, reader[b])] != 0 -> event[PAGE(b, reader[b])] = 0
-	:: d_step {			/* rb_get_reader_page() */
-			event[PAGE(b, reader[b])] == 0 && tail[b] != reader[b] && event[PAGE(b, head[b])] != 0;
-			page = head[b];
-			head[b] = next[PAGE(b, page)];
-			head_page[b] = head[b];
-			for (i : 0 .. NR_PAGES) {
-				pages[b] = (next[PAGE(b, i)] == page && i != reader[b] &&
-					    !page_freed[PAGE(b, i)] -> i : pages[b])
-			}
-			next[PAGE(b, reader[b])] = head[b];
-			next[PAGE(b, pages[b])] = reader[b];
-			reader[b] = page; page = 0
+	:: d_step {			/* __rb_get_reader_page() */
+			!RB.locked && RB.reader == RB.reader_end && RB.head < RB.committed;
+			RB.last_overrun = RB.overrun;
+			RB.reader = RB.head; RB.head = RB.head + PAGE_EVENTS; RB.reader_end = RB.head
 		}
-	:: NR_BUFFERS == 2 -> b = 1 - b
+	:: d_step {			/* stackmap_resolve() */
+			!RB.locked && UNREAD != 0;
+			e = RB.event[RB.reader]; sections = sections | BIT(PRINT_SECTION); s = set
+		}
+		d_step { stackmap_lookup(s, e, found); leave(PRINT_SECTION); e = 0; s = 0 }
+		d_step {		/* rb_advance_reader(), unless the buffer was reset */
+			!RB.locked;
+			when(UNREAD != 0, RB.event[RB.reader] = 0; RB.reader++; RB.read++)
+		}
+	:: NR_RINGS > 1 -> r = (r + 1) % NR_RINGS
 	od
 }
 
-proctype iterator()
+inline stackmap_put(s)
 {
-	byte map, found, i, k;
+	set_users[s]--;
+	for (j : 1 .. LAST_GEN) { when(set_users[s] == 0 && (gens[s] & BIT(j)), gen_users[j]--) }
+	gens[s] = (set_users[s] == 0 -> 0 : gens[s]); j = 0
+}
 
-end:	do
-	:: atomic {			/* rb_iter_head_event() */
-			select(i : 0 .. COPY - 1);
-			event[COPY] = event[i];
-			copy_of = i / NR_ALL;
-			head_page[copy_of] = head[copy_of];
-			i = 0
-		}
-		advanced = true;	/* rb_advance_iter(), then print it */
-		d_step {
-			printing = true;
-			map = current; found = map
-		}
-		do			/* stackmap_of() */
-		:: d_step {
-				found != 0 && gen[found] != gen[event[COPY]];
-				assert(!freed[found]);
-				found = prev[found]
-			}
-		:: found == 0 || gen[found] == gen[event[COPY]] -> break
-		od;
-		assert(!freed[found]);
-		if
-		:: !retired[found] -> assert(!uncached[found])	/* stackmap_ref() of the files */
-		:: retired[found]
-		fi;
-		d_step {
-			stackmap_find_kept(map, event[COPY], found);
-			assert(found == event[COPY] ||
-			       (found == 0 && shared[event[COPY]] != shared[current]));
-			printing = false; advanced = false;
-			event[COPY] = 0; copy_of = 0;
-			map = 0; found = 0
-		}
-	od
+/* stack_map_bin */
+proctype file()
+{
+	byte s, j;
+
+	d_step { s = set; set_users[s] = set_users[s] + (BREAK != NO_REF) }	/* stackmap_take_set() */
+	d_step {			/* stackmap_next() */
+		assert(set_users[s] != 0);
+		for (j : 1 .. LAST_GEN) { assert(!(gens[s] & BIT(j)) || gen_users[j] != 0) }
+	}
+	d_step { when(BREAK != NO_REF, stackmap_put(s)) }
 }
 
 /* update_max_tr(), or that of a CPU */
-proctype snapshot()
+proctype snapshot() { at[0] = 1; at[1] = 0 }
+
+proctype reset_buffer()
 {
-	buffer[0] = 1; buffer[1] = 0
+	byte r, k;
+
+	atomic { if :: r = at[0] :: r = at[1] fi; RB.disabled = true }
+	synchronize_rcu(1);
+	d_step {			/* rb_reset_cpu() */
+		!RB.locked;
+		for (k : 0 .. NR_EVENTS - 1) { RB.event[k] = 0 }
+		epochs++; RB.epoch = (BREAK == OLD_EPOCH -> RB.epoch : epochs);
+		RB.reserved = 0; RB.committed = 0; RB.head = 0; RB.reader = 0; RB.reader_end = 0;
+		RB.entries = 0; RB.overrun = 0; RB.last_overrun = 0; RB.read = 0;
+		RB.disabled = false
+	}
 }
 
-/* rb_remove_pages() */
+/* rb_remove_pages(), of a full buffer; it counts what it removes under the reader_lock */
 proctype resize()
 {
-	byte page, i;
+	byte r, k;
 
-	d_step {
-		i = (tail[0] == reader[0] -> next[tail[0]] : tail[0]);
-		page = next[i];
-		next[i] = next[page];
-		pages[0] = next[page];
-		nr_pages[0]--; resized[0] = true;
-		head_page[0] = (head[0] == page -> next[page] : head_page[0]);
-		head[0] = (head[0] == page -> next[page] : head[0]);
-		event[page] = 0; page_freed[page] = true
+end:	d_step {
+		!RB.locked && committing[0] == 0 && FULL;
+		lose_page((BREAK == LATE_COUNT -> 0 : PAGE_EVENTS));
+		RB.pages--
 	}
+	RB.overrun = RB.overrun + (BREAK == LATE_COUNT -> PAGE_EVENTS : 0)
 }
 
-/* Keep the stack of an event that the walk has found. */
-inline stackmap_use(e)
-{
-	walk_gens = walk_gens | BIT(gen[e]);
-	stackmap_of(current, e, found);
-	stackmap_find_kept(current, e, found);
-	left = (found == current && BREAK == FIRST_CURRENT -> 0 : left);
-	used = used | (found == 0 || found == current || ((kept & BIT(found)) && BREAK == KEPT_UNUSED) ->
-		       0 : BIT(found));
-	kept = kept | used;
-	found = 0
-}
+typedef position {
+	byte ring, epoch, written, oldest, page, page_end;
+	byte first		/* where oldest has to be: it counts what is left on the reader page */
+};
 
-/* Leaves left at 0 after the last step: one for each position, the reader page, the copies. */
-inline ring_buffer_walk_next()
+/* Marks need only what was written. */
+inline ring_buffer_position(i, all)
 {
 	d_step {
-		b = (BREAK == FOLLOW -> buffer[nr] : walked[nr]);
-		if
-		:: left == 0 || (was_resized != resized[b] && BREAK != NO_RESTART) ->
-			was_resized = resized[b]; page = pages[b];
-			left = nr_pages[b] + 2;
-			e = (BREAK == READER_FIRST -> event[PAGE(b, reader[b])] :
-			     (BREAK == COPIES_FIRST && copy_of == b -> event[COPY] : 0))
-		:: else ->
-			if
-			:: left > 2 && page == reader[b] -> page = (BREAK == STAY -> page : head_page[b])
-			:: left > 2 && page != reader[b] ->
-				assert(!page_freed[PAGE(b, page)]);
-				e = event[PAGE(b, page)];
-				page = next[PAGE(b, page)]
-			:: left == 2 -> e = (page == reader[b] && BREAK != READER_FIRST -> event[PAGE(b, page)] : 0)
-			:: left == 1 -> e = (copy_of == b && BREAK != NO_COPIES && BREAK != COPIES_FIRST &&
-					     !(advanced && BREAK == UNTIL_ADVANCED) -> event[COPY] : 0)
-			fi;
-			left--; page = (left == 2 -> reader[b] : page)
-		fi;
-		stackmap_use(e);
-		nr = (left == 0 -> (BREAK == ONE_BUFFER -> NR_BUFFERS : nr + 1) : nr);
-		e = 0; b = 0
+		!rings[cpu * BUFFERS + at[i]].locked;
+		r = cpu * BUFFERS + at[i];
+		RB.locked = all;
+		pos[i].ring = r; pos[i].epoch = RB.epoch; pos[i].written = RB.entries
 	}
+	when(all,
+	     d_step {
+		pos[i].first = MIN(RB.head, RB.committed) - UNREAD;
+		pos[i].oldest = RB.overrun + RB.read
+	     }
+	     d_step {
+		pos[i].page = RB.last_overrun + RB.read;
+		pos[i].page_end = pos[i].page + (UNREAD == 0 -> 0 :
+			MIN(RB.reader_end, RB.reserved) - RB.reader_end + PAGE_EVENTS);
+		when(BREAK == ONE_NUMBER && UNREAD != 0, pos[i].oldest = pos[i].page);
+		RB.locked = false
+	     })
 }
 
-/* Leaves nr at NR_BUFFERS, unless a reset waits for the work. */
-inline stackmap_mark()
+inline stackmap_get_position(all)
 {
 	do
-	:: walked[0] = buffer[0];
-		walked[1] = buffer[1];
-		if
-		:: NR_BUFFERS == 2 && walked[0] == walked[1] && BREAK != SAME_BUFFER
-		:: else -> break
-		fi
+	:: ring_buffer_position(0, all);
+		when(BUFFERS == 2 && BREAK != ONE_BUFFER, ring_buffer_position(1, all));
+		when(BUFFERS == 1 || BREAK == SAME_RING || (BREAK == SAME_EPOCH ->
+		     pos[0].epoch != pos[1].epoch : pos[0].ring != pos[1].ring), break)
 	od;
-	do
-	:: nr < NR_BUFFERS && !stop -> ring_buffer_walk_next()
-	:: else -> break
-	od;
-	left = 0;
-	d_step {			/* stackmap_set_gens() */
-		for (k : 1 .. NR_MAPS) {
-			stackmap_of(current, k, found);
-			walk_gens = walk_gens | (found == k && BREAK != MAP_GENS -> BIT(gen[k]) : 0) |
-				    ((kept & BIT(k)) && BREAK != KEPT_GENS -> BIT(gen[k]) : 0)
+	r = 0
+}
+
+inline forget_positions()
+{
+	for (k : 0 .. 1) {
+		pos[k].ring = 0; pos[k].epoch = 0; pos[k].written = 0; pos[k].oldest = 0;
+		pos[k].page = 0; pos[k].page_end = 0; pos[k].first = 0
+	}
+	j = 0; k = 0
+}
+
+/* Sets the marks of a map that begins, or has ended. */
+inline stackmap_set_marks(m, ended)
+{
+	for (cpu : 0 .. CPUS - 1) {
+		stackmap_get_position(false);
+		d_step {
+			for (k : 0 .. BUFFERS - 1) {	/* stackmap_begun() */
+				begun[k] = (BREAK == OLD_BEGIN || BREAK == BY_PLACE -> MARK(m, k).begin : 0);
+				for (j : 0 .. BUFFERS - 1) { when(MARK(m, j).epoch == pos[k].epoch &&
+					BREAK != BY_PLACE, begun[k] = MARK(m, j).begin) }
+			}
+			for (k : 0 .. BUFFERS - 1) {
+				MARK(m, k).epoch = pos[k].epoch;
+				MARK(m, k).begin = (ended -> begun[k] : pos[k].written);
+				MARK(m, k).end = (ended -> pos[k].written : 0); begun[k] = 0
+			}
+			forget_positions()
 		}
-		gens = (nr == NR_BUFFERS -> walk_gens : gens);
-		walked[0] = 0; walked[1] = 0; was_resized = false;
-		walk_gens = 0; found = 0
 	}
+	cpu = 0
 }
+#define stackmap_begin(m)	stackmap_set_marks(m, false)
+#define stackmap_end(m)		stackmap_set_marks(m, true)
 
-/* Leaves g at the generation of the next map, or at NONE. */
-inline stackmap_unused_gen()
+#define in_ring(p, m)	(p.oldest < p.written && p.oldest < m.end)
+#define on_page(p, m)	(p.page < m.end && m.begin < p.page_end)
+#define holds(p, m)	(p.epoch != 0 && p.epoch == m.epoch && m.begin != m.end && \
+			 (in_ring(p, m) || (on_page(p, m) && BREAK != NO_READER_PAGE)))
+
+/* Adds to pins a bit for each map that a CPU pins. */
+inline stackmap_pins()
 {
 	d_step {
-		g = NONE;
-		for (k : 1 .. NR_GENS) {
-			g = (g == NONE && (!(gens & BIT((gen[current] + k) % NR_GENS)) || BREAK == ANY_GENERATION) ->
-			     (gen[current] + k) % NR_GENS : g)
+		for (j : 0 .. NR_MAPS * BUFFERS * BUFFERS - 1) {
+			m = j / BUFFERS / BUFFERS; k = j % BUFFERS;
+			n = (m * CPUS + cpu) * BUFFERS + j / BUFFERS % BUFFERS;
+			when(m != current && holds(pos[k], marks[n]),
+			     assert(pos[k].first < marks[n].end || on_page(pos[k], marks[n]) ||
+				    BREAK == LATE_COUNT);
+			     pins = pins | BIT(m * CPUS + cpu))
 		}
-		k = 0
+		m = 0; n = 0;
+		forget_positions()
 	}
 }
+#define PINS(m)		(pins >> (m) * CPUS & BIT(CPUS) - 1)
 
-/* Publish a map that leads to the one before, or to none. */
-inline stackmap_publish(before)
+/* Publishes the new set, then a map. */
+inline stackmap_publish(map)
+{
+	when(BREAK == MAP_FIRST, current = map);
+	d_step { old = set; set = new_set; check_events() }
+	current = map;
+	when(BREAK != NO_GRACE, synchronize_rcu(0));
+	d_step { stackmap_put(old); old = 0 }
+}
+
+inline stackmap_append(g) { gens[new_set] = gens[new_set] | BIT(g); gen_users[g]++ }
+
+inline stackmap_shrink()
+{
+	for (cpu : 0 .. CPUS - 1) { stackmap_get_position(true); stackmap_pins() }
+	cpu = 0;
+	d_step {
+		new_set++; set_users[new_set] = 1;
+		for (j : 1 .. LAST_GEN) {
+			m = MAP(j);
+			when(gens[set] & BIT(j),
+			     when(j == current, stackmap_append(j));
+			     when(j != current && j < STALE(0) && (cpus[m] & PINS(m)),
+				  stackmap_append(PACKED(m)));
+			     when(j > STALE(0) && PINS(m) && BREAK != NO_STALE, stackmap_append(j)))
+		}
+		j = 0; m = 0; pins = 0
+	}
+	stackmap_publish(current)
+}
+
+/* Leaves gen at the generation of the next map, or at NONE. */
+inline stackmap_unused_id()
 {
 	d_step {
-		last++;
-		gen[last] = g; gens = gens | BIT(g);
-		prev[last] = before;
-		shared[last] = (before == 0 -> last : shared[before]);
-		stackmap_find_kept(last, last, found);
-		assert(found == 0);
-		current = last;
-		check_events(found)
+		gen = NONE;
+		for (k : 0 .. NR_GENS - 1) {
+			n = (next_gen + k) % NR_GENS;
+			for (j : 1 .. LAST_GEN) { when((gens[set] & BIT(j)) && id[MAP(j)] == n, n = NONE) }
+			when(gen == NONE, gen = (BREAK == NEXT_GEN -> (next_gen + k) % NR_GENS : n))
+		}
+		j = 0; k = 0; n = 0
 	}
 }
 
-/* Free a map and those before it. */
-inline stackmap_free(map)
+/* Leaves new at a new map, or at 0. */
+inline stackmap_create()
 {
+	stackmap_unused_id();
+	when(gen == NONE, stackmap_shrink(); stackmap_unused_id());
 	d_step {
-		found = map;
-		do
-		:: found != 0 ->
-			freed[found] = true;
-			found = prev[found]
-		:: else -> break
-		od;
-		found = 0
+		when(gen != NONE, last++; id[last] = gen; next_gen = (gen + 1) % NR_GENS);
+		new = (gen != NONE -> last : 0); map = current; gen = 0
 	}
 }
 
+inline stackmap_replace()
+{
+	when(BREAK != LATE_BEGIN, stackmap_begin(new));
+	d_step {			/* stackmap_with() */
+		new_set++; set_users[new_set] = 1;
+		for (j : 1 .. LAST_GEN) { when(j == new || (gens[set] & BIT(j)), stackmap_append(j)) }
+		j = 0
+	}
+	when(BREAK == EARLY_END, stackmap_end(map));
+	stackmap_publish(new);
+	when(BREAK == LATE_BEGIN, stackmap_begin(new));
+	when(BREAK != EARLY_END, stackmap_end(map));
+	stackmap_shrink()
+}
+
+inline stackmap_reset()
+{
+	d_step {			/* stackmap_stale_with() */
+		new_set++; set_users[new_set] = 1;
+		for (j : 1 .. LAST_GEN) { when(gens[set] & BIT(j), stackmap_append(STALE(MAP(j)))) }
+		stackmap_append(new);
+		since = new; j = 0
+	}
+	stackmap_publish(0);
+	stackmap_end(map);
+	stackmap_begin(new);
+	current = new;
+	stackmap_shrink()
+}
+
+/* All that is done under inst->lock: by the work, and by a reset. */
 proctype work()
 {
-	byte map, old, page, left, n, nr, g, e, found, j, k;
-	int walk_gens;
-	bool grow, was_resized;
-	bit b, walked[2];
+	byte map, new, old, new_set, last = FIRST, gen, next_gen = 1, e, found, j, k, m, n, r, cpu;
+	byte replacements = REPLACEMENTS, begun[2];
+	bool reset = ((WITH) & RESET) != 0;
+	position pos[2];
+	int pins;
 
-end:	do
-	:: d_step {
-			n < REPLACEMENTS && !stop;
-			working = true; map = current
-		}
-		if
-		:: grow = true
-		:: stackmap_mark()
-		fi;
-		stackmap_unused_gen();
-		if
-		:: g != NONE && (grow || nr == NR_BUFFERS) ->	/* stackmap_replace() */
-			if
-			:: !grow ->		/* stackmap_forget() */
-				old = prev[map];
-				prev[map] = (BREAK == LATE_CUT -> old : 0);
-				d_step {
-					kept = kept & used;
-					check_events(found)
-				}
-			:: else
-			fi;
-			stackmap_publish(map);
-			retired[map] = (BREAK == EARLY_RETIRE);
-			stackmap_free(old * (BREAK == EARLY_FREE));
-			if
-			:: BREAK != EARLY_WALK ->
-				synchronize_rcu();
-				retired[map] = true;		/* stackmap_retire() */
-				if
-				:: BREAK != CACHE_FREED -> synchronize_rcu()
-				:: else
-				fi;
-				uncached[map] = true;
-				prev[map] = (BREAK == LATE_CUT && !grow -> 0 : prev[map]);
-				stackmap_free(old)
-			:: else
-			fi;
-			n++
-		:: !grow ->		/* no memory, or stackmap_take_gen() */
-			d_step {	/* stackmap_unmark() */
-				for (k : 1 .. NR_MAPS) {
-					stackmap_of(current, k, found);
-					kept = (found != 0 -> kept & ~BIT(k) : kept)
-				}
-				check_events(found)
-			}
-		:: else
-		fi;
-		d_step {
-			map = 0; old = 0; nr = 0; page = 0; g = 0; used = 0;
-			grow = false; working = false
-		}
+	do
+	:: replacements > 0 -> replacements--; stackmap_create(); when(new != 0, stackmap_replace())
+	:: reset -> reset = false; stackmap_create(); when(new != 0, stackmap_reset())
+	:: else -> break
 	od
 }
 
-/* stackmap_reset() */
-proctype reset()
-{
-	byte map, g, found, j, k;
-
-	stop = true;
-	!working || BREAK == RUNNING_WORK;
-	synchronize_rcu();
-	map = current;
-	stackmap_unused_gen();
-	if
-	:: g != NONE ->
-		stackmap_publish(0);
-		synchronize_rcu();
-		stackmap_free(map);
-		kept = 0
-	:: else				/* -EBUSY */
-	fi;
-	stop = false
-}
-
-/* All pages have events. One of them is from before a reset. */
+/* All pages have events of the first map. */
 init
 {
-	byte i;
+	byte r, k;
 
 	d_step {
-		gen[0] = NR_GENS; gen[FIRST] = 1;
-		gens = BIT(0) | BIT(1);
-		shared[STALE] = STALE; shared[FIRST] = FIRST;
-		freed[STALE] = true;
-		for (i : 0 .. COPY - 1) {
-			event[i] = (i == 0 -> STALE : FIRST);
-			next[i] = (i % NR_ALL + 1) % NR_PAGES
+		gen_users[FIRST] = 1; set_users[0] = 1; gens[0] = BIT(FIRST); cpus[FIRST] = BIT(CPUS) - 1;
+		for (r : 0 .. NR_RINGS - 1) {
+			RB.epoch = r + 1; marks[FIRST * NR_RINGS + r].epoch = r + 1;
+			RB.pages = NR_PAGES; RB.entries = NR_PAGES * PAGE_EVENTS;
+			RB.reserved = RB.entries; RB.committed = RB.entries;
+			for (k : 0 .. NR_PAGES * PAGE_EVENTS - 1) { RB.event[k] = FIRST }
 		}
-		buffer[1] = NR_BUFFERS - 1
+		at[1] = BUFFERS - 1; r = 0; k = 0
 	}
 	atomic {
-		run writer();
 		run work();
-#ifdef CONSUME
-		run consumer();
-#endif
-#ifdef ITERATE
-		run iterator();
-#endif
-#ifdef SNAPSHOT
-		run snapshot();
-#endif
-#ifdef RESIZE
-		run resize();
-#endif
-#ifdef RESET
-		run reset();
-#endif
+		for (k : 0 .. CPUS - 1) { run writer(k, k, WRITES) }
+		when((WITH) & IRQ, run writer(0, IRQ_SECTION, 1));
+		when((WITH) & CONSUMER, run consumer());
+		when((WITH) & FILE, run file());
+		when((WITH) & BUFFER_RESET, run reset_buffer());
+		when((WITH) & RESIZE, run resize());
+		when(BUFFERS == 2, run snapshot())
 	}
 }
