@@ -20,6 +20,7 @@ record() { # directory arguments...
 	stackmap_dump record -o "$dir" -e syscalls:sys_enter_close "$@" -- sh -c "$work" > "$dir.frames" 2> "$dir.err" ||
 		fail "record $*: $(cat "$dir.err")"
 	cat "$dir.err"
+	[ -s "$dir/vdso" ] || fail "no vdso"
 	# With files, nothing else is needed.
 	[ "$1" != -u ] || return 0
 	[ -s "$dir/user_maps" ] || fail "no user_maps"
@@ -58,7 +59,7 @@ fi
 # Without -u there are none. A live process is found by save.
 stackmap_dump record -q -o "$TMPDIR/without" -e syscalls:sys_enter_close true
 trace-cmd report -q -i "$TMPDIR/without/trace.dat" > "$TMPDIR/report" 2> /dev/null
-if [ -e "$TMPDIR/without/user_maps" ] || grep ' user_' "$TMPDIR/report"; then
+if [ -e "$TMPDIR/without/user_maps" ] || [ -e "$TMPDIR/without/vdso" ] || grep ' user_' "$TMPDIR/report"; then
 	fail "stacks of user space without -u"
 fi
 userstack -l 5 &

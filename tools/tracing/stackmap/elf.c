@@ -251,7 +251,7 @@ static Dwfl_Module *open_object(struct users *u, const char *symfs, struct objec
 	Dwfl_Module *mod = NULL;
 
 	o->state = OBJECT_MISSING;
-	if (*o->file == '/' || vdso)
+	if (*o->file == '/' || (vdso && *hex))
 		mod = report_path(o, path);
 	end = path + strlen(path) - strlen(DELETED);
 	if (!mod && end > path && !strcmp(end, DELETED)) {

@@ -19,8 +19,8 @@
  */
 static const char * const our_files[] = {
 	"head.dat", "trace.dat", "stack_map_bin", "trace", "stack_map_stat", "kallsyms",
-	"kallsyms.start", "build_id", "user_maps", "command", "own_events", "own_pids", "checksums",
-	CPU_FILES, "(null).cpu[0-9]*",
+	"kallsyms.start", "build_id", "user_maps", "vdso", "command", "own_events", "own_pids",
+	"checksums", CPU_FILES, "(null).cpu[0-9]*",
 };
 
 #define NR_MAIN		3
@@ -223,6 +223,16 @@ static int save_users(void)
 	return output_check(f, "user_maps");
 }
 
+/* Frames of user space may be in it. */
+static int save_vdso(void)
+{
+	FILE *f __free(file) = output_open("vdso");
+
+	if (f)
+		write_vdso(f);
+	return output_check(f, "vdso");
+}
+
 /*
  * All that belongs to trace.dat. The copy of the map is read back, to report a bad one now.
  * @users: for stacks of user space, what the processes have mapped now
@@ -236,7 +246,8 @@ int save_map(const char *from, bool users, size_t *nr_stacks)
 	ret = save_file(from, "stack_map_bin", "stack_map_bin") ||
 	      save_file(from, "stack_map_stat", "stack_map_stat") ||
 	      save_file("/proc", "kallsyms", "kallsyms") || load_map(&m, output_path) ||
-	      (m.build_id.len && save_build_id(&m)) || (users && m.nr_user_stacks && save_users());
+	      (m.build_id.len && save_build_id(&m)) ||
+	      (m.nr_user_stacks && (save_vdso() || (users && save_users())));
 	if (!ret)
 		load_kallsyms(&m, NULL, &cfg);
 	*nr_stacks = m.nr_stacks;

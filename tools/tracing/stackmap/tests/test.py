@@ -76,6 +76,18 @@ def live_text():
         return next((int(line[:16].split()[0], 16) for line in f if line.endswith(" _text\n")), 0)
 
 
+def vdso_image():
+    """What the kernel has mapped into this program, None if it has not."""
+    with open("/proc/self/maps", encoding="utf-8") as f:
+        line = next((line for line in f if line.endswith("[vdso]\n")), None)
+    if not line:
+        return None
+    start, end = (int(n, 16) for n in line.split()[0].split("-"))
+    with open("/proc/self/mem", "rb") as f:
+        f.seek(start)
+        return f.read(end - start)
+
+
 class Case(unittest.TestCase):
     """A scratch directory and ways to run the tool."""
 
@@ -2403,14 +2415,9 @@ class UserSymbols(Case):
 
     def test_vdso(self):
         """Saved beside the recording, or that of this kernel."""
-        with open("/proc/self/maps", encoding="ascii") as f:
-            line = next((line for line in f if line.endswith("[vdso]\n")), None)
-        if not line:
+        image = vdso_image()
+        if not image:
             self.skipTest("no vdso")
-        start, end = (int(n, 16) for n in line.split()[0].split("-"))
-        with open("/proc/self/mem", "rb") as f:
-            f.seek(start)
-            image = f.read(end - start)
         path = self.file("image", image)
         out = subprocess.run(["readelf", "-nW", path], capture_output=True, text=True,
                              check=True).stdout
@@ -2429,6 +2436,15 @@ class UserSymbols(Case):
         self.file("stack_map_bin", data(other))
         self.file("vdso", image.replace(bytes.fromhex(ident), bytes.fromhex(other)))
         self.assertRegex(self.run_tool(self.dir)[0], r"\[vdso\]\+\w+ \(\w+\+0x1\)")
+        # By address, nothing tells which one it was: programs of 32 bits have another.
+        recording = RecordingCase()
+        recording.dir = self.dir
+        dat = recording.dat()
+        recording.event(dat, "kmalloc", 1, 8, stack="A")
+        dat.add(recording.now, "user_stack", 7, [0x5510])
+        err = recording.tool(dat, "-F", more={"user_maps": "map 7 5500-5600 0 - [vdso]\n",
+                                              "vdso": image})[1]
+        self.assertIn("[vdso]: not here, so without names", err)
 
 
 class UserMaps(Case):
@@ -2793,10 +2809,27 @@ class Tracefs(Case):
             self.assertIn(saved + ": saved 4 stacks", err)
             with open(os.path.join(saved, "stack_map_bin"), "rb") as f:
                 self.assertEqual(f.read(), golden_map("le64"))
+            self.assertNotIn("vdso", os.listdir(saved))
             shutil.rmtree(saved)
         out, err = self.run_fake(5, "save", saved, rc=1)
         self.assertEqual(out, "")
         self.assertIn(f"stack_map_bin, copied into {saved}: the map was reset or replaced each", err)
+
+    def test_save_the_vdso(self):
+        """For stacks of user space. It is no other file of the user's."""
+        image = vdso_image()
+        if not image:
+            self.skipTest("no vdso")
+        saved = os.path.join(self.dir, "saved")
+        self.make_map()
+        self.file("stack_map_bin", mkmap.make([(5, 1, [0x5510], 1)]))
+        for _ in range(3):
+            self.run_fake(0, "save", saved)
+        for path in [saved, saved + ".old"]:
+            with open(os.path.join(path, "vdso"), "rb") as f:
+                written = f.read()
+            self.assertGreater(len(written), 1000)
+            self.assertTrue(image.startswith(written))
 
     def make_map(self):
         """What the tool looks for in tracefs."""
