@@ -306,7 +306,7 @@ static int show(struct map *m, struct map *old, const char *recording)
 		note("interrupts split %llu stacks, the parts are separate", m->split);
 	if (mode == MODE_ANNOTATE)
 		return annotate(m, &cfg);
-	if (recording)
+	if (HAS_LIBS && recording)
 		ret = make_profile(m, recording, mode == MODE_PERF_SCRIPT, &cfg);
 	else if (cfg.drop_tracer)
 		drop_tracers(m);
@@ -342,6 +342,8 @@ static int load(struct map *m, const char *path, const char *recording, const st
 {
 	int ret = 0;
 
+	if (recording && !HAS_LIBS)
+		return fail("%s: " WITHOUT_LIBS ", which read recordings", recording);
 	if (recording && !is_recording(recording))
 		return fail("%s: not a trace.dat", recording);
 	if (!recording || is_beside(path, "stack_map_bin"))
@@ -372,7 +374,8 @@ static int dump(const char *path, const char *recording)
 		ret |= show(&m, &old, recording);
 		note_objects(&m);
 	}
-	profile_free(&m);
+	if (HAS_LIBS)
+		profile_free(&m);
 	map_free(&old);
 	map_free(&m);
 	return ret || old_ret;

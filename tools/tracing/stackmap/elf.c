@@ -9,48 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "stackmap.h"
-
-#ifdef HAVE_LIBDW
 #include <dwarf.h>
 #include <elfutils/libdwfl.h>
 #include <gelf.h>
 
-#define WHY_MISSING	"not here, so without names of functions (--symfs DIR)"
-#else
-#define WHY_MISSING	"built without elfutils (libdw), so without names of functions"
-#endif
-
-#define MAX_NOTES	8
-
-/* What has no names, and why. */
-void note_objects(const struct map *m)
-{
-	static const char * const why[] = {
-		[OBJECT_MISSING] = WHY_MISSING,
-		[OBJECT_OTHER] = "not used, as it is another file than the one that was mapped",
-		[OBJECT_UNREADABLE] =
-			"not used, as the build id of the file that was mapped could not be read",
-		[OBJECT_NO_OFFSETS] =
-			"only its debug file is here, without offsets; the file is needed (--symfs)",
-		[OBJECT_UNCHECKED] = "used, but nothing tells if it is the file that was mapped",
-		[OBJECT_FOUND] = NULL,
-	};
-	const struct object *o;
-	size_t i, n = 0;
-
-	if (m->nr_replaced)
-		note("%zu addresses have no name: their text was replaced meanwhile",
-		     m->nr_replaced);
-	for (i = 1; (o = object_at(&m->users, i)); i++) {
-		if (why[o->state] && n++ < MAX_NOTES)
-			note("%s: %s", o->path, why[o->state]);
-	}
-	if (n > MAX_NOTES)
-		note("the same for %zu more files", n - MAX_NOTES);
-}
-
-#ifdef HAVE_LIBDW
+#include "stackmap.h"
 
 static char debug_dirs[PATH_MAX + 32];
 static char *debug_path = debug_dirs;
@@ -470,31 +433,3 @@ int vmlinux_load(struct map *m, const struct config *cfg)
 	return fail("%s: %s", path, m->elfsyms.nr ? "no debug information (CONFIG_DEBUG_INFO)" :
 		    "no symbols, is it stripped?");
 }
-
-#else /* !HAVE_LIBDW */
-
-const struct symbol *find_in_object(struct users *u, struct object *o, u64 offset)
-{
-	o->state = OBJECT_MISSING;
-	return NULL;
-}
-
-void object_free_symbols(struct object *o)
-{
-}
-
-void vmlinux_free(struct vmlinux *v)
-{
-}
-
-char *vmlinux_lines(const struct vmlinux *v, u64 addr)
-{
-	return copy_string("");
-}
-
-int vmlinux_load(struct map *m, const struct config *cfg)
-{
-	return fail("%s: built without elfutils (libdw), cannot use --vmlinux", cfg->vmlinux);
-}
-
-#endif /* HAVE_LIBDW */

@@ -65,7 +65,7 @@ const char *frame_name(struct frame *f, const char **mod)
 
 const char *frame_lines(const struct map *m, struct frame *f)
 {
-	if (!f->lines && m->vmlinux && !f->user && f->ip != TRAMPOLINE_MARKER)
+	if (HAS_LIBS && !f->lines && m->vmlinux && !f->user && f->ip != TRAMPOLINE_MARKER)
 		f->lines = vmlinux_lines(m->vmlinux, lookup_addr(f->ip, f->exact));
 	return f->lines ? f->lines : "";
 }
@@ -82,7 +82,10 @@ static void find_user_symbol(struct map *m, struct frame *f)
 	if (!f->object)
 		return;
 	f->addr = f->ip & OFFSET_MASK;
-	f->sym = find_in_object(&m->users, f->object, lookup_addr(f->addr, f->exact));
+	if (HAS_LIBS)
+		f->sym = find_in_object(&m->users, f->object, lookup_addr(f->addr, f->exact));
+	else
+		f->object->state = OBJECT_NO_LIBS;
 }
 
 void frames_free(struct map *m)
@@ -117,4 +120,34 @@ struct frame *frame_get(struct map *m, const struct stack *s, u32 i)
 	}
 	f->text = make_text(f);
 	return f;
+}
+
+#define MAX_NOTES	8
+
+/* What has no names, and why. */
+void note_objects(const struct map *m)
+{
+	static const char * const why[] = {
+		[OBJECT_NO_LIBS] = WITHOUT_LIBS ", so without names of functions",
+		[OBJECT_MISSING] = "not here, so without names of functions (--symfs DIR)",
+		[OBJECT_OTHER] = "not used, as it is another file than the one that was mapped",
+		[OBJECT_UNREADABLE] =
+			"not used, as the build id of the file that was mapped could not be read",
+		[OBJECT_NO_OFFSETS] =
+			"only its debug file is here, without offsets; the file is needed (--symfs)",
+		[OBJECT_UNCHECKED] = "used, but nothing tells if it is the file that was mapped",
+		[OBJECT_FOUND] = NULL,
+	};
+	const struct object *o;
+	size_t i, n = 0;
+
+	if (m->nr_replaced)
+		note("%zu addresses have no name: their text was replaced meanwhile",
+		     m->nr_replaced);
+	for (i = 1; (o = object_at(&m->users, i)); i++) {
+		if (why[o->state] && n++ < MAX_NOTES)
+			note("%s: %s", o->path, why[o->state]);
+	}
+	if (n > MAX_NOTES)
+		note("the same for %zu more files", n - MAX_NOTES);
 }

@@ -103,7 +103,9 @@ int load_symbols(struct map *m, const struct map *sibling, const struct config *
 	m->users.symfs = cfg->symfs;
 	m->users.dir = m->dir;
 	ret = load_user_maps(m) ?: load_kallsyms(m, sibling, cfg) ?:
-	      fit_kallsyms(m, sibling, cfg) ?: (cfg->vmlinux ? vmlinux_load(m, cfg) : 0);
+	      fit_kallsyms(m, sibling, cfg);
+	if (!ret && cfg->vmlinux)
+		ret = HAS_LIBS ? vmlinux_load(m, cfg) : fail("%s: " WITHOUT_LIBS, cfg->vmlinux);
 	if (!ret && cfg->vmlinux)
 		add_source(m, "vmlinux", cfg->vmlinux);
 	if (!m->source)
@@ -116,7 +118,8 @@ void map_free(struct map *m)
 	frames_free(m);
 	symtab_free(&m->kallsyms);
 	symtab_free(&m->elfsyms);
-	vmlinux_free(m->vmlinux);
+	if (HAS_LIBS)
+		vmlinux_free(m->vmlinux);
 	map_free_stacks(m);
 	free(m->source);
 }

@@ -13,6 +13,14 @@
 
 #include "util.h"
 
+/* Without the libraries, elf.c and what reads recordings are not there, and not called. */
+#ifdef HAVE_LIBS
+#define HAS_LIBS	true
+#else
+#define HAS_LIBS	false
+#endif
+#define WITHOUT_LIBS	"built without elfutils and libtracecmd"
+
 /* Limits of a map. A larger count means that the map is damaged. */
 #define MAX_DEPTH	1024		/* the most frames that ftrace records */
 #define MAX_BUILD_ID	64
@@ -94,8 +102,8 @@ struct task {
 };
 
 enum object_state {
-	OBJECT_NEW, OBJECT_MISSING, OBJECT_OTHER, OBJECT_UNREADABLE, OBJECT_NO_OFFSETS,
-	OBJECT_UNCHECKED, OBJECT_FOUND,
+	OBJECT_NEW, OBJECT_NO_LIBS, OBJECT_MISSING, OBJECT_OTHER, OBJECT_UNREADABLE,
+	OBJECT_NO_OFFSETS, OBJECT_UNCHECKED, OBJECT_FOUND,
 };
 
 /* A file that a process has mapped, or "[vdso]". */
@@ -338,7 +346,6 @@ void users_free(struct users *u);
 /* elf.c */
 const struct symbol *find_in_object(struct users *u, struct object *o, u64 offset);
 void object_free_symbols(struct object *o);
-void note_objects(const struct map *m);
 void vmlinux_free(struct vmlinux *v);
 char *vmlinux_lines(const struct vmlinux *v, u64 addr);
 int vmlinux_load(struct map *m, const struct config *cfg);
@@ -352,6 +359,7 @@ const struct symbol *find_symbol(const struct map *m, u64 ip, bool exact);
 const char *frame_name(struct frame *f, const char **mod);
 const char *frame_lines(const struct map *m, struct frame *f);
 struct frame *frame_get(struct map *m, const struct stack *s, u32 i);
+void note_objects(const struct map *m);
 void frames_free(struct map *m);
 /* functions.c */
 void merge_stacks(struct map *m, struct pool *names, struct config *cfg);
@@ -375,19 +383,7 @@ void print_summary(struct map *m);
 void print_diff(struct map *m, struct map *old, const struct config *cfg);
 
 /* profile.c */
-#ifdef HAVE_LIBTRACECMD
 int make_profile(struct map *m, const char *path, bool script, const struct config *cfg);
 void profile_free(struct map *m);
-#else
-static inline int make_profile(struct map *m, const char *path, bool script,
-			       const struct config *cfg)
-{
-	return fail("%s: built without libtracecmd, which reads recordings", path);
-}
-
-static inline void profile_free(struct map *m)
-{
-}
-#endif
 
 #endif

@@ -212,7 +212,8 @@ void users_free(struct users *u)
 	}
 	pool_free_all(&u->processes);
 	for (i = 1; (o = object_at(u, i)); i++) {
-		object_free_symbols(o);
+		if (HAS_LIBS)
+			object_free_symbols(o);
 		free(o->file);
 		free(o->path);
 		free(o->name);

@@ -34,6 +34,7 @@ SOURCES = os.path.join(HERE, "..")
 TOOL = os.environ.get("STACKMAP_DUMP", os.path.join(SOURCES, "stackmap_dump"))
 SANITIZED = "STACKMAP_SANITIZED" in os.environ
 TEXT = 0xFFFFFFFF81000000
+WITHOUT = "built without elfutils and libtracecmd"
 MAPS = ["le64", "be64", "le32", "be32", "bare"]
 
 
@@ -117,7 +118,7 @@ class Case(unittest.TestCase):
         source = '#include "record.h"\nconst char * const program = "test";\n' + source
         own = [os.path.basename(f) for f in re.findall(r'#include "(.*\.c)"', source)]
         others = [f for f in os.listdir(SOURCES) if f.endswith(".c") and f not in (
-            "dat.c", "event.c", "profile.c", "sample.c", "plugin_stackmap.c", *own)]
+            "dat.c", "elf.c", "event.c", "profile.c", "sample.c", "plugin_stackmap.c", *own)]
         path = os.path.join(self.dir, name)
         subprocess.run(["cc", "-w", "-D_GNU_SOURCE", "-D_FILE_OFFSET_BITS=64", "-I", SOURCES,
                         "-o", path, self.file(name + "-main.c", source)] +
@@ -1039,10 +1040,10 @@ class RecordingCase(Case):
 
     def setUp(self):
         super().setUp()
-        if "built without libtracecmd" in self.run_tool("report", "/dev/null", rc=1)[1] + \
+        if WITHOUT in self.run_tool("report", "/dev/null", rc=1)[1] + \
                 subprocess.run([TOOL, "-F", self.file("t", b"\x17\x08\x44tracing6\0")],
                                capture_output=True, check=False).stderr.decode():
-            self.skipTest("built without libtracecmd")
+            self.skipTest(WITHOUT)
         self.now = 0
 
     def dat(self, **args):
@@ -2199,8 +2200,8 @@ class UserSymbols(Case):
     def setUp(self):
         super().setUp()
         err = self.run_tool("-v", "/nonexistent", "-", stdin=mkmap.make([]), rc=1)[1]
-        if "built without elfutils" in err:
-            self.skipTest("built without elfutils")
+        if WITHOUT in err:
+            self.skipTest(WITHOUT)
         self.prog = self.build("-pie", "-fPIE")
 
     def build(self, *flags, name="prog", source=None, compiler="cc"):
@@ -3304,8 +3305,8 @@ class Vmlinux(Case):
     def setUp(self):
         super().setUp()
         err = self.run_tool("-v", "/nonexistent", "-", stdin=mkmap.make([]), rc=1)[1]
-        if "built without elfutils" in err:
-            self.skipTest("built without elfutils")
+        if WITHOUT in err:
+            self.skipTest(WITHOUT)
         self.elf = os.path.join(self.dir, "vmlinux")
         self.build()
 
