@@ -398,15 +398,11 @@ void read_file_id(const char *path, struct build_id *id)
 		close(fd);
 }
 
-struct vdso {
-	ElfW(Ehdr)	head;
-};
-
 /* The one that the kernel has mapped into this program. Its file ends with its section headers. */
 bool write_vdso(FILE *f)
 {
-	const struct vdso *v = (const struct vdso *)getauxval(AT_SYSINFO_EHDR);
-	size_t size = v ? v->head.e_shoff + v->head.e_shnum * v->head.e_shentsize : 0;
+	const ElfW(Ehdr) *v = (const void *)getauxval(AT_SYSINFO_EHDR);
+	size_t size = v ? v->e_shoff + v->e_shnum * v->e_shentsize : 0;
 
 	return size && fwrite(v, size, 1, f) == 1 && !fflush(f);
 }
