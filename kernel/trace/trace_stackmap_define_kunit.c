@@ -279,7 +279,13 @@ static void stackmap_defines_no_drop(struct kunit *test)
 	map->max_entries = 1;
 	nr = test_fill_irq(ips, ~7UL, 7);
 	test_record_frames(tr, ips, nr);
-	/* The first part was stored and defined when the second one failed. */
+	KUNIT_EXPECT_EQ(test, atomic_read(&map->entries), 1);
+	map->max_entries = 1 << STACKMAP_BITS_MIN;
+	test_replace(test, tr, 1);
+	/*
+	 * The first part was stored and defined when the second one failed. It stays as long as
+	 * its definition.
+	 */
 	test_expect_def(test, tr, TEST_IRQ);
 	entry = (void *)test_expect_event(test, tr, TRACE_STACK)->ent;
 	KUNIT_ASSERT_EQ(test, entry->size, nr);
@@ -287,7 +293,6 @@ static void stackmap_defines_no_drop(struct kunit *test)
 	test_expect_no_event(test, tr);
 	KUNIT_EXPECT_EQ(test, test_successes(), 0);
 	KUNIT_EXPECT_EQ(test, test_drops(), 1);
-	KUNIT_EXPECT_EQ(test, atomic_read(&map->entries), 1);
 }
 
 static struct kunit_case stackmap_define_test_cases[] = {

@@ -8,6 +8,7 @@
 #include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/irq_work.h>
+#include <linux/kthread.h>
 #include <linux/prandom.h>
 #include <linux/ring_buffer.h>
 #include <linux/slab.h>
@@ -411,6 +412,61 @@ static void stackmap_recycles(struct kunit *test)
 	test_check_recycling(test, tr);
 }
 
+/* In the cache, the word of a stack in slot 0 without references is like that of no stack. */
+static void stackmap_slot_0(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 0);
+	int id, no;
+
+	/* Each map has another key. */
+	for (no = 0; (id = test_instance_id(tr, no)) & STACKMAP_SLOT_MASK; no++) {
+		KUNIT_ASSERT_LT(test, no, 50000);
+		if (no % 500 == 499)
+			KUNIT_ASSERT_EQ(test, test_reset(tr), 0);
+	}
+
+	/* As if another CPU had stored it. */
+	stackmap_flush(test_current(tr));
+	stackmap_record(test_current(tr), 0)->cpus = 0;
+	test_record_event(tr, no);
+	test_replace(test, tr, 1);
+	KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, id, no));
+}
+
+/* Records one event in each generation with an even number, as soon as its map is there. */
+static int test_first_event_fn(void *data)
+{
+	struct trace_array *tr = data;
+	u32 gen, last = 0;
+
+	while (!kthread_should_stop()) {
+		usleep_range(50, 100);
+		scoped_guard(rcu)
+			gen = test_gen(rcu_dereference(tr->stackmap->map)->first_id);
+		if (gen != last && gen % 2 == 0)
+			test_write(tr, gen, TRACE_STACK_ID);
+		last = gen;
+	}
+	return 0;
+}
+
+/* An event that is recorded before the map that it replaces is done with pins the new one. */
+static void stackmap_first_event(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 0);
+	struct trace_buffer *buffer = tr->array_buffer.buffer;
+	struct task_struct *task;
+
+	tracer_tracing_on(tr);
+	task = kthread_run(test_first_event_fn, tr, "stackmap_test");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	test_replace(test, tr, 40);
+	kthread_stop(task);
+	tracer_tracing_off(tr);
+	KUNIT_EXPECT_GT(test, ring_buffer_entries(buffer), 0);
+	KUNIT_EXPECT_EQ(test, test_all_resolve(test, tr, buffer), 0);
+}
+
 static unsigned int test_nr_read(struct stackmap_iter *iter)
 {
 	unsigned int nr = 0;
@@ -682,6 +738,8 @@ static struct kunit_case stackmap_set_test_cases[] = {
 	KUNIT_CASE(stackmap_asks_early),
 	KUNIT_CASE(stackmap_grows),
 	KUNIT_CASE(stackmap_recycles),
+	KUNIT_CASE(stackmap_slot_0),
+	KUNIT_CASE(stackmap_first_event),
 	KUNIT_CASE(stackmap_sleepy_cpu),
 	KUNIT_CASE(stackmap_half_read),
 	KUNIT_CASE(stackmap_reads_its_set),
