@@ -78,7 +78,7 @@ every() {
 
 no_map() {
 	test "$(cat $dir/options/stackmap)" = 0 || fail "the option is on after ENOMEM"
-	test "$(stat_of memory $dir)" = 0 || fail "there is memory after ENOMEM"
+	test "$(stat_of memory $dir)" -lt 4096 || fail "there is memory after ENOMEM"
 }
 
 free_map() {
@@ -86,7 +86,7 @@ free_map() {
 	echo 0 > $dir/options/stackmap
 	echo 0 > $dir/tracing_on
 	echo reset > $dir/stack_map
-	test "$(stat_of memory $dir)" = 0 || fail "the reset does not free the map"
+	test "$(stat_of memory $dir)" -lt 4096 || fail "the reset does not free the map"
 	echo 1 > $dir/tracing_on
 }
 

@@ -185,5 +185,6 @@ cat $dir/stack_map_stat
 echo 0 > $dir/tracing_on
 echo 0 > $dir/options/stackmap
 echo reset > $dir/stack_map
-[ "$(stat_of memory $dir)" -eq 0 ] || fail "the reset does not free the map"
+# But for what keeps the generations of stale ids from being used again.
+[ "$(stat_of memory $dir)" -lt 4096 ] || fail "the reset does not free the map"
 check_leaks stackmap

@@ -297,7 +297,8 @@ static int stackmap_insert(struct ftrace_stackmap *map, struct stackmap_part *pa
  * steps. The parts get no reference.
  *
  * Context: any, NMI included, with preemption off since the map was obtained.
- * Return: how many stackmap_find() had not found, or why one does not fit (enum stackmap_drop, negated).
+ * Return: how many stackmap_find() had not found, or why one does not fit (enum
+ * stackmap_drop, negated).
  */
 int stackmap_store(struct ftrace_stackmap *map, struct stackmap_part *parts, int nr)
 {

@@ -43,8 +43,8 @@ enum stackmap_bin_section {
 #define STACKMAP_POS_END	((loff_t)1 << 53)
 
 /* The next stack from *@pos on, or NULL. */
-VISIBLE_IF_KUNIT const struct stackmap_record *stackmap_next(struct stackmap_iter *iter,
-							      loff_t *pos)
+VISIBLE_IF_KUNIT const struct stackmap_record *
+stackmap_next(struct stackmap_iter *iter, loff_t *pos)
 {
 	u64 at = *pos - 1;
 	u32 nr = at / STACKMAP_POS_GEN, i = at % STACKMAP_POS_GEN;
