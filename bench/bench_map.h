@@ -7,23 +7,25 @@
 #include "trace.h"
 #include "trace_stackmap_internal.h"
 
+DECLARE_PER_CPU(struct stackmap_counts, bench_counts);
+
 /* The part of ftrace_stackmap_record() that uses the map, for a stack that is not split. */
 static __always_inline unsigned long bench_look_up(struct ftrace_stackmap *map,
 						   const unsigned long *ips, unsigned int nr)
 {
-	struct stackmap_part part = { .user = false };
-	enum stackmap_count why;
+	struct stackmap_part parts[STACKMAP_MAX_PARTS] __uninitialized;
+	int ret;
 
-	why = stackmap_find(map, ips, nr, &part);
-	if (!why && part.idx < 0)
-		why = stackmap_insert(map, &part);
-	if (why) {
-		stackmap_count(map->shared, why, 1);
+	ret = stackmap_find(map, ips, nr, false, parts);
+	if (ret > 0)
+		ret = stackmap_store(map, parts, 1);
+	if (ret < 0) {
+		local_inc(&this_cpu_ptr(&bench_counts)->of[-ret]);
 		return 0;
 	}
-	stackmap_add_ref(map, &part);
-	stackmap_count(map->shared, STACKMAP_SUCCESSES, 1);
-	return stackmap_id(map, part.idx);
+	stackmap_add_ref(map, parts);
+	local_inc(&this_cpu_ptr(&bench_counts)->of[STACKMAP_SUCCESSES]);
+	return stackmap_id(map, parts->idx);
 }
 
 struct ftrace_stackmap *bench_alloc_map(unsigned int bits);

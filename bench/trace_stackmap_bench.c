@@ -104,38 +104,17 @@ static unsigned int bench_bits(unsigned int nr, unsigned int depth)
 	return bits;
 }
 
-static void bench_free_shared(struct stackmap_shared *shared)
-{
-	free_percpu(shared->counts);
-	kfree(shared->repl);
-	kfree(shared);
-}
+DEFINE_PER_CPU(struct stackmap_counts, bench_counts);
 
 /* A map without an instance, which is never replaced. */
 struct ftrace_stackmap *bench_alloc_map(unsigned int bits)
 {
-	struct stackmap_shared *shared = kzalloc_obj(*shared);
-	struct ftrace_stackmap *map = NULL;
-
-	if (!shared)
-		return NULL;
-	shared->repl = kzalloc(struct_size(shared->repl, kept, 1), GFP_KERNEL);
-	shared->counts = alloc_percpu(struct stackmap_counts);
-	if (shared->repl && shared->counts) {
-		shared->repl->asked = true;
-		map = stackmap_alloc(shared, bits, 0);
-	}
-	if (!map)
-		bench_free_shared(shared);
-	return map;
+	return stackmap_alloc(bits, 0);
 }
 
 void bench_free_map(struct ftrace_stackmap *map)
 {
-	struct stackmap_shared *shared = map->shared;
-
 	stackmap_free(map);
-	bench_free_shared(shared);
 }
 
 static int bench_stackmap_setup(struct bench *b)
@@ -240,21 +219,23 @@ struct trace_array *bench_instance(const char *name, unsigned long size)
 	return tr;
 }
 
+/* Not the small map that an instance begins with, and one that is not replaced. */
 struct ftrace_stackmap *bench_enable_map(struct trace_array *tr, unsigned int bits)
 {
 	char option[] = "stackmap";
+	struct stackmap_instance *inst;
 	struct ftrace_stackmap *map;
+	struct stackmap_gen *gen;
 
 	if (trace_set_options(tr, option))
 		return NULL;
 
-	/* Not the small map that an instance begins with, and one that is not replaced. */
-	map = rcu_access_pointer(tr->stackmap);
-	map->shared->repl->asked = true;
-	map = stackmap_alloc(map->shared, bits, map->gen);
-	if (map)
-		stackmap_free(rcu_replace_pointer(tr->stackmap, map, true));
-	return map;
+	inst = tr->stackmap;
+	inst->recycle = false;
+	guard(mutex)(&inst->lock);
+	map = stackmap_alloc(bits, 2048 << STACKMAP_SLOT_BITS);
+	gen = map ? stackmap_gen_alloc(map->first_id, map, NULL) : NULL;
+	return gen && !stackmap_begin_map(inst, gen) ? map : NULL;
 }
 
 void bench_instance_free(struct trace_array *tr)

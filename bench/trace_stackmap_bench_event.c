@@ -163,7 +163,7 @@ static noinline void name(struct trace_array *tr, unsigned int calls)		\
 BENCH_LOOP(bench_run_event, bench_event(tr))
 BENCH_LOOP(bench_run_unwind, bench_unwind())
 BENCH_LOOP(bench_run_look_up,
-	   bench_look_up(rcu_access_pointer(tr->stackmap), bench_ips, bench_depth))
+	   bench_look_up(rcu_access_pointer(tr->stackmap->map), bench_ips, bench_depth))
 BENCH_LOOP(bench_run_place, bench_place(tr))
 BENCH_LOOP(bench_run_whole, bench_whole(tr))
 
@@ -206,7 +206,7 @@ static noinline u64 bench_deeper(const struct bench_variant *v, unsigned int cal
 /* Returns the depth of the last stack in the buffer, which must be an id if there is a map. */
 static unsigned int bench_recorded(struct trace_array *tr)
 {
-	struct ftrace_stackmap *map = rcu_access_pointer(tr->stackmap);
+	struct stackmap_set *set = tr->stackmap ? rcu_access_pointer(tr->stackmap->set) : NULL;
 	const struct stackmap_record *rec;
 	struct ring_buffer_event *event;
 	struct stack_id_entry *id;
@@ -217,11 +217,11 @@ static unsigned int bench_recorded(struct trace_array *tr)
 					    NULL))) {
 		stack = ring_buffer_event_data(event);
 		id = ring_buffer_event_data(event);
-		if (!map && stack->ent.type == TRACE_STACK)
+		if (!set && stack->ent.type == TRACE_STACK)
 			nr = stack->size;
-		if (!map || id->ent.type != TRACE_STACK_ID)
+		if (!set || id->ent.type != TRACE_STACK_ID)
 			continue;
-		rec = stackmap_lookup(map, id->stack_id);
+		rec = stackmap_lookup(set, id->stack_id);
 		nr = rec ? rec->nr : 0;
 	}
 	return nr;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Measures the CPU time of a recycling, for sizes of the ring buffer and of the map. Nearly all of it
- * is for the walk. The buffer is full of events, each with an id of the map before, which was 70 % full:
- * this is the worst case, since all these stacks are copied.
+ * Measures the CPU time of a replacement, for sizes of the ring buffer and of the map. The map is 7/8
+ * full, and the buffer full of events of its stacks: this is the worst case, since all of them are copied.
  */
 #include <linux/trace.h>
 
@@ -37,20 +36,23 @@ static unsigned long bench_fill(struct trace_array *tr, struct bench *b)
 /* Let the work that replaces the map run here. */
 static int bench_rotate_once(struct trace_array *tr, u64 *took)
 {
-	struct ftrace_stackmap *map = rcu_access_pointer(tr->stackmap);
-	struct work_struct *work = &map->shared->repl->work.work;
-	u64 start = bench_now();
+	struct stackmap_instance *inst = tr->stackmap;
+	struct ftrace_stackmap *map = rcu_access_pointer(inst->map);
+	struct work_struct *work = &inst->work.work;
+	u64 start;
 
-	WRITE_ONCE(map->shared->repl->asked, true);
+	inst->recycle = true;
+	inst->not_before = jiffies;
+	start = bench_now();
 	work->func(work);
 	*took = (bench_now() - start) * 100;
-	map->shared->repl->asked = true;
-	return rcu_access_pointer(tr->stackmap) == map ? -EAGAIN : 0;
+	inst->recycle = false;
+	return rcu_access_pointer(inst->map) == map ? -EAGAIN : 0;
 }
 
 static int bench_rotations(unsigned int reps, unsigned int megabytes, unsigned int bits)
 {
-	struct bench b = { .depth = BENCH_FRAMES, .set = (1U << bits) * 7 / 10 };
+	struct bench b = { .depth = BENCH_FRAMES, .set = (1U << bits) * 7 / 8 };
 	struct trace_array *tr = bench_instance("rotate", (unsigned long)megabytes << 20);
 	unsigned long events;
 	char what[16];
@@ -65,9 +67,7 @@ static int bench_rotations(unsigned int reps, unsigned int megabytes, unsigned i
 	ret = bench_enable_map(tr, bits) ? 0 : -ENOMEM;
 	for (unsigned int rep = 0; !ret && rep < reps; rep++) {
 		events = bench_fill(tr, &b);
-		/* The first one makes the events those of the map before the current one. */
-		ret = bench_rotate_once(tr, &bench_took[rep]) ?:
-		      bench_rotate_once(tr, &bench_took[rep]);
+		ret = bench_rotate_once(tr, &bench_took[rep]);
 	}
 
 	if (!ret) {

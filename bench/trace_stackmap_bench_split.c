@@ -36,8 +36,8 @@ static int bench_split_setup(unsigned int variant)
 	if (!map)
 		return -ENOMEM;
 
-	map->shared->entry_start = BENCH_ENTRY;
-	map->shared->entry_size = BENCH_ENTRY_SIZE;
+	map->entry_start = BENCH_ENTRY;
+	map->entry_size = BENCH_ENTRY_SIZE;
 	for (int i = 0; i < BENCH_MAX_DEPTH; i++)
 		bench_ips[variant][0][i] = BENCH_TEXT + bench_random(&seed, 0x1000000);
 	/* They differ near their ends, in frames outside of the sample, so they share a cache word. */
