@@ -298,7 +298,7 @@ static int check_boot(const struct profile *p, const char *path)
 	return p->cfg->force ? 0 : -EINVAL;
 }
 
-#define MAX_FUNCTION	(1 << 20)
+#define MAX_FUNCTION	0x100000
 
 /*
  * libtraceevent tells the function before an address, if there is one behind it as well. So this

@@ -86,7 +86,7 @@ struct symtab {
 	size_t		nr_bufs;
 };
 
-/* Why there is none; in user_maps: -, none, ?. Before Linux 6.12, the kernel reads one page. */
+/* Why there is none; in user_maps: -, none, ?. Older kernels read one page. */
 enum id_lack { ID_NOT_FOUND, ID_NONE, ID_UNREADABLE };
 
 struct build_id {

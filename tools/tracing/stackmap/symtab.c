@@ -347,9 +347,6 @@ void build_id_of_notes(const char *p, size_t len, struct build_id *id)
 #define FIRST_PAGE	4096
 #define MAX_HEADERS	1000
 
-/* Headers of either word size. */
-#define GET(header, is_64, field)	((is_64) ? (header).of64.field : (header).of32.field)
-
 /* Of the segment whose header is there. False if it cannot be read. */
 static bool read_notes(int fd, bool is_64, u64 at, struct build_id *id)
 {
@@ -362,8 +359,8 @@ static bool read_notes(int fd, bool is_64, u64 at, struct build_id *id)
 		return false;
 	if (p.of64.p_type != PT_NOTE)
 		return true;
-	offset = GET(p, is_64, p_offset);
-	size = GET(p, is_64, p_filesz);
+	offset = is_64 ? p.of64.p_offset : p.of32.p_offset;
+	size = is_64 ? p.of64.p_filesz : p.of32.p_filesz;
 	len = pread(fd, buf, size < sizeof(buf) ? size : sizeof(buf), offset);
 	build_id_of_notes(buf, len > 0 ? len : 0, id);
 	id->is_deep = offset + size > FIRST_PAGE;
@@ -380,6 +377,7 @@ void read_file_id(const char *path, struct build_id *id)
 	bool is_64, good;
 	struct stat st;
 	u32 i, nr;
+	u64 at;
 	int fd;
 
 	id->lack = ID_UNREADABLE;
@@ -388,10 +386,14 @@ void read_file_id(const char *path, struct build_id *id)
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	good = fd >= 0 && pread(fd, &e, sizeof(e), 0) >= 0;
 	is_64 = e.of64.e_ident[EI_CLASS] == ELFCLASS64;
-	nr = memcmp(&e, ELFMAG, SELFMAG) ? 0 : GET(e, is_64, e_phnum);
-	for (i = 0; good && i < nr && i < MAX_HEADERS && !id->len; i++)
-		good = read_notes(fd, is_64, GET(e, is_64, e_phoff) +
-				  i * (is_64 ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr)), id);
+	nr = is_64 ? e.of64.e_phnum : e.of32.e_phnum;
+	at = is_64 ? e.of64.e_phoff : e.of32.e_phoff;
+	if (memcmp(&e, ELFMAG, SELFMAG))
+		nr = 0;
+	for (i = 0; good && i < nr && i < MAX_HEADERS && !id->len; i++) {
+		good = read_notes(fd, is_64, at, id);
+		at += is_64 ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr);
+	}
 	if (good)
 		id->lack = ID_NONE;
 	if (fd >= 0)
