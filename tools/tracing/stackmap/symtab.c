@@ -403,10 +403,13 @@ void read_file_id(const char *path, struct build_id *id)
 /* The one that the kernel has mapped into this program. Its file ends with its section headers. */
 bool write_vdso(FILE *f)
 {
-	const ElfW(Ehdr) *v = (const void *)getauxval(AT_SYSINFO_EHDR);
-	size_t size = v ? v->e_shoff + v->e_shnum * v->e_shentsize : 0;
+	const void *image = (const void *)getauxval(AT_SYSINFO_EHDR);
+	ElfW(Ehdr) v;
 
-	return size && fwrite(v, size, 1, f) == 1 && !fflush(f);
+	if (!image)
+		return false;
+	memcpy(&v, image, sizeof(v));
+	return fwrite(image, v.e_shoff + v.e_shnum * v.e_shentsize, 1, f) == 1 && !fflush(f);
 }
 
 /* A missing build id is no error: some kernels and files have none. */
