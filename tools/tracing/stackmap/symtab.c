@@ -403,8 +403,8 @@ void read_file_id(const char *path, struct build_id *id)
 /* The one that the kernel has mapped into this program. Its file ends with its section headers. */
 bool write_vdso(FILE *f)
 {
-	const void *image = (const void *)getauxval(AT_SYSINFO_EHDR);
 	ElfW(Ehdr) v;
+	const void *image = (const void *)getauxval(AT_SYSINFO_EHDR);
 
 	if (!image)
 		return false;
