@@ -441,12 +441,15 @@ struct ftrace_stackmap *stackmap_alloc(unsigned int bits, u32 first_id)
 
 /**
  * stackmap_free - free a map
- * @map: a map without users
+ * @map: a map without users, or NULL
  *
  * Context: may sleep.
  */
 void stackmap_free(struct ftrace_stackmap *map)
 {
+	if (!map)
+		return;
+
 	free_percpu(map->cache);
 	vfree(map);
 }

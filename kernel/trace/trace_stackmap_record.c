@@ -105,6 +105,10 @@ static int stackmap_write_ids(struct trace_array *tr, struct ftrace_stackmap *ma
 		stackmap_fill_split(map, (void *)entry, parts, nr);
 	else if (user)
 		stackmap_fill_user(entry, user);
+	if (user) {
+		stackmap_count(tr->stackmap, STACKMAP_CUT, user->cut);
+		stackmap_count(tr->stackmap, STACKMAP_ADDRESSES, user->addresses);
+	}
 	stackmap_success(tr->stackmap, map, parts, nr);
 	__buffer_unlock_commit(buffer, event);
 	return ret;
@@ -172,10 +176,6 @@ bool ftrace_stackmap_record(struct trace_array *tr, struct trace_buffer *buffer,
 	ret = stackmap_record_ids(tr, map, buffer, trace_ctx, stack);
 	if (ret)
 		stackmap_ask(tr->stackmap, map);
-	if (stack->user) {
-		stackmap_count(tr->stackmap, STACKMAP_CUT, stack->user->cut);
-		stackmap_count(tr->stackmap, STACKMAP_ADDRESSES, stack->user->addresses);
-	}
 	if (ret < 0 && full(buffer, trace_ctx, stack))
 		stackmap_count(tr->stackmap, -ret, 1);
 	return true;

@@ -134,6 +134,7 @@ static bool stackmap_has_room(const struct stackmap_instance *inst)
 {
 	struct ftrace_stackmap *map = stackmap_current(inst);
 	unsigned int bits = ilog2(map->max_entries);
+	/* What its stacks take when they are packed. */
 	size_t size = (stackmap_tail(map) + atomic_read(&map->entries)) * STACKMAP_UNIT;
 	const struct stackmap_set *set = stackmap_set(inst);
 	/* A snapshot may swap it now. Either buffer will do. */
@@ -143,7 +144,10 @@ static bool stackmap_has_room(const struct stackmap_instance *inst)
 	size_t buffer_size = 0;
 	int cpu;
 
-	/* What they take when they are packed. */
+	/* With the next map, there may be a new table. */
+	if (user_objects_half_full(stackmap_objects(map)))
+		user_objects_stats(stackmap_objects(map), &size);
+
 	bits = max(bits, READ_ONCE(ftrace_stackmap_bits));
 	for (u32 i = 0; i < set->nr; i++) {
 		gen = set->gens[i];
@@ -164,7 +168,7 @@ static bool stackmap_has_room(const struct stackmap_instance *inst)
  * stackmap_replace - replace the map of an instance by an empty one
  * @inst: the instance, which has a map
  *
- * The new one is twice as large, if it may be.
+ * The new one is twice as large if the map is nearly full, and if it may be.
  *
  * Context: may sleep, under inst->lock.
  * Return: 0, -ENOMEM, -ENOSPC if old stacks take too much memory, or -EBUSY if all
@@ -173,7 +177,8 @@ static bool stackmap_has_room(const struct stackmap_instance *inst)
 VISIBLE_IF_KUNIT int stackmap_replace(struct stackmap_instance *inst)
 {
 	struct ftrace_stackmap *map = stackmap_current(inst);
-	unsigned int bits = ilog2(map->max_entries) + 1;
+	/* A table of objects that is half full is no reason for a larger map. */
+	unsigned int bits = ilog2(map->max_entries) + stackmap_nearly_full(map);
 	struct stackmap_gen *gen = map->owner, *new;
 	struct user_objects *objects;
 	int ret;

@@ -56,8 +56,8 @@
 /* A file without a build id is asked twice: the page with its notes may have been missing. */
 #define USER_OBJECT_ASK		2
 
-/* Room for a path. It has to fit an event. */
-#define USER_OBJECT_PATH	3072
+/* Room for a path. Longer ones would let a few files fill a table. */
+#define USER_OBJECT_PATH	512
 
 /* Mappings that a translation remembers. A look-up takes as long as 100 frames. */
 #define USER_MAPPINGS		4
@@ -165,22 +165,23 @@ struct user_objects *user_objects_hold(struct user_objects *objects)
  * @objects: that of the last generation, or NULL
  *
  * Context: may sleep.
- * Return: the same table with another reference, or a new one if it is half full. Without
- * memory for a new one, the same or NULL.
+ * Return: the same table with another reference, or a new one if it is half full, or NULL
+ * without memory for that.
  */
 struct user_objects *user_objects_next(struct user_objects *objects)
 {
-	struct user_objects *next = NULL;
+	struct user_objects *next;
 
-	if (!objects || user_objects_half_full(objects))
-		next = kvzalloc_obj(*next);
+	if (objects && !user_objects_half_full(objects))
+		return user_objects_hold(objects);
+
+	next = kvzalloc_obj(*next);
 	if (next) {
 		refcount_set(&next->ref, 1);
 		spin_lock_init(&next->lock);
 		get_random_bytes(&next->hash_key, sizeof(next->hash_key));
-		return next;
 	}
-	return user_objects_hold(objects);
+	return next;
 }
 
 /**
@@ -349,16 +350,16 @@ static size_t user_object_name(const struct file *file, char *buf)
  */
 static noinline struct user_object *user_object_new(struct user_objects *objects,
 						    const struct user_file *file,
-						    struct vm_area_struct *vma)
+						    struct vm_area_struct *vma, u32 others)
 {
 	/* Odd, so undefined. */
 	struct user_object *object, init = { .file = *file, .defined = { 1, 1 } };
 	struct user_object *new __free(kfree) = NULL;
 	char *buf __free(kfree) = NULL;
 	size_t len, size;
-	u32 others = 0;
 
-	if (READ_ONCE(objects->size) < USER_OBJECTS_SIZE)
+	/* At the limit, nothing is read: each look-up would do it again. */
+	if (READ_ONCE(objects->size) < USER_OBJECTS_SIZE && others < USER_OBJECT_VERSIONS)
 		buf = kmalloc(USER_OBJECT_PATH, GFP_NOWAIT);
 	if (!buf)
 		return NULL;
@@ -376,6 +377,7 @@ static noinline struct user_object *user_object_new(struct user_objects *objects
 	*new = init;
 	memcpy(new->path, buf, len);
 
+	others = 0;
 	guard(spinlock)(&objects->lock);
 	object = user_object_find(objects, file, new, &others);
 	if (object) {
@@ -432,7 +434,7 @@ static u32 user_object_at(struct user_objects *objects, struct vm_area_struct *v
 
 	object = user_object_find(objects, &file, NULL, &others);
 	if (!object)
-		object = user_object_new(objects, &file, vma);
+		object = user_object_new(objects, &file, vma, others);
 	else if (!user_object_id_size(object) && READ_ONCE(object->none) < USER_OBJECT_ASK)
 		user_object_ask(objects, object, vma);
 	return object ? object->nr : 0;
