@@ -110,7 +110,7 @@ wait $first && rc=0 || rc=$?
 report "$out"
 
 # A module that comes and goes: both symbol tables, and when.
-module=$(find /lib/modules -name '*.ko*' 2> /dev/null | head -n 1)
+module=$(find /lib/modules -name 'trace-events-sample.ko*' 2> /dev/null)
 if [ -n "$module" ]; then
 	name=$(basename "$module" | sed 's/\.ko.*//; s/-/_/g')
 	insmod "$module"
