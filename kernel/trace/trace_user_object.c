@@ -57,7 +57,7 @@
 #define USER_OBJECT_ASK		2
 
 /* Room for a path. Longer ones would let a few files fill a table. */
-#define USER_OBJECT_PATH	512
+#define USER_OBJECT_PATH	1536
 
 /* Mappings that a translation remembers. A look-up takes as long as 100 frames. */
 #define USER_MAPPINGS		4
