@@ -563,11 +563,13 @@ static int bench_refused(unsigned int depth)
 	struct bench *b = bench_run->b;
 	struct ftrace_stackmap *map;
 	static struct bench fill;
+	struct trace_array *tr;
 	unsigned long drops;
 
 	if (bench_setup(peers, ARRAY_SIZE(peers), depth, 1))
 		return -ENOMEM;
-	map = bench_enable_map(b[1].map, STACKMAP_BITS_DEFAULT);
+	tr = b[1].map;
+	map = bench_enable_map(tr, STACKMAP_BITS_DEFAULT);
 	if (!map)
 		return -ENOMEM;
 
@@ -581,11 +583,11 @@ static int bench_refused(unsigned int depth)
 	fill.map = map;
 	bench_time(bench_stackmap_insert, &fill, fill.set);
 
-	drops = stackmap_sum(map->shared, STACKMAP_DROP_ENTRIES);
+	drops = stackmap_sum(tr->stackmap, STACKMAP_DROP_ENTRIES);
 	for (int rep = 0; rep < bench_reps; rep++)
 		for (int i = 0; i < ARRAY_SIZE(what); i++)
 			bench_run->took[i][rep] = bench_time(bench_event_run, &b[i], 20000);
-	drops = stackmap_sum(map->shared, STACKMAP_DROP_ENTRIES) - drops;
+	drops = stackmap_sum(tr->stackmap, STACKMAP_DROP_ENTRIES) - drops;
 	if (drops != bench_reps * 20000)
 		pr_err("bench: %lu stacks were refused\n", drops);
 
