@@ -212,9 +212,8 @@ static void stackmap_work(struct work_struct *work)
 	struct stackmap_instance *inst = container_of(to_delayed_work(work),
 						      struct stackmap_instance, work);
 	struct ftrace_stackmap *map;
-	unsigned long pause;
+	unsigned long wait, pause;
 	u64 start, ran;
-	unsigned long wait;
 	int ret;
 
 	guard(mutex)(&inst->lock);

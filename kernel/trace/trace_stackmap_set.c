@@ -73,8 +73,7 @@ void stackmap_gen_put(struct stackmap_gen *gen)
 		return;
 
 	user_objects_put(gen->objects);
-	if (gen->map)
-		stackmap_free(gen->map);
+	stackmap_free(gen->map);
 	kvfree(gen->places);
 	kvfree(gen);
 }
