@@ -51,8 +51,9 @@ for name; do
 		! cmp -s /run/before /run/after || break
 		sleep .5
 	done
-	if ! diff /run/before /run/after; then
-		[ $rc -eq 4 ] || why=${why:-"it leaves something behind"} rc=$((rc ? rc : 1))
+	if ! diff /run/before /run/after >/run/left; then
+		cat /run/left
+		[ $rc -eq 4 ] || why=${why:-"it leaves something behind: $(grep -m1 '^[<>]' /run/left)"} rc=$((rc ? rc : 1))
 	fi
 	echo "@end $name $rc $((SECONDS - start)) $why"
 	[ -z "$why" ] || exit 1
