@@ -260,8 +260,18 @@ static void stackmap_fill(struct stackmap_record *rec, const struct stackmap_par
 	memcpy(rec->ips, part->ips, flex_array_size(rec, ips, part->nr));
 }
 
-/* Store a part that was not in the map. Returns 0 or why it does not fit. */
-static int stackmap_insert(struct ftrace_stackmap *map, struct stackmap_part *part)
+/**
+ * stackmap_insert - store the part of a stack that was not in the map
+ * @map: the map
+ * @part: the part, from stackmap_find(); its @idx is set
+ *
+ * Takes no lock, waits for no other context and ends after a bounded number of
+ * steps. The part gets no reference.
+ *
+ * Context: any, NMI included, with preemption off since the map was obtained.
+ * Return: 0, or why it does not fit (enum stackmap_drop, negated).
+ */
+int stackmap_insert(struct ftrace_stackmap *map, struct stackmap_part *part)
 {
 	u32 offset = 0, *slot;
 	int ret;
@@ -285,34 +295,6 @@ static int stackmap_insert(struct ftrace_stackmap *map, struct stackmap_part *pa
 	if (offset)
 		atomic_dec(&map->entries);
 	return slot ? 0 : -STACKMAP_DROP_PROBES;
-}
-
-/**
- * stackmap_store - store what is new of a stack
- * @map: the map
- * @parts: the parts, from stackmap_find(); @idx of each is set
- * @nr: number of parts
- *
- * Takes no lock, waits for no other context and ends after a bounded number of
- * steps. The parts get no reference.
- *
- * Context: any, NMI included, with preemption off since the map was obtained.
- * Return: how many stackmap_find() had not found, or why one does not fit (enum
- * stackmap_drop, negated).
- */
-int stackmap_store(struct ftrace_stackmap *map, struct stackmap_part *parts, int nr)
-{
-	int stored = 0, ret;
-
-	for (int i = 0; i < nr; i++) {
-		if (parts[i].idx >= 0)
-			continue;
-		ret = stackmap_insert(map, &parts[i]);
-		if (ret)
-			return ret;
-		stored++;
-	}
-	return stored;
 }
 
 /* Add the references in a word of a cache to the record. */

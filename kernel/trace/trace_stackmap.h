@@ -14,6 +14,7 @@
  * what is declared here. A file uses only those above it:
  *
  *   trace_stackmap.c           the map, a library; trace_stackmap_map.h has its design
+ *   trace_stackmap_mark.c      when a generation was current, by the events of each CPU
  *   trace_stackmap_set.c       the stacks of all generations; trace_stackmap_set.h has the design
  *   trace_stackmap_print.c     how ids are printed
  *   trace_stackmap_define.c    definitions of stacks in the ring buffer

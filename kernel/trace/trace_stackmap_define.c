@@ -8,7 +8,7 @@
  *
  * A definition marks the record with the value of tr->stackmap_define. When that
  * value changes, all stacks are undefined. It is odd while a snapshot swaps the
- * buffers, because a definition may then end up in either of them.
+ * buffers. A definition may then end up in either of them, so stacks are in full.
  *
  * Memory ordering:
  *
@@ -66,9 +66,6 @@ static int stackmap_define_part(struct ftrace_stackmap *map, struct trace_buffer
 	memcpy(entry->caller, part->ips, flex_array_size(entry, caller, nr));
 	__buffer_unlock_commit(buffer, event);
 
-	if (define & 1)
-		return ret;
-
 	/* stackmap_define_part:A, pairs with stackmap_define:A */
 	smp_store_release(&rec->defined, define);
 	return ret;
@@ -100,13 +97,13 @@ int stackmap_define(struct trace_array *tr, struct ftrace_stackmap *map,
 	/* stackmap_define:C, pairs with ftrace_stackmap_swap_end:A */
 	*define = atomic_read_acquire(&tr->stackmap_define);
 
-	/* The buffer became the snapshot's; a definition there is useless. */
-	if (stackmap_foreign(tr, buffer))
+	/* The buffer became the snapshot's, or is about to; a definition there is useless. */
+	if (*define & 1 || stackmap_foreign(tr, buffer))
 		return -STACKMAP_DROP_BUFFER;
 
 	for (int i = 0; i < nr; i++) {
 		/* stackmap_define:A, pairs with stackmap_define_part:A */
-		if (parts[i].idx >= 0 && !(*define & 1) &&
+		if (parts[i].idx >= 0 &&
 		    READ_ONCE(stackmap_record(map, parts[i].idx)->defined) == *define)
 			continue;
 		ret = stackmap_define_part(map, buffer, trace_ctx, &parts[i], *define);
@@ -132,7 +129,7 @@ void ftrace_stackmap_undefine(struct trace_array *tr)
  * ftrace_stackmap_swap_begin - buffers of an instance are going to be swapped
  * @tr: the instance
  *
- * Until ftrace_stackmap_swap_end(), every use of a stack is defined.
+ * Until ftrace_stackmap_swap_end(), stacks that would be defined are in full.
  *
  * Context: any, under tr->max_lock.
  */

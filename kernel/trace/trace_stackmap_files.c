@@ -193,17 +193,16 @@ static void stackmap_bin_section(struct seq_file *m, u32 type, const void *data,
 /* The tables of all generations. How long the section is turns out when it is written. */
 static void stackmap_bin_files(struct seq_file *m, const struct stackmap_iter *iter)
 {
-	struct user_objects *objects, *last = NULL;
+	struct user_objects *objects;
 	size_t start;
 	u32 len;
 
 	stackmap_bin_section(m, STACKMAP_BIN_FILES, NULL, 0);
 	start = m->count;
 	for (u32 i = 0; iter->set && i < iter->set->nr; i++) {
-		objects = iter->set->gens[i]->objects;
-		if (objects && objects != last)
+		objects = stackmap_new_objects(iter->set, i);
+		if (objects)
 			user_objects_write(objects, m);
-		last = objects;
 	}
 	len = m->count - start;
 	if (!seq_has_overflowed(m))

@@ -152,7 +152,7 @@ void stackmap_free(struct ftrace_stackmap *map);
 size_t stackmap_size(unsigned int bits);
 int stackmap_find(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr,
 		  bool user, struct stackmap_part *parts);
-int stackmap_store(struct ftrace_stackmap *map, struct stackmap_part *parts, int nr);
+int stackmap_insert(struct ftrace_stackmap *map, struct stackmap_part *part);
 void stackmap_add_ref(struct ftrace_stackmap *map, const struct stackmap_part *part);
 void stackmap_note_cpu(struct stackmap_record *rec);
 unsigned long stackmap_ref(const struct ftrace_stackmap *map, u32 idx);
@@ -161,6 +161,25 @@ void stackmap_flush(struct ftrace_stackmap *map);
 #if IS_ENABLED(CONFIG_KUNIT)
 u32 *stackmap_probe(struct ftrace_stackmap *map, struct stackmap_part *part);
 #endif
+
+/*
+ * Store what is new of a stack of @nr parts. Returns how many were new, or why one does
+ * not fit.
+ */
+static inline int stackmap_store(struct ftrace_stackmap *map, struct stackmap_part *parts, int nr)
+{
+	int stored = 0, ret;
+
+	for (int i = 0; i < nr; i++) {
+		if (parts[i].idx >= 0)
+			continue;
+		ret = stackmap_insert(map, &parts[i]);
+		if (ret)
+			return ret;
+		stored++;
+	}
+	return stored;
+}
 
 /* Units that a stack of @nr frames takes. */
 static inline u32 stackmap_units(unsigned int nr)

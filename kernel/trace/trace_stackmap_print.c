@@ -11,14 +11,7 @@
 #include "trace_output.h"
 #include "trace_stackmap_internal.h"
 
-/**
- * stackmap_event_ids - the number of stack ids that an event holds
- * @ent: the event
- * @size: its size in bytes
- *
- * Context: any.
- * Return: the number, 0 for an event of another type.
- */
+/* The number of stack ids that an event of @size bytes holds, 0 if it is of another type. */
 int stackmap_event_ids(const struct trace_entry *ent, int size)
 {
 	int rest = size - (int)sizeof(struct stack_split_entry);
@@ -26,7 +19,7 @@ int stackmap_event_ids(const struct trace_entry *ent, int size)
 	if (size < (int)sizeof(struct stack_id_entry))
 		return 0;
 
-	switch (READ_ONCE(ent->type)) {
+	switch (ent->type) {
 	case TRACE_STACK_ID:
 	case TRACE_STACK_DEF:
 	case TRACE_USER_STACK_ID:
@@ -41,26 +34,14 @@ int stackmap_event_ids(const struct trace_entry *ent, int size)
 	}
 }
 
-/**
- * stackmap_event_id - one of the stack ids that an event holds
- * @ent: the event
- * @i: which one, innermost part first
- *
- * Context: any.
- * Return: the id.
- */
+/* Id number @i of an event, innermost part first. */
 int stackmap_event_id(const struct trace_entry *ent, int i)
 {
 	const struct stack_split_entry *field = (const void *)ent;
 
-	switch (i) {
-	case 0:
-		return READ_ONCE(field->stack_id) & ~STACK_SPLIT_MORE;
-	case 1:
-		return READ_ONCE(field->outer) & ~STACK_SPLIT_MORE;
-	default:
-		return READ_ONCE(field->rest[2 * i - 3]) & ~STACK_SPLIT_MORE;
-	}
+	if (!i)
+		return field->stack_id;
+	return (i == 1 ? field->outer : field->rest[2 * i - 3]) & ~STACK_SPLIT_MORE;
 }
 
 /**

@@ -139,8 +139,7 @@ static bool stackmap_has_room(const struct stackmap_instance *inst)
 	const struct stackmap_set *set = stackmap_set(inst);
 	/* A snapshot may swap it now. Either buffer will do. */
 	struct trace_buffer *buffer = data_race(READ_ONCE(inst->tr->array_buffer.buffer));
-	const struct user_objects *last = NULL;
-	const struct stackmap_gen *gen;
+	const struct user_objects *objects;
 	size_t buffer_size = 0;
 	int cpu;
 
@@ -150,14 +149,11 @@ static bool stackmap_has_room(const struct stackmap_instance *inst)
 
 	bits = max(bits, READ_ONCE(ftrace_stackmap_bits));
 	for (u32 i = 0; i < set->nr; i++) {
-		gen = set->gens[i];
-		if (gen == map->owner)
-			continue;
-		size += gen->size;
-		if (IS_ENABLED(CONFIG_TRACE_USER_OBJECTS) && gen->objects && gen->objects != last &&
-		    gen->objects != stackmap_objects(map))
-			user_objects_stats(gen->objects, &size);
-		last = gen->objects;
+		if (set->gens[i] != map->owner)
+			size += set->gens[i]->size;
+		objects = stackmap_new_objects(set, i);
+		if (objects && objects != stackmap_objects(map))
+			user_objects_stats(objects, &size);
 	}
 	for_each_tracing_cpu(cpu)
 		buffer_size += ring_buffer_size(buffer, cpu);

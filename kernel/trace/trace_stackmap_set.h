@@ -117,11 +117,15 @@ struct stackmap_past {
 typedef struct stackmap_gen *(*stackmap_gen_fn)(struct stackmap_instance *inst,
 						struct stackmap_gen *gen);
 
+/* trace_stackmap_mark.c */
+void stackmap_mark_gen(struct stackmap_instance *inst, struct stackmap_gen *gen, bool end);
+void stackmap_read_positions(struct stackmap_instance *inst);
+unsigned long stackmap_pins(const struct stackmap_instance *inst, const struct stackmap_gen *gen);
+
 /* trace_stackmap_set.c */
 struct stackmap_gen *stackmap_gen_alloc(u32 first_id, struct ftrace_stackmap *map,
 					struct user_objects *objects);
 void stackmap_gen_put(struct stackmap_gen *gen);
-void stackmap_mark_gen(struct stackmap_instance *inst, struct stackmap_gen *gen, bool end);
 struct stackmap_gen *stackmap_keep(struct stackmap_instance *inst, struct stackmap_gen *gen);
 struct stackmap_gen *stackmap_forget(struct stackmap_instance *inst, struct stackmap_gen *gen);
 struct stackmap_set *stackmap_build(struct stackmap_instance *inst, struct stackmap_gen *new,
@@ -150,6 +154,18 @@ static inline struct user_objects *stackmap_objects(const struct ftrace_stackmap
 	const struct stackmap_gen *gen = map->owner;
 
 	return gen->objects;
+}
+
+/* The files that generation number @i refers to, or NULL if none or those of an earlier one. */
+static inline struct user_objects *stackmap_new_objects(const struct stackmap_set *set, u32 i)
+{
+	struct user_objects *objects = set->gens[i]->objects;
+
+	for (u32 j = 0; objects && j < i; j++) {
+		if (set->gens[j]->objects == objects)
+			return NULL;
+	}
+	return IS_ENABLED(CONFIG_TRACE_USER_OBJECTS) ? objects : NULL;
 }
 
 #endif /* _TRACE_STACKMAP_SET_H */

@@ -22,41 +22,34 @@ struct stackmap_stats {
 	u32			kept;		/* stacks of older maps */
 };
 
-static void stackmap_get_map_stats(const struct stackmap_instance *inst,
-				   const struct ftrace_stackmap *map,
-				   struct stackmap_stats *stats)
-{
-	for (int i = 0; i < STACKMAP_NR_COUNTS; i++)
-		stats->counts[i] = stackmap_sum(inst, i);
-	for (int i = 0; i < STACKMAP_NR_DROPS; i++)
-		stats->drops += stats->counts[i];
-
-	stats->generation = map->first_id >> STACKMAP_SLOT_BITS;
-	stats->entries = atomic_read(&map->entries);
-	stats->max_entries = map->max_entries;
-	stats->past = inst->past;
-}
-
 static void stackmap_get_stats(struct stackmap_instance *inst, struct stackmap_stats *stats)
 {
+	const struct user_objects *objects;
 	const struct ftrace_stackmap *map;
 	const struct stackmap_set *set;
-	const struct user_objects *last = NULL;
 	const struct stackmap_gen *gen;
 
 	guard(mutex)(&inst->lock);
 	map = stackmap_current(inst);
 	set = stackmap_set(inst);
-	stats->generation = inst->next_gen % STACKMAP_GENS;
-	if (map)
-		stackmap_get_map_stats(inst, map, stats);
+	stats->past = inst->past;
+	for (int i = 0; i < STACKMAP_NR_COUNTS; i++)
+		stats->counts[i] = stackmap_sum(inst, i);
+	for (int i = 0; i < STACKMAP_NR_DROPS; i++)
+		stats->drops += stats->counts[i];
 
+	stats->generation = inst->next_gen % STACKMAP_GENS;
+	if (map) {
+		stats->generation = map->first_id >> STACKMAP_SLOT_BITS;
+		stats->entries = atomic_read(&map->entries);
+		stats->max_entries = map->max_entries;
+	}
 	for (u32 i = 0; set && i < set->nr; i++) {
 		gen = set->gens[i];
 		stats->memory += gen->size;
-		if (IS_ENABLED(CONFIG_TRACE_USER_OBJECTS) && gen->objects && gen->objects != last)
-			stats->objects += user_objects_stats(gen->objects, &stats->memory);
-		last = gen->objects;
+		objects = stackmap_new_objects(set, i);
+		if (objects)
+			stats->objects += user_objects_stats(objects, &stats->memory);
 		if (!gen->map)
 			stats->kept += gen->nr;
 		else if (gen->map != map)
