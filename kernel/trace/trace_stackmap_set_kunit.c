@@ -506,6 +506,51 @@ static void stackmap_reads_its_set(struct kunit *test)
 	stackmap_put(iter.set);
 }
 
+struct test_late_insert {
+	u32			*slot;
+	bool			reserved;
+	struct completion	done;
+};
+
+/* An insert that takes long between taking space and publishing the stack. */
+static int test_insert_late(void *data)
+{
+	struct test_late_insert *late = data;
+	u32 slot = *late->slot;
+
+	scoped_guard(preempt) {
+		WRITE_ONCE(*late->slot, 0);
+		smp_store_release(&late->reserved, true);
+		mdelay(20);
+		smp_store_release(late->slot, slot);
+	}
+	complete(&late->done);
+	return 0;
+}
+
+/* A reader waits for inserts below the tail that it has read. */
+static void stackmap_latch_waits(struct kunit *test)
+{
+	struct stackmap_iter iter = { .tr = test_instance(test, 0) };
+	unsigned int cpu = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
+	struct test_late_insert late = { };
+	struct task_struct *task;
+
+	if (cpu >= nr_cpu_ids)
+		kunit_skip(test, "needs two CPUs");
+	late.slot = &test_current(iter.tr)->slots[test_instance_id(iter.tr, 1) & STACKMAP_SLOT_MASK];
+	init_completion(&late.done);
+	task = kthread_create_on_cpu(test_insert_late, &late, cpu, "stackmap_test/%u");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	wake_up_process(task);
+	while (!smp_load_acquire(&late.reserved))
+		cond_resched();
+	stackmap_latch(&iter);
+	KUNIT_EXPECT_EQ(test, iter.nr_stacks, 1);
+	wait_for_completion(&late.done);
+	stackmap_put(iter.set);
+}
+
 /* What would take too much memory is recorded in full, until the buffer has moved on. */
 static void stackmap_keeps_no_more(struct kunit *test)
 {
@@ -743,6 +788,7 @@ static struct kunit_case stackmap_set_test_cases[] = {
 	KUNIT_CASE(stackmap_sleepy_cpu),
 	KUNIT_CASE(stackmap_half_read),
 	KUNIT_CASE(stackmap_reads_its_set),
+	KUNIT_CASE(stackmap_latch_waits),
 	KUNIT_CASE(stackmap_keeps_no_more),
 	KUNIT_CASE_PARAM(stackmap_replaced_under_load, stackmap_load_gen_params),
 	{ }
