@@ -67,9 +67,12 @@ whole() { # directory
 
 # Waits until an instance records.
 began() { # instance
-	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-		[ "$(cat "instances/$1/tracing_on" 2> /dev/null)" != 1 ] || break
+	for _ in $(seq 200); do
+		if [ "$(cat "instances/$1/tracing_on" 2> /dev/null)" = 1 ]; then
+			sleep 1
+			return
+		fi
 		sleep .5
 	done
-	sleep 1
+	fail "instances/$1 does not record"
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# What the replacement of maps takes under fork and exec: the CPU time of all kworkers, and the share of
-# the stacks that are recorded in full.
+# What the replacement of maps takes under fork and exec: the CPU time of all kworkers, the share of the stacks
+# that are recorded in full, and how many stacks of older maps are kept for those that the buffer has ids of.
 # Usage: scripts/guest -j icount -m 2048 -t 3000 guest/recycle-cost.sh [seconds]
 . /guest/lib.sh
 
@@ -10,15 +10,34 @@ kworkers='hist:keys=comm:vals=runtime if comm ~ "kworker*"'
 stat_runtime=events/sched/sched_stat_runtime
 
 work() {
-	local end=$(($(now) + seconds))
-	while [ "$(now)" -lt $end ]; do
-		for _ in 1 2 3 4 5 6 7 8 9 10; do
-			( : )
-			/usr/bin/true
-			echo some text | cat > "$TMPDIR/file"
-			ls /proc/self/fd > /dev/null
-		done
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		( : )
+		/usr/bin/true
+		echo some text | cat > "$TMPDIR/file"
+		ls /proc/self/fd > /dev/null
 	done
+}
+
+# Right after a replacement, as what is kept is found out then.
+kept() { # dir
+	local n tries=0
+	n=$(stat_of rotations "$1")
+	while [ "$(stat_of rotations "$1")" -eq "$n" ] && [ $tries -lt 100 ]; do
+		work
+		tries=$((tries + 1))
+	done
+	echo 0 > "$1/tracing_on"
+	n=$(show_frames 0 "$1"; awk -v gen="$(stat_of generation "$1")" '/: <(user_)?(unwind_)?stack_(id|split) / {
+			sub(/^.*: </, "")
+			sub(/^user_unwind_[a-z_]* [0-9a-f]*/, "")
+			while (match($0, / [0-9]+[ >]/)) {
+				id = substr($0, RSTART + 1, RLENGTH - 2)
+				if (int(id / 524288) != gen)
+					seen[id]
+				$0 = substr($0, RSTART + RLENGTH - 1)
+			}
+		} END { print length(seen) }' "$1/trace")
+	echo "    $(stat_of kept "$1") stacks are kept, the buffer has ids of $n"
 }
 
 measure() { # bits buffer_kb [option]
@@ -36,8 +55,9 @@ measure() { # bits buffer_kb [option]
 	echo "$kworkers" > $stat_runtime/trigger
 	begin=$(now)
 	echo 1 > $dir/tracing_on
-	work
-	echo 0 > $dir/tracing_on
+	while [ "$(now)" -lt $((begin + seconds)) ]; do
+		work
+	done
 	ns=$(grep -o 'runtime: *[0-9]*' $stat_runtime/hist | awk '{ sum += $2 } END { printf "%.0f", sum }')
 	echo "!$kworkers" > $stat_runtime/trigger
 	awk -v what="bits=$1, $2 KB $3" -v ns="$ns" -v seconds=$(($(now) - begin)) -v drops="$(stat_of drops $dir)" \
@@ -45,6 +65,7 @@ measure() { # bits buffer_kb [option]
 			printf "%s: kworkers %.2f %% of the CPU, %d stacks, %.2f %% in full, %d rotations\n",
 				what, ns / seconds / 1e7, ids + drops, 100 * drops / (ids + drops), rotations
 		}'
+	kept $dir
 	echo 0 > $dir/events/enable
 	rmdir $dir
 }

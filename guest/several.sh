@@ -45,8 +45,8 @@ for name; do
 	if [ $rc -eq 0 ] && dmesg | grep -E 'WARNING: |BUG: |INFO: (task|rcu)|suspicious RCU|possible (recursive|circular)|KASAN: |Oops: |general protection'; then
 		rc=1 why="the kernel complained"
 	fi
-	# A process that was killed needs a moment to end.
-	for _ in {1..20}; do
+	# A process that was killed needs a moment to end, on a busy machine more than one.
+	for _ in {1..120}; do
 		state >/run/after
 		! cmp -s /run/before /run/after || break
 		sleep .5
