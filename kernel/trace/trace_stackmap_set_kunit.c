@@ -508,7 +508,7 @@ static void stackmap_reads_its_set(struct kunit *test)
 
 struct test_late_insert {
 	u32			*slot;
-	bool			reserved;
+	struct completion	reserved;
 	struct completion	done;
 };
 
@@ -520,9 +520,9 @@ static int test_insert_late(void *data)
 
 	scoped_guard(preempt) {
 		WRITE_ONCE(*late->slot, 0);
-		smp_store_release(&late->reserved, true);
+		complete(&late->reserved);
 		mdelay(20);
-		smp_store_release(late->slot, slot);
+		WRITE_ONCE(*late->slot, slot);
 	}
 	complete(&late->done);
 	return 0;
@@ -533,18 +533,19 @@ static void stackmap_latch_waits(struct kunit *test)
 {
 	struct stackmap_iter iter = { .tr = test_instance(test, 0) };
 	unsigned int cpu = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
-	struct test_late_insert late = { };
+	struct ftrace_stackmap *map = test_current(iter.tr);
+	struct test_late_insert late;
 	struct task_struct *task;
 
 	if (cpu >= nr_cpu_ids)
 		kunit_skip(test, "needs two CPUs");
-	late.slot = &test_current(iter.tr)->slots[test_instance_id(iter.tr, 1) & STACKMAP_SLOT_MASK];
+	late.slot = &map->slots[test_instance_id(iter.tr, 1) & STACKMAP_SLOT_MASK];
+	init_completion(&late.reserved);
 	init_completion(&late.done);
 	task = kthread_create_on_cpu(test_insert_late, &late, cpu, "stackmap_test/%u");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
 	wake_up_process(task);
-	while (!smp_load_acquire(&late.reserved))
-		cond_resched();
+	wait_for_completion(&late.reserved);
 	stackmap_latch(&iter);
 	KUNIT_EXPECT_EQ(test, iter.nr_stacks, 1);
 	wait_for_completion(&late.done);
