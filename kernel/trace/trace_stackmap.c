@@ -137,7 +137,9 @@ VISIBLE_IF_KUNIT u32 *stackmap_probe(struct ftrace_stackmap *map, struct stackma
 static local_t *stackmap_word(struct stackmap_cache *cache, const unsigned long *ips,
 			      unsigned int nr)
 {
-	unsigned long sample = ips[0] + 3 * ips[nr / 4] + 5 * ips[nr / 2] + 9 * ips[3 * nr / 4];
+	unsigned long sample = ips[0] + 3 * ips[nr / 8] + 5 * ips[nr / 4] + 7 * ips[3 * nr / 8] +
+			       9 * ips[nr / 2] + 11 * ips[5 * nr / 8] + 13 * ips[3 * nr / 4] +
+			       15 * ips[7 * nr / 8];
 
 	return &cache->words[hash_long(sample + nr, STACKMAP_CACHE_BITS)];
 }

@@ -70,7 +70,7 @@
 #define STACKMAP_MAX_PARTS	8
 
 /* Log2 of the size of each CPU's cache. */
-#define STACKMAP_CACHE_BITS	9
+#define STACKMAP_CACHE_BITS	11
 
 /* Records start at multiples of this many bytes. */
 #define STACKMAP_UNIT		sizeof(u64)
