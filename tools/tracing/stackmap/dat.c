@@ -45,15 +45,11 @@ static bool kind_is_wanted(const struct kind *k, const struct config *cfg)
 	return true;
 }
 
-/* NULL if the file does not describe it. */
-static struct kind *find_kind(struct profile *p, int id)
+static struct kind *new_kind(const struct profile *p, struct tep_event *ev)
 {
-	struct kind *k = pool_get(&p->kinds, id, 0, sizeof(*k));
-	struct tep_event *ev = k->event ? k->event : tep_find_event(p->tep, id);
+	struct kind *k = check_mem(calloc(1, sizeof(*k)));
 	const struct config *cfg = p->cfg;
 
-	if (k->event || !ev)
-		return ev ? k : NULL;
 	init_kind(k, ev);
 	set_take(k);
 	k->name = name_of(ev);
@@ -64,6 +60,27 @@ static struct kind *find_kind(struct profile *p, int id)
 	k->is_free = k->field[FIELD_PTR] && in_list(cfg->frees, ev);
 	k->wanted = kind_is_wanted(k, cfg);
 	return k;
+}
+
+/* NULL if the file does not describe it. */
+static struct kind *find_kind(struct profile *p, u32 id)
+{
+	struct tep_event *ev;
+
+	if (id >= MAX_KINDS || p->kinds[id])
+		return id < MAX_KINDS ? p->kinds[id] : NULL;
+	ev = tep_find_event(p->tep, id);
+	p->kinds[id] = ev ? new_kind(p, ev) : NULL;
+	return p->kinds[id];
+}
+
+static struct cpu_state *find_cpu(struct instance *in, u32 cpu)
+{
+	struct cpu_state **c = &in->cpus[cpu % MAX_CPUS];
+
+	if (!*c)
+		*c = check_mem(calloc(1, sizeof(**c)));
+	return *c;
 }
 
 /* Behind a gap, the stacks of the events before it do not come. */
@@ -89,7 +106,7 @@ int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unuse
 
 	p->counts[COUNT_RECORDS]++;
 	p->last_ts = rec->ts > p->last_ts ? rec->ts : p->last_ts;
-	r.cpu = pool_get(&p->cpus, in->nr, rec->cpu, sizeof(*r.cpu));
+	r.cpu = find_cpu(in, rec->cpu);
 	if (rec->missed_events)
 		take_gap(&r);
 	r.kind = find_kind(p, tep_data_type(p->tep, rec));
@@ -120,6 +137,7 @@ static int check_clock(struct profile *p, const char *path, const char *clock)
 		return fail("%s: instances have the clocks %s and %s (choose one: --instance)",
 			    path, p->clock, clock);
 	p->clock = clock;
+	p->is_mono = !strcmp(clock, "mono");
 	for (i = 0; p->cfg->off_cpu && i < ARRAY_SIZE(others); i++) {
 		if (!strncmp(clock, others[i], strlen(others[i])))
 			return fail("%s: the clock %s does not count time, needed by --off-cpu",
@@ -185,7 +203,8 @@ static int add_instance(struct profile *p, const char *path, int i)
 	handle = i < 0 ? p->top : tracecmd_buffer_instance_handle(p->top, i);
 	if (!handle)
 		return 0;
-	*in = (struct instance) { .handle = handle, .nr = p->nr_instances++ };
+	in->handle = handle;
+	in->nr = p->nr_instances++;
 	tracecmd_set_private(handle, in);
 	return check_clock(p, path, clock_of(handle));
 }
@@ -264,8 +283,10 @@ void dat_close(struct profile *p)
 		if (p->instances[i].handle != p->top)
 			tracecmd_close(p->instances[i].handle);
 	}
-	pool_free_all(&p->kinds);
-	pool_free_all(&p->cpus);
+	for (i = 0; i < MAX_KINDS; i++)
+		free(p->kinds[i]);
+	for (i = 0; i < p->nr_instances * MAX_CPUS; i++)
+		free(p->instances[i / MAX_CPUS].cpus[i % MAX_CPUS]);
 	if (p->top)
 		tracecmd_close(p->top);
 }

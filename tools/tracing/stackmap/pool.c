@@ -43,9 +43,13 @@ static void make_slots(struct pool *p)
 static bool is_pooled(const struct pool *p, u32 i, u64 hash, const u64 *words, u32 nr)
 {
 	const struct pooled *e = &p->list[i];
+	const u64 *known = p->words.w + e->first;
 
-	return e->hash == hash && e->nr == nr &&
-	       (!nr || !memcmp(p->words.w + e->first, words, nr * sizeof(*words)));
+	if (e->hash != hash || e->nr != nr)
+		return false;
+	while (nr && known[nr - 1] == words[nr - 1])
+		nr--;
+	return !nr;
 }
 
 u32 pool_add(struct pool *p, const u64 *words, u32 nr)

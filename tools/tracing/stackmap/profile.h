@@ -77,6 +77,8 @@ struct record {
 };
 
 #define MAX_INSTANCES	64
+#define MAX_CPUS	8192
+#define MAX_KINDS	0x10000
 #define MAX_WAITING	256	/* events of a CPU */
 #define MAX_KEPT	200000	/* samples that are printed */
 #define MAX_UNNAMED	20000	/* samples that wait for a name */
@@ -109,12 +111,14 @@ struct cpu_state {
 	bool		has_gap;		/* no event has come behind it */
 	bool		has_next;
 	u32		next_pid;		/* of the last switch */
+	struct task_state *task;		/* that was looked up last */
 };
 
 struct instance {
 	struct tracecmd_input	*handle;
 	u32			nr;
 	u64			complete;	/* no CPU has a gap that ends later, so far */
+	struct cpu_state	*cpus[MAX_CPUS];
 };
 
 struct sample {
@@ -155,11 +159,11 @@ struct profile {
 	const struct config	*cfg;
 	struct tracecmd_input	*top;
 	struct tep_handle	*tep;
-	struct pool		kinds;		/* of {id} to a kind */
+	struct kind		*kinds[MAX_KINDS];	/* by their ids */
 	struct instance		instances[MAX_INSTANCES];
 	u32			nr_instances;
-	struct pool		cpus;		/* of {instance, CPU} to a cpu_state */
 	const char		*clock;
+	bool			is_mono;	/* as the times of user_maps */
 	char			*own_events;	/* a list of what is recorded to learn only */
 	struct pool		roots;		/* of {pid} to its family */
 	bool			limited;	/* to a command */

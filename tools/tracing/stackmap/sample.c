@@ -57,8 +57,12 @@ static u32 family_by_number(const struct profile *p, u32 pid)
 static struct task_state *get_task(struct record *r, u32 pid)
 {
 	struct profile *p = r->profile;
-	struct task_state *t = pool_get(&p->tasks, r->in->nr, pid, sizeof(*t));
+	struct task_state *t = r->cpu->task;
 
+	if (t && t->id.pid == pid)
+		return t;
+	t = pool_get(&p->tasks, r->in->nr, pid, sizeof(*t));
+	r->cpu->task = t;
 	if (!t->nr) {
 		t->nr = p->tasks.nr;
 		t->in = r->in;
@@ -548,11 +552,10 @@ static void take_cookie(struct record *r)
 static u32 stack_of(struct record *r)
 {
 	struct profile *p = r->profile;
-	bool mono = !strcmp(p->clock, "mono");	/* as the times of user_maps */
 	u64 tgid, epoch = 0;
 
 	if (r->kind->is_user && get_number(r, FIELD_TGID, &tgid))
-		epoch = users_epoch(&p->map->users, tgid, mono ? r->rec->ts : UINT64_MAX);
+		epoch = users_epoch(&p->map->users, tgid, p->is_mono ? r->rec->ts : UINT64_MAX);
 	return read_stack(r, &p->stacks, r->in->nr, epoch);
 }
 
@@ -679,9 +682,10 @@ void drop_waiting(struct profile *p)
 	struct cpu_state *c;
 	u32 i;
 
-	for (i = 1; i <= p->cpus.nr; i++) {
-		c = p->cpus.list[i].ptr;
-		drop_oldest(p, c, c->nr);
+	for (i = 0; i < p->nr_instances * MAX_CPUS; i++) {
+		c = p->instances[i / MAX_CPUS].cpus[i % MAX_CPUS];
+		if (c)
+			drop_oldest(p, c, c->nr);
 	}
 	for (i = 1; i <= p->tasks.nr; i++) {
 		t = p->tasks.list[i].ptr;

@@ -16,6 +16,7 @@ struct ref {
 	u32	instance;
 	u32	content;	/* 0: not defined so far */
 	u32	in_map;		/* 0: the map lacks it; files have our numbers */
+	u32	stack;		/* that it is alone, 0: none so far */
 	bool	in_full;	/* without an id: there are no files */
 };
 
@@ -89,13 +90,21 @@ void use_map(struct stacks *k, const struct map *m, u32 in)
 u32 stack_of_ids(struct stacks *k, u32 in, bool user, u64 epoch, const struct stack_ids *ids)
 {
 	u64 w[2 + 2 * MAX_PARTS] = { user ? STACK_USER : 0, epoch };
+	bool alone = ids->nr == 1 && !ids->ip[0] && !epoch;
+	struct ref *ref;
 	u32 i, nr = 2;
 
 	for (i = 0; i < ids->nr; i++) {
+		ref = get_ref(k, in, user, ids->id[i]);
+		if (alone && ref->stack)
+			return ref->stack;
 		w[nr++] = ids->ip[i];
-		w[nr++] = get_ref(k, in, user, ids->id[i]) - k->refs;
+		w[nr++] = ref - k->refs;
 	}
-	return pool_add(&k->stacks, w, nr);
+	nr = pool_add(&k->stacks, w, nr);
+	if (alone)
+		ref->stack = nr;
+	return nr;
 }
 
 u32 stack_of_frames(struct stacks *k, bool user, u64 epoch, const u64 *ips, u32 nr)
