@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Profiles of recordings (trace.dat), in one pass. What is kept does not grow with the number of
- * events, but with that of different stacks, of tasks, and of different addresses of memory.
+ * events, but with that of different stacks, of tasks, and of allocations that were not freed.
  *
  *   event.c	reads what is in a record
  *   dat.c	opens the file by libtracecmd, and tells for each record what kind of event it is
@@ -82,6 +82,7 @@ struct record {
 #define MAX_WAITING	256	/* events of a CPU */
 #define MAX_KEPT	200000	/* samples that are printed */
 #define MAX_UNNAMED	20000	/* samples that wait for a name */
+#define MIN_ADDRESSES	20000	/* before those that were freed are forgotten */
 
 /* Whose child a task is. */
 enum { FAMILY_COMMAND = 1, FAMILY_OWN = 2, FAMILY_PID = 4 };
@@ -112,6 +113,8 @@ struct cpu_state {
 	bool		has_next;
 	u32		next_pid;		/* of the last switch */
 	struct task_state *task;		/* that was looked up last */
+	uintptr_t	kept;			/* memory from here up to a record, */
+	u64		offset;			/* and in the file */
 };
 
 struct instance {
@@ -174,6 +177,7 @@ struct profile {
 	u32			nr_unnamed;
 	struct pool		named;		/* of a task's number and its name to a task */
 	struct pool		addresses;	/* of {instance, address} to a sample */
+	size_t			max_addresses;
 	bool			script;		/* samples are printed, so they are not added up */
 	struct sample		**samples;	/* that count */
 	size_t			nr_samples;

@@ -259,6 +259,26 @@ static void take_leave(struct record *r, struct sample *s)
 	s->holders++;
 }
 
+/* What was freed is forgotten when there is much of it. */
+static struct pooled *find_address(struct profile *p, u64 in, u64 ptr)
+{
+	struct pool live = {}, *all = &p->addresses;
+	const u64 *key;
+	u32 i;
+
+	if (all->nr < p->max_addresses)
+		return pool_find(all, in, ptr);
+	for (i = 1; i <= all->nr; i++) {
+		key = pool_words(all, i);
+		if (all->list[i].ptr)
+			pool_find(&live, key[0], key[1])->ptr = all->list[i].ptr;
+	}
+	pool_free(all);
+	*all = live;
+	p->max_addresses = 2 * live.nr + MIN_ADDRESSES;
+	return pool_find(all, in, ptr);
+}
+
 /*
  * Memory at an address is allocated again, with this sample, or freed, without one. @other: counts
  * what is not as it should be. Returns false if there is no address.
@@ -272,7 +292,7 @@ static bool set_owner(struct record *r, struct sample *s, enum count other)
 
 	if (!get_number(r, FIELD_PTR, &ptr) || !ptr)
 		return false;
-	e = pool_find(&p->addresses, r->in->nr, ptr);
+	e = find_address(p, r->in->nr, ptr);
 	old = e->ptr;
 	p->counts[other] += s ? !!old : !old;
 	e->ptr = s;

@@ -1630,18 +1630,34 @@ class Recording(RecordingCase):
     def test_memory_does_not_grow_with_the_events(self):
         if SANITIZED:
             self.skipTest("the sanitizer takes memory of its own")
-        sizes = []
-        for n in [2000, 60000]:
+        path, packed = os.path.join(self.dir, "one.dat"), os.path.join(self.dir, "packed.dat")
+        sizes = {}
+        for n in [2000, 200000]:
             dat = self.dat()
-            for i in range(n):
-                self.event(dat, "kmalloc", i % 50, 8, stack="AB")
-            path = self.file("one.dat", dat.bytes())
-            done = subprocess.run(["/usr/bin/python3", "-c", "import resource, subprocess, sys\n"
-                                   "subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL)\n"
-                                   "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)",
-                                   TOOL, "-q", "-F", path], capture_output=True, check=True)
-            sizes.append(int(done.stdout))
-        self.assertLess(sizes[1], sizes[0] + 6000)
+            for i in range(n // 2):
+                self.event(dat, "kmalloc", 1 + i, 8, stack="AB")
+                self.event(dat, "kfree", 1 + i, stack="CB")
+                if i % 10 == 0:
+                    self.switch(dat, 1 + i % 20, 1 + (i + 10) % 20, stack="AB")
+            self.file("one.dat", dat.bytes())
+            paths = [path]
+            if not subprocess.run(["trace-cmd", "convert", "-i", path, "-o", packed, "--compression",
+                                   "any"], capture_output=True, check=False).returncode:
+                paths += [packed]
+            for key in [(p, *a) for p in paths for a in (["-F"], ["-F", "--off-cpu"], ["report"],
+                                                         ["report", "--leaks"])]:
+                sizes.setdefault(key, []).append(self.memory(*key[1:], "-q", key[0]))
+        for key, (small, large) in sizes.items():
+            self.assertLess(large, small + 3000, (key, sizes))
+
+    @staticmethod
+    def memory(*args):
+        """The most memory that the tool had at a time, in KB."""
+        done = subprocess.run(["/usr/bin/python3", "-c", "import resource, subprocess, sys\n"
+                               "subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL)\n"
+                               "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)",
+                               TOOL, *args], capture_output=True, check=True)
+        return int(done.stdout)
 
 
 class Truth(RecordingCase):
