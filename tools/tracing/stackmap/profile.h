@@ -121,6 +121,8 @@ struct instance {
 	struct tracecmd_input	*handle;
 	u32			nr;
 	u64			complete;	/* no CPU has a gap that ends later, so far */
+	bool			lacks_switches;
+	bool			has_all;	/* tasks, but for what it lacks */
 	struct cpu_state	*cpus[MAX_CPUS];
 };
 
@@ -170,7 +172,6 @@ struct profile {
 	char			*own_events;	/* a list of what is recorded to learn only */
 	struct pool		roots;		/* of {pid} to its family */
 	bool			limited;	/* to a command */
-	bool			filtered;	/* not all switches are recorded */
 	struct stacks		stacks;
 	struct pool		sums;		/* of {named task and kind, stacks} to a sample */
 	struct pool		tasks;		/* of {instance, pid} to a task_state */

@@ -323,9 +323,11 @@ static bool come_back(struct profile *p, struct task_state *t, u64 now, u32 cpu)
 }
 
 /*
- * If only the switches of some tasks are recorded, those between them and others are. The others'
- * times would be wrong. Such a task comes and never leaves, or the reverse. Then, only tasks count
- * that have switched with one of these or with the idle task.
+ * The times of a task would be wrong if not all of its switches are recorded: it comes and never
+ * leaves, or the reverse. Most often, tasks were selected by their pids, and only switches from or
+ * to one of these are recorded. Then, only tasks count that have switched with one that is not
+ * selected: such a task, or the idle task. But that one of these is not selected itself shows that
+ * the recording is of all tasks, and lacks a switch.
  */
 static void check_chain(struct record *r, struct task_state *prev, struct task_state *next)
 {
@@ -336,17 +338,21 @@ static void check_chain(struct record *r, struct task_state *prev, struct task_s
 	if (last != prev && !(last->family & prev->family & FAMILY_OWN)) {
 		prev->skipped = true;
 		last->skipped = true;
-		r->profile->filtered = true;
+		r->in->lacks_switches = true;
 	}
 	prev->followed |= !next->id.pid || next->skipped;
 	next->followed |= !prev->id.pid || prev->skipped;
+	r->in->has_all |= (prev->skipped && prev->followed) || (next->skipped && next->followed) ||
+			  (last->skipped && last->followed);
 	c->has_next = true;
 	c->next_pid = next->id.pid;
 }
 
 bool is_skipped_task(const struct profile *p, const struct task_state *t)
 {
-	return !p->limited && (t->skipped || (p->filtered && !t->followed));
+	bool selected = t->in->lacks_switches && !t->in->has_all;
+
+	return !p->limited && (t->skipped || (selected && !t->followed));
 }
 
 /*

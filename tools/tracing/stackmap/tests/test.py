@@ -1336,6 +1336,19 @@ class Recording(RecordingCase):
         self.assertIn("2 tasks left out", err)
         self.assertEqual(out, "do_exit 200\n")
 
+    def test_off_cpu_without_a_switch(self):
+        """One is missing, of 6 to 7. That no pids select is seen, as these switch with idle."""
+        dat = self.dat()
+        self.switch(dat, 0, 6, stack="A")
+        self.switch(dat, 5, 8, after=100, stack="CB", cpu=1)
+        self.switch(dat, 7, 0, after=100, stack="AB")
+        self.switch(dat, 8, 5, after=100, stack="AB", cpu=1)
+        self.switch(dat, 0, 7, after=100, stack="A")
+        self.switch(dat, 5, 8, after=100, stack="CB", cpu=1)
+        out, err = self.tool(dat, "-F", "--off-cpu")
+        self.assertIn(" 1 tasks left out", err)
+        self.assertEqual(out, "do_exit;weak_one 200\ndo_exit 200\n")
+
     def test_off_cpu_and_gaps(self):
         """A time counts only if no CPU has lost records meanwhile."""
         def result():
