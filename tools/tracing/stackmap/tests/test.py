@@ -2614,6 +2614,65 @@ class Usage(Case):
         self.run_tool("save", os.path.join(self.dir, "new"), rc=1)
 
 
+class Examples(RecordingCase):
+    """Those of the man page and of each --help, as they stand there."""
+
+    # These need a kernel with the map, a vmlinux, parts of a recording, or a display. The guest's
+    # tests have them.
+    ELSEWHERE = (r"stackmap_dump (record|save|top) |stackmap_dump --top 3$|/sys/kernel/|^make |"
+                 r"^rmdir |^trace-cmd (record|restore) |--vmlinux|kernelshark|^cd DIR$|^stackmap_dump --diff")
+
+    def commands(self):
+        """Each once."""
+        blocks = re.findall(r"::\n\n((?:        .*\n)+)", Usage.man())
+        lines = "".join(blocks).replace("|\n", "|").splitlines()
+        for command in ["", "report", "record", "save", "top"]:
+            out = self.run_tool(*command.split(), "--help")[0]
+            example = re.search(r"\nExamples?[:,].*", out, re.S)[0]
+            lines += re.findall(r"stackmap_dump .*", example)
+        lines = [re.sub(" +", " ", line.split(" # ")[0]).strip() for line in lines]
+        return [c for c in dict.fromkeys(lines) if not c.startswith("@")]
+
+    def test_typed(self):
+        dat = self.dat()
+        self.event(dat, "kmalloc", 1, 8, stack="AB", pid=99)
+        self.event(dat, "kmem_cache_alloc", 2, 8, stack="CB", pid=99)
+        self.switch(dat, 99, 0, stack="AB")
+        self.switch(dat, 0, 99, after=100)
+        names = {"kallsyms": golden_text("kallsyms64").replace("weak_one", "mutex_lock"),
+                 "stack_map_bin": golden_map("le64")}
+        self.tool(dat, "-F", more=names)
+        self.file("trace.dat", dat.bytes())
+        self.file("map.bin", golden_map("le64"))
+        for name in ["DIR", "stackmap.data", "map"]:
+            os.symlink("dir", os.path.join(self.dir, name))
+        bindir = os.path.join(self.dir, "bin")
+        os.mkdir(bindir)
+        os.symlink(os.path.abspath(TOOL), os.path.join(bindir, "stackmap_dump"))
+        typed = 0
+        for command in self.commands():
+            if re.search(self.ELSEWHERE, command) or not self.has_programs(command):
+                continue
+            out = os.path.join(self.dir, "out")
+            done = subprocess.run(["bash", "-o", "pipefail", "-c", command.replace("/tmp/map", "map")
+                                   .replace("/tmp/now", "map")], cwd=self.dir, capture_output=True,
+                                  check=False, env=dict(os.environ, PATH=bindir + ":/usr/bin:/bin"))
+            self.assertEqual(done.returncode, 0, (command, done.stderr))
+            name = re.search(r"(?:> |-o )(\S+)", command)
+            if name:
+                self.assertTrue(os.path.getsize(os.path.join(self.dir, name[1])), (command, out))
+            else:
+                self.assertTrue(done.stdout, command)
+            typed += 1
+        self.assertGreaterEqual(typed, 10)
+
+    @staticmethod
+    def has_programs(command):
+        """Whether the others in it are here."""
+        return all(shutil.which(p) or os.path.exists(p) for p in
+                   re.findall(r"^trace-cmd|/usr/share/\S+", command))
+
+
 class Record(Case):
     """record, as far as it needs no kernel: guest tests have the rest."""
 
