@@ -104,8 +104,9 @@ static void take_gap(struct record *r)
 
 /*
  * libtracecmd keeps what it has mapped and, before trace-cmd 3.3, what it has uncompressed. Records
- * in one buffer are as far apart as in the file, but for their heads. The next buffer is at least
- * 16 bytes away, or begins at a multiple of BLOCK in the file.
+ * in one buffer are as far apart as in the file, but for their heads of 4 or 8 bytes. Between two
+ * buffers that are allocated are 16 bytes more, and what is mapped begins at a multiple of BLOCK in
+ * the file.
  */
 static void release_memory(struct cpu_state *c, const struct tep_record *rec)
 {
@@ -113,7 +114,7 @@ static void release_memory(struct cpu_state *c, const struct tep_record *rec)
 	uintptr_t from = (c->kept + page - 1) & -page, to = at & -page;
 	long long shift = (at - c->kept) - (rec->offset - c->offset);
 
-	if (rec->offset / BLOCK == c->offset / BLOCK && llabs(shift) < 16) {
+	if (rec->offset / BLOCK == c->offset / BLOCK && llabs(shift) < 8) {
 		if (to <= from)
 			return;
 		madvise((void *)from, to - from, MADV_DONTNEED);
