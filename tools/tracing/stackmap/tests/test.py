@@ -2620,7 +2620,8 @@ class Examples(RecordingCase):
     # These need a kernel with the map, a vmlinux, parts of a recording, or a display. The guest's
     # tests have them.
     ELSEWHERE = (r"stackmap_dump (record|save|top) |stackmap_dump --top 3$|/sys/kernel/|^make |"
-                 r"^rmdir |^trace-cmd (record|restore) |--vmlinux|kernelshark|^cd DIR$|^stackmap_dump --diff")
+                 r"^rmdir |^trace-cmd (record|restore) |--vmlinux|kernelshark|^cd DIR$|"
+                 r"^stackmap_dump --diff")
 
     def commands(self):
         """Each once."""
