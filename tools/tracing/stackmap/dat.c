@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Opens and reads trace.dat. */
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <trace-cmd.h>
-#include <unistd.h>
 
 #include "profile.h"
 
@@ -100,30 +97,6 @@ static void take_gap(struct record *r)
 	r->in->complete = r->rec->ts;
 }
 
-#define BLOCK	0x10000
-
-/*
- * libtracecmd keeps what it has mapped and, before trace-cmd 3.3, what it has uncompressed. Records
- * in one buffer are as far apart as in the file, but for their heads of 4 or 8 bytes. Between two
- * buffers that are allocated are 16 bytes more, and what is mapped begins at a multiple of BLOCK in
- * the file.
- */
-static void release_memory(struct cpu_state *c, const struct tep_record *rec)
-{
-	uintptr_t at = (uintptr_t)rec->data, page = sysconf(_SC_PAGESIZE);
-	uintptr_t from = (c->kept + page - 1) & -page, to = at & -page;
-	long long shift = (at - c->kept) - (rec->offset - c->offset);
-
-	if (rec->offset / BLOCK == c->offset / BLOCK && llabs(shift) < 8) {
-		if (to <= from)
-			return;
-		madvise((void *)from, to - from, MADV_DONTNEED);
-		at = to;
-	}
-	c->kept = at;
-	c->offset = rec->offset - ((uintptr_t)rec->data - at);
-}
-
 /* The argument for the CPU counts over all instances. */
 int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unused, void *data)
 {
@@ -134,7 +107,6 @@ int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unuse
 	p->counts[COUNT_RECORDS]++;
 	p->last_ts = rec->ts > p->last_ts ? rec->ts : p->last_ts;
 	r.cpu = find_cpu(in, rec->cpu);
-	release_memory(r.cpu, rec);
 	if (rec->missed_events)
 		take_gap(&r);
 	r.kind = find_kind(p, tep_data_type(p->tep, rec));
@@ -254,8 +226,6 @@ int dat_open(struct profile *p, const char *path)
 	int i, ret = 0;
 
 	tracecmd_set_loglevel(TEP_LOG_NONE);
-	/* Where pages are huge, none can be released. */
-	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 	p->top = open_file(path);
 	if (!p->top)
 		return -EINVAL;

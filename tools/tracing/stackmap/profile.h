@@ -113,8 +113,6 @@ struct cpu_state {
 	bool		has_next;
 	u32		next_pid;		/* of the last switch */
 	struct task_state *task;		/* that was looked up last */
-	uintptr_t	kept;			/* memory from here up to a record, */
-	u64		offset;			/* and in the file */
 };
 
 struct instance {
