@@ -59,8 +59,7 @@ bool ftrace_stackmap_record_user(struct trace_array *tr, struct trace_buffer *bu
 
 	if (!(current->flags & PF_USER_WORKER)) {
 		depth = stack_trace_save_user(ips, USER_STACK_MAX_DEPTH);
-		depth = user_stack_depth(ips, depth);
-		stack.nr = user_addresses(ips, depth);
+		stack.nr = user_stack_depth(ips, depth);
 	}
 	return !depth || ftrace_stackmap_record(tr, buffer, trace_ctx, &stack, full);
 }

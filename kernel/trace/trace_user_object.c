@@ -7,9 +7,10 @@
  * or more generations of a map, each of which has a reference, and only grows. It holds
  * no reference to a file.
  *
- * Stacks are translated on the way back to user space, and recorded later. Nothing here
- * waits. The build id is read from pages that are in memory, under the lock of the
- * mapping. If they are not there, the next stack asks again.
+ * Stacks are translated on the way back to user space, and then recorded, all under RCU,
+ * which keeps the map and its table. Nothing here waits. The build id is read from pages
+ * that are in memory, under the lock of the mapping. If they are not there, the next stack
+ * asks again.
  *
  * A number is used again only when its table is gone and all others were used.
  *
@@ -34,7 +35,6 @@
 #include <linux/seq_file.h>
 #include <linux/siphash.h>
 #include <linux/slab.h>
-#include <linux/workqueue.h>
 #include <linux/xarray.h>
 
 #include <asm/syscall.h>
@@ -59,46 +59,40 @@
 /* Room for a path. Longer ones would let a few files fill a table. */
 #define USER_OBJECT_PATH	1536
 
-/* Mappings that a translation remembers. A look-up takes as long as 100 frames. */
-#define USER_MAPPINGS		4
-
-/**
- * struct user_file - tells a file
- * @inode: its inode (on overlayfs that of the layer), or the image of a vDSO; never dereferenced
- * @ino: number of the inode
- * @generation: of the inode
- * @dev: of the file system, as one that is mounted later may have an equal inode
- * @size: of the file
- * @ctime: time of the last change of the file or the inode, which a program can't set
- */
-struct user_file {
-	const void		*inode;
-	u64			ino;
-	u32			generation;
-	u32			dev;
-	u64			size;
-	s64			ctime;
-};
-
 /**
  * struct user_object - a file with code
  * @node: in the list of its inode
- * @file: tells the file; only @file.ctime changes
+ * @key: tells the inode
+ * @key.inode: the inode (on overlayfs that of the layer), or the image of a vDSO; not dereferenced
+ * @key.ino: number of the inode
+ * @key.generation: of the inode
+ * @key.dev: of the file system, as one that is mounted later may have an equal inode
+ * @size: of the file
+ * @ctime: time of the last change of the file or the inode, which a program can't set
  * @nr: the number in words
  * @defined: marks of its definitions without and with build id, or odd
+ * @versions: objects that the inode had before
  * @none: how often it had no build id
  * @id_size: size of the build id, 0 if it is not known
- * @id: the build id, with zeroes at the end
- * @path: as /proc/PID/maps shows it
+ * @id: the build id, padded with zeroes to a multiple of 8
+ * @path: as /proc/PID/maps shows it, padded, too
  */
 struct user_object {
 	struct hlist_node	node;
-	struct user_file	file;
+	struct {
+		const void	*inode;
+		u64		ino;
+		u32		generation;
+		u32		dev;
+	} key;
+	u64			size;
+	s64			ctime;
 	u32			nr;
 	u32			defined[2];
+	u8			versions;
 	u8			none;
 	u8			id_size;
-	u8			id[BUILD_ID_SIZE_MAX];
+	u8			id[ALIGN(BUILD_ID_SIZE_MAX, 8)];
 	char			path[];
 };
 
@@ -108,8 +102,8 @@ struct user_objects {
 	spinlock_t		lock;		/* of all below, to change it */
 	u32			nr;
 	size_t			size;		/* bytes */
+	char			path[USER_OBJECT_PATH];	/* of the object that is being made */
 	hsiphash_key_t		hash_key;
-	struct rcu_work		work;
 	DECLARE_HASHTABLE(by_inode, USER_OBJECT_HASH_BITS);
 };
 
@@ -121,17 +115,15 @@ static u32 user_object_next;
 static_assert(USER_OBJECTS_SIZE / sizeof(struct user_object) < USER_WORD_NR);
 
 /**
- * struct user_mapping - a mapping of the current process
+ * struct user_mapping - an executable mapping of the current process
  * @start: its address
- * @size: its size
+ * @size: its size, 0 if there is none
  * @add: makes a word of an address, 0 if it stays an address
- * @exec: whether it is executable
  */
 struct user_mapping {
 	unsigned long		start;
 	unsigned long		size;
 	unsigned long		add;
-	bool			exec;
 };
 
 /**
@@ -185,31 +177,33 @@ struct user_objects *user_objects_next(struct user_objects *objects)
 }
 
 /**
- * user_objects_get - get the table of objects that goes with the map of an instance
- * @tr: the instance
+ * user_objects_get - the table of objects that goes with the map of an instance
+ * @tr: the instance, with options/stackmap on
  *
- * Context: any.
- * Return: the table with a reference, or NULL if no stack goes through a map.
+ * Context: any, under RCU.
+ * Return: the table, or NULL if no stack goes through a map.
  */
 struct user_objects *user_objects_get(struct trace_array *tr)
 {
-	struct stackmap_instance *inst = READ_ONCE(tr->stackmap);
-	struct ftrace_stackmap *map;
+	struct ftrace_stackmap *map = stackmap_active(tr);
 
-	if (!ftrace_stackmap_enabled(tr) || !inst)
-		return NULL;
-
-	guard(rcu)();
-	map = rcu_dereference(inst->map);
-	return map ? user_objects_hold(stackmap_objects(map)) : NULL;
+	return map ? stackmap_objects(map) : NULL;
 }
 
-static void user_objects_free(struct work_struct *work)
+/**
+ * user_objects_put - give back a reference to a table of objects
+ * @objects: the table, or NULL
+ *
+ * Context: may sleep. If it is the last one, nobody reads the table under RCU.
+ */
+void user_objects_put(struct user_objects *objects)
 {
-	struct user_objects *objects = container_of(to_rcu_work(work), typeof(*objects), work);
 	struct user_object *object;
 	struct hlist_node *next;
 	int i;
+
+	if (!objects || !refcount_dec_and_test(&objects->ref))
+		return;
 
 	hash_for_each_safe(objects->by_inode, i, next, object, node) {
 		xa_erase(&user_objects_by_nr, object->nr);
@@ -219,47 +213,30 @@ static void user_objects_free(struct work_struct *work)
 	kvfree(objects);
 }
 
-/**
- * user_objects_put - give back a reference to a table of objects
- * @objects: the table, or NULL
- *
- * The last one has a work free it, after a grace period.
- *
- * Context: any but NMI.
- */
-void user_objects_put(struct user_objects *objects)
+static u32 user_object_hash(const struct user_objects *objects, const struct user_object *object)
 {
-	if (!objects || !refcount_dec_and_test(&objects->ref))
-		return;
-	INIT_RCU_WORK(&objects->work, user_objects_free);
-	queue_rcu_work(system_dfl_wq, &objects->work);
-}
-
-static u32 user_object_hash(const struct user_objects *objects, const struct user_file *file)
-{
-	return hsiphash(file, offsetof(struct user_file, size), &objects->hash_key);
+	return hsiphash(&object->key, sizeof(object->key), &objects->hash_key);
 }
 
 /*
- * Find the object of a file. Where only ctime differs, the build id of @like tells whether
- * it is the same. Adds the other objects of the inode to @others.
+ * Find the object that is the same file as @like. Where only ctime differs, the build id
+ * tells that. If there is none, sets @like->versions.
  */
-static struct user_object *user_object_find(struct user_objects *objects,
-					    const struct user_file *file,
-					    const struct user_object *like, u32 *others)
+static struct user_object *user_object_find(struct user_objects *objects, struct user_object *like)
 {
 	struct user_object *object;
 
+	like->versions = 0;
 	hash_for_each_possible_rcu(objects->by_inode, object, node,
-				   user_object_hash(objects, file), true) {
-		if (memcmp(&object->file, file, offsetof(struct user_file, size)))
+				   user_object_hash(objects, like), true) {
+		if (memcmp(&object->key, &like->key, sizeof(like->key)))
 			continue;
-		if (object->file.size == file->size &&
-		    (READ_ONCE(object->file.ctime) == file->ctime ||
-		     (like && like->id_size && like->id_size == object->id_size &&
+		if (object->size == like->size &&
+		    (READ_ONCE(object->ctime) == like->ctime ||
+		     (like->id_size && like->id_size == object->id_size &&
 		      !memcmp(like->id, object->id, sizeof(like->id)))))
 			return object;
-		++*others;
+		like->versions++;
 	}
 	return NULL;
 }
@@ -271,20 +248,16 @@ static u32 user_object_id_size(const struct user_object *object)
 }
 
 #ifdef CONFIG_X86
-/* The image of the vDSO, if that is what is mapped. */
+/* The image of the vDSO, if that is what is mapped. It has no file, but operations. */
 static const void *user_vdso(struct vm_area_struct *vma)
 {
-	const char *name = NULL;
+	const mm_context_t *context = &vma->vm_mm->context;
 
-	if (vma->vm_ops && vma->vm_ops->name)
-		name = vma->vm_ops->name(vma);
-	return name && !strcmp(name, "[vdso]") ? current->mm->context.vdso_image->data : NULL;
+	return vma->vm_ops && vma->vm_start == (unsigned long)context->vdso ?
+	       context->vdso_image->data : NULL;
 }
 #else
-static const void *user_vdso(struct vm_area_struct *vma)
-{
-	return NULL;
-}
+static inline const void *user_vdso(struct vm_area_struct *vma) { return NULL; }
 #endif
 
 /* The image is the kernel's own, so its headers are right. */
@@ -293,10 +266,7 @@ static int user_vdso_build_id(const void *image, u8 *id)
 	const struct elf64_hdr *ehdr = image;
 	const struct elf64_phdr *phdr = image + ehdr->e_phoff;
 
-	if (ehdr->e_ident[EI_CLASS] != ELFCLASS64)
-		return -EINVAL;
-
-	for (int i = 0; i < ehdr->e_phnum; i++) {
+	for (int i = 0; ehdr->e_ident[EI_CLASS] == ELFCLASS64 && i < ehdr->e_phnum; i++) {
 		if (phdr[i].p_type == PT_NOTE)
 			return build_id_parse_buf(image + phdr[i].p_offset, id, phdr[i].p_filesz);
 	}
@@ -312,7 +282,7 @@ static noinline void user_object_ask(struct user_objects *objects, struct user_o
 	int err;
 
 	err = vma->vm_file ? build_id_parse_nofault(vma, id, &size) :
-			     user_vdso_build_id(object->file.inode, id);
+			     user_vdso_build_id(object->key.inode, id);
 	/* The pages are not there. */
 	if (err == -EFAULT)
 		return;
@@ -345,99 +315,85 @@ static size_t user_object_name(const struct file *file, char *buf)
 }
 
 /*
- * Make an object of a file that has none. Does not wait for memory, under the lock of
- * the mapping. Returns NULL if frames there stay addresses.
+ * Make an object of @like, a file that has none. Does not wait for memory, under the lock
+ * of the mapping. Returns NULL if frames there stay addresses.
  */
 static noinline struct user_object *user_object_new(struct user_objects *objects,
-						    const struct user_file *file,
-						    struct vm_area_struct *vma, u32 others)
+						    struct user_object *like,
+						    struct vm_area_struct *vma)
 {
-	/* Odd, so undefined. */
-	struct user_object *object, init = { .file = *file, .defined = { 1, 1 } };
-	struct user_object *new __free(kfree) = NULL;
-	char *buf __free(kfree) = NULL;
+	struct user_object *new __free(kfree) = NULL, *object;
 	size_t len, size;
 
-	/* At the limit, nothing is read: each look-up would do it again. */
-	if (READ_ONCE(objects->size) < USER_OBJECTS_SIZE && others < USER_OBJECT_VERSIONS)
-		buf = kmalloc(USER_OBJECT_PATH, GFP_NOWAIT);
-	if (!buf)
-		return NULL;
-
-	user_object_ask(objects, &init, vma);
+	user_object_ask(objects, like, vma);
 	/* A deleted file may be the memory of a JIT, unless it has a build id. */
-	if (!init.id_size && vma->vm_file && !file_inode(vma->vm_file)->i_nlink)
+	if (!like->id_size && vma->vm_file && !file_inode(vma->vm_file)->i_nlink)
 		return NULL;
 
-	len = user_object_name(vma->vm_file, buf);
-	size = struct_size(new, path, len + 1);
-	new = kzalloc(size, GFP_NOWAIT);
-	if (!new)
-		return NULL;
-	*new = init;
-	memcpy(new->path, buf, len);
-
-	others = 0;
 	guard(spinlock)(&objects->lock);
-	object = user_object_find(objects, file, new, &others);
+	object = user_object_find(objects, like);
 	if (object) {
-		WRITE_ONCE(object->file.ctime, file->ctime);
+		WRITE_ONCE(object->ctime, like->ctime);
 		return object;
 	}
-	if (others >= USER_OBJECT_VERSIONS ||
-	    xa_alloc_cyclic(&user_objects_by_nr, &new->nr, new, XA_LIMIT(1, USER_WORD_NR - 1),
+
+	len = user_object_name(vma->vm_file, objects->path);
+	size = struct_size(new, path, ALIGN(len + 1, 8));
+	new = kzalloc(size, GFP_NOWAIT);
+	if (!new || like->versions >= USER_OBJECT_VERSIONS)
+		return NULL;
+	*new = *like;
+	memcpy(new->path, objects->path, len);
+	if (xa_alloc_cyclic(&user_objects_by_nr, &new->nr, new, XA_LIMIT(1, USER_WORD_NR - 1),
 			    &user_object_next, GFP_NOWAIT) < 0)
 		return NULL;
-	hash_add_rcu(objects->by_inode, &new->node, user_object_hash(objects, file));
+	hash_add_rcu(objects->by_inode, &new->node, user_object_hash(objects, new));
 	WRITE_ONCE(objects->nr, objects->nr + 1);
 	WRITE_ONCE(objects->size, objects->size + kmalloc_size_roundup(size));
 	return no_free_ptr(new);
 }
 
 /* Tell the file that is mapped at @vma. Returns false if frames there stay addresses. */
-static bool user_file_of(struct vm_area_struct *vma, struct user_file *file)
+static bool user_object_key(struct vm_area_struct *vma, struct user_object *like)
 {
-	struct timespec64 ctime;
 	struct inode *inode;
 
-	if (((u64)vma->vm_pgoff << PAGE_SHIFT) + vma->vm_end - vma->vm_start > USER_WORD_OFFSET)
-		return false;
-
 	if (!vma->vm_file) {
-		*file = (struct user_file) { .inode = user_vdso(vma) };
-		return file->inode;
+		like->key.inode = user_vdso(vma);
+		return like->key.inode;
 	}
 
 	/* That of the pages: two overlays of a file are one object, with the path of the first. */
 	inode = file_inode(vma->vm_file);
-	ctime = inode_get_ctime(inode);
-	*file = (struct user_file) {
-		.inode		= inode,
-		.ino		= inode->i_ino,
-		.generation	= inode->i_generation,
-		.dev		= inode->i_sb->s_dev,
-		.size		= i_size_read(inode),
-		.ctime		= timespec64_to_ns(&ctime),
-	};
+	like->key.inode = inode;
+	like->key.ino = inode->i_ino;
+	like->key.generation = inode->i_generation;
+	like->key.dev = inode->i_sb->s_dev;
+	like->size = i_size_read(inode);
+	like->ctime = inode_get_ctime_sec(inode) * NSEC_PER_SEC + inode_get_ctime_nsec(inode);
 	return S_ISREG(inode->i_mode);
 }
 
-/* The number of the object that is mapped at @vma, or 0. */
-static u32 user_object_at(struct user_objects *objects, struct vm_area_struct *vma)
+/* What makes a word of an address that is mapped at @vma, or 0 if it stays an address. */
+static unsigned long user_object_add(struct user_objects *objects, struct vm_area_struct *vma)
 {
-	struct user_object *object;
-	struct user_file file;
-	u32 others = 0;
+	u64 offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
+	/* Odd marks: not defined. */
+	struct user_object like = { .defined = { 1, 1 } }, *object;
 
-	if (!user_file_of(vma, &file))
+	if (offset + vma->vm_end - vma->vm_start > USER_WORD_OFFSET || !user_object_key(vma, &like))
 		return 0;
 
-	object = user_object_find(objects, &file, NULL, &others);
-	if (!object)
-		object = user_object_new(objects, &file, vma, others);
-	else if (!user_object_id_size(object) && READ_ONCE(object->none) < USER_OBJECT_ASK)
+	object = user_object_find(objects, &like);
+	if (object && !user_object_id_size(object) && READ_ONCE(object->none) < USER_OBJECT_ASK)
 		user_object_ask(objects, object, vma);
-	return object ? object->nr : 0;
+	/* At a limit, nothing is read: each look-up would do it again. */
+	if (!object && like.versions < USER_OBJECT_VERSIONS &&
+	    READ_ONCE(objects->size) < USER_OBJECTS_SIZE)
+		object = user_object_new(objects, &like, vma);
+	if (!object)
+		return 0;
+	return BIT_ULL(63) + ((u64)object->nr << USER_WORD_OFFSET_BITS) + offset - vma->vm_start;
 }
 
 /* Find the mapping of an address of the current process. Returns false if it is being changed. */
@@ -447,7 +403,6 @@ static bool user_mapping_find(struct user_objects *objects, unsigned long addr,
 	struct mm_struct *mm = current->mm;
 	struct vm_area_struct *vma = lock_vma_under_rcu(mm, addr);
 	bool locked = false;
-	u64 nr;
 
 	if (!vma && mtree_load(&mm->mm_mt, addr)) {
 		/* A program may hold it for long. The removal of instances waits for this. */
@@ -457,36 +412,17 @@ static bool user_mapping_find(struct user_objects *objects, unsigned long addr,
 		vma = vma_lookup(mm, addr);
 	}
 
-	*m = (struct user_mapping) { .start = addr, .size = 1 };
-	if (vma) {
+	*m = (struct user_mapping) { };
+	if (vma && vma->vm_flags & VM_EXEC) {
 		m->start = vma->vm_start;
 		m->size = vma->vm_end - vma->vm_start;
-		m->exec = vma->vm_flags & VM_EXEC;
-		nr = m->exec ? user_object_at(objects, vma) : 0;
-		if (nr)
-			m->add = BIT_ULL(63) + (nr << USER_WORD_OFFSET_BITS) - m->start +
-				 ((u64)vma->vm_pgoff << PAGE_SHIFT);
+		m->add = user_object_add(objects, vma);
 	}
 	if (locked)
 		mmap_read_unlock(mm);
 	else if (vma)
 		vma_end_read(vma);
 	return true;
-}
-
-/* The mapping of an address, from those that are remembered if possible, or NULL. */
-static struct user_mapping *user_mapping(struct user_objects *objects,
-					 struct user_mapping *mappings, unsigned int *next,
-					 unsigned long addr)
-{
-	struct user_mapping *m;
-
-	for (m = mappings; m < mappings + USER_MAPPINGS; m++) {
-		if (addr - m->start < m->size)
-			return m;
-	}
-	m = &mappings[(*next)++ % USER_MAPPINGS];
-	return user_mapping_find(objects, addr, m) ? m : NULL;
 }
 
 /* An interrupt has hit: the instruction is not a part of the stack. */
@@ -507,48 +443,40 @@ static void user_stack_split(struct stackmap_stack *stack, unsigned long *words)
 /**
  * user_objects_translate - make words that are the same in every process of a user stack
  * @objects: the table of objects, or NULL
- * @stack: the stack of the current task, whose frames are set to @words
+ * @stack: the stack of the current task from user_stack_depth(), whose frames are set to @words
  * @words: room for as many words
  *
  * The stack ends at the first frame outside of executable memory. The instruction that
  * an interrupt has hit is not a part of it. A stack with a mapping that is just being
  * changed gets no frames, so that no map takes it.
  *
- * Context: the way back to user space.
+ * Context: the way back to user space, under RCU.
  */
 void user_objects_translate(struct user_objects *objects, struct stackmap_stack *stack,
 			    unsigned long *words)
 {
-	struct user_mapping mappings[USER_MAPPINGS] = { }, *m;
-	unsigned long ip, start = 0, size = 0, add = 0;
-	unsigned int i, next = 0;
+	struct user_mapping m = { };
+	unsigned long ip;
+	unsigned int i;
 
-	if (!objects || !current->mm) {
-		/* There may be a map by the time that the stack is recorded. */
-		stack->nr = user_addresses(stack->ips, stack->nr);
+	if (!objects)
 		return;
-	}
 
 	for (i = 0; i < stack->nr; i++) {
 		ip = stack->ips[i];
 		/* A return address may be behind the end of its function, and of the mapping. */
-		if (unlikely(ip - 1 - start >= size)) {
-			m = user_mapping(objects, mappings, &next, i ? ip - 1 : ip);
-			if (!m) {
+		if (unlikely(ip - !!i - m.start >= m.size)) {
+			if (!user_mapping_find(objects, ip - !!i, &m)) {
 				stack->nr = 0;
 				return;
 			}
 			/* Code without frame pointers leads to data. */
-			stack->user->cut = i && !m->exec;
-			if (stack->user->cut || (!m->add && user_word_forged(ip)))
+			stack->user->cut = i && !m.size;
+			if (stack->user->cut)
 				break;
-			start = m->start;
-			add = m->add;
-			/* Come here again for each address that stays one. */
-			size = add ? m->size : 0;
-			stack->user->addresses += !add;
 		}
-		words[i] = ip + add;
+		words[i] = ip + m.add;
+		stack->user->addresses += !m.add;
 	}
 	stack->nr = i;
 	stack->ips = words;
@@ -604,8 +532,6 @@ static bool user_object_define(struct trace_buffer *buffer, unsigned int trace_c
 	memcpy(entry->build_id, object->id, id_size);
 	memcpy(entry->path, object->path, size);
 	trace_buffer_unlock_commit_nostack(buffer, event);
-	if (define & 1)
-		return true;
 	/* user_object_define:A, pairs with user_object_define:B */
 	smp_store_release(defined, define);
 	return true;
@@ -627,48 +553,17 @@ static bool user_object_define(struct trace_buffer *buffer, unsigned int trace_c
 bool user_objects_define(struct trace_buffer *buffer, unsigned int trace_ctx,
 			 const struct stackmap_stack *stack, u32 define)
 {
-	u32 nr, last = user_word_object(stack->user->ip);
+	u32 nr, last = 0;
 
-	if (!stack->user->objects)
-		return true;
-
-	if (!user_object_define(buffer, trace_ctx, last, define))
-		return false;
-	for (unsigned int i = 0; i < stack->nr; i++) {
-		nr = user_word_object(stack->ips[i]);
+	/* The instruction that was hit is ahead of the frames. */
+	for (int i = -1; i < (int)stack->nr; i++) {
+		nr = user_word_object(i < 0 ? stack->user->ip : stack->ips[i]);
 		if (nr != last && !user_object_define(buffer, trace_ctx, nr, define))
 			return false;
 		last = nr;
 	}
 	return true;
 }
-
-static enum print_line_t user_object_def_print(struct trace_iterator *iter, int flags,
-					       struct trace_event *event)
-{
-	struct user_object_def_entry *field = (void *)iter->ent;
-
-	trace_seq_printf(&iter->seq, "<user_object_def %d bias %llx build id %*phN %s>\n",
-			 field->object, field->bias, min(field->id_size, BUILD_ID_SIZE_MAX),
-			 field->build_id, field->path);
-	return trace_handle_return(&iter->seq);
-}
-
-static struct trace_event_functions user_object_def_funcs = {
-	.trace		= user_object_def_print,
-};
-
-static struct trace_event user_object_def_event = {
-	.type		= TRACE_USER_OBJECT_DEF,
-	.funcs		= &user_object_def_funcs,
-};
-
-static int __init user_object_init_event(void)
-{
-	WARN_ON_ONCE(!register_trace_event(&user_object_def_event));
-	return 0;
-}
-early_initcall(user_object_init_event);
 
 /**
  * user_object_print - print a frame of a user stack by its file
@@ -705,7 +600,6 @@ bool user_object_print(struct trace_iterator *iter, unsigned long word)
 void user_objects_write(struct user_objects *objects, struct seq_file *m)
 {
 	struct user_object_bin bin = { };
-	static const u8 zeroes[8];
 	struct user_object *object;
 	int i;
 
@@ -715,10 +609,8 @@ void user_objects_write(struct user_objects *objects, struct seq_file *m)
 		bin.id_size = user_object_id_size(object);
 		bin.path_size = strlen(object->path);
 		seq_write(m, &bin, sizeof(bin));
-		seq_write(m, object->id, bin.id_size);
-		seq_write(m, zeroes, ALIGN(bin.id_size, 8) - bin.id_size);
-		seq_write(m, object->path, bin.path_size);
-		seq_write(m, zeroes, ALIGN(bin.path_size, 8) - bin.path_size);
+		seq_write(m, object->id, ALIGN(bin.id_size, 8));
+		seq_write(m, object->path, ALIGN(bin.path_size, 8));
 	}
 }
 

@@ -2,7 +2,6 @@
 #ifndef _TRACE_USER_OBJECT_H
 #define _TRACE_USER_OBJECT_H
 
-#include <linux/kconfig.h>
 #include <linux/types.h>
 
 /*
@@ -54,43 +53,32 @@ struct stackmap_user {
 	const struct stackmap_stack *full;
 };
 
-/* The frames of a user stack before the 0 that ends it. Some unwinders go on behind it. */
-static inline unsigned int user_stack_depth(const unsigned long *ips, unsigned int nr)
-{
-	for (unsigned int i = 0; i < nr; i++) {
-		if (!ips[i])
-			return i;
-	}
-	return nr;
-}
-
 /* The depth of a stack that is stored. One without frames has a 0 in their place. */
 static inline unsigned int stackmap_depth(const unsigned long *ips, unsigned int nr)
 {
 	return nr == 1 && !ips[0] ? 0 : nr;
 }
 
+/* Does a word refer to an object? No address that a program may execute does, but a forged one. */
+static inline bool user_word_by_file(unsigned long word)
+{
+	return IS_ENABLED(CONFIG_TRACE_USER_OBJECTS) && (long)word < -(s64)(USER_WORD_OFFSET + 1);
+}
+
 /* The number of the object that a word refers to, 0 for an address. */
 static inline u32 user_word_object(unsigned long word)
 {
-	u32 nr = (u64)word >> USER_WORD_OFFSET_BITS & USER_WORD_NR;
-
-	if (!IS_ENABLED(CONFIG_TRACE_USER_OBJECTS) || (long)word >= 0)
-		return 0;
-	return nr < USER_WORD_NR ? nr : 0;
+	return user_word_by_file(word) ? (u64)word >> USER_WORD_OFFSET_BITS & USER_WORD_NR : 0;
 }
 
-/* Would this address, which a program has chosen, be taken for such a word? */
-static inline bool user_word_forged(unsigned long ip)
-{
-	return IS_ENABLED(CONFIG_TRACE_USER_OBJECTS) && (long)ip < -(s64)(USER_WORD_OFFSET + 1);
-}
-
-/* The frames before one that would be taken for such a word: that is no address of a program. */
-static inline unsigned int user_addresses(const unsigned long *ips, unsigned int nr)
+/*
+ * The frames of a user stack before the 0 that ends it, or before what is no address of a
+ * program. Some unwinders go on behind that.
+ */
+static inline unsigned int user_stack_depth(const unsigned long *ips, unsigned int nr)
 {
 	for (unsigned int i = 0; i < nr; i++) {
-		if (user_word_forged(ips[i]))
+		if (!ips[i] || user_word_by_file(ips[i]))
 			return i;
 	}
 	return nr;
@@ -117,21 +105,9 @@ struct user_objects *user_objects_hold(struct user_objects *objects);
 void user_objects_put(struct user_objects *objects);
 bool user_objects_half_full(const struct user_objects *objects);
 #else
-static inline struct user_objects *user_objects_hold(struct user_objects *objects)
-{
-	return NULL;
-}
-
-static inline bool user_objects_half_full(const struct user_objects *objects)
-{
-	return false;
-}
-
-static inline struct user_objects *user_objects_next(struct user_objects *objects)
-{
-	return NULL;
-}
-
+static inline struct user_objects *user_objects_next(struct user_objects *objects) { return NULL; }
+static inline struct user_objects *user_objects_hold(struct user_objects *objects) { return NULL; }
+static inline bool user_objects_half_full(const struct user_objects *objects) { return false; }
 static inline void user_objects_put(struct user_objects *objects) { }
 #endif
 

@@ -83,7 +83,8 @@ static unsigned long test_word(u32 object, u32 offset)
 /* A new table, or that of the map of @tr. */
 static struct user_objects *test_objects(struct kunit *test, struct trace_array *tr)
 {
-	struct user_objects *objects = tr ? user_objects_get(tr) : user_objects_next(NULL);
+	struct user_objects *objects = tr ? user_objects_hold(user_objects_get(tr)) :
+					    user_objects_next(NULL);
 
 	KUNIT_ASSERT_NOT_NULL(test, objects);
 	kunit_add_action(test, (kunit_action_t *)user_objects_put, objects);
@@ -95,7 +96,9 @@ static struct stackmap_user test_translate(struct user_objects *objects, unsigne
 					   unsigned int *nr)
 {
 	struct stackmap_user user = { .type = TRACE_USER_UNWIND_STACK_ID };
-	struct stackmap_stack stack = { .ips = ips, .nr = *nr, .user = &user };
+	struct stackmap_stack stack = {
+		.ips = ips, .nr = user_stack_depth(ips, *nr), .user = &user,
+	};
 	unsigned long words[TEST_DEPTHS];
 	unsigned int split;
 
@@ -147,10 +150,10 @@ static void user_object_words(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, user_word_object(0x8000100000000123UL), 1);
 	KUNIT_EXPECT_EQ(test, user_word_object(0xffffefffffffffffUL), USER_WORD_NR - 1);
 	KUNIT_EXPECT_EQ(test, user_word_object(0xffffffffff600000UL), 0);
-	KUNIT_EXPECT_FALSE(test, user_word_forged(0x7fffffffffffffffUL));
-	KUNIT_EXPECT_TRUE(test, user_word_forged(0x8000000000000000UL));
-	KUNIT_EXPECT_TRUE(test, user_word_forged(0xffffefffffffffffUL));
-	KUNIT_EXPECT_FALSE(test, user_word_forged(0xfffff00000000000UL));
+	KUNIT_EXPECT_FALSE(test, user_word_by_file(0x7fffffffffffffffUL));
+	KUNIT_EXPECT_TRUE(test, user_word_by_file(0x8000000000000000UL));
+	KUNIT_EXPECT_TRUE(test, user_word_by_file(0xffffefffffffffffUL));
+	KUNIT_EXPECT_FALSE(test, user_word_by_file(0xfffff00000000000UL));
 }
 
 /* A stack is by file in stack_map_bin if any of its frames is. */
@@ -302,7 +305,7 @@ static void user_object_frames(struct kunit *test)
 		{ { file_data + 8, text + 8 }, { file_data + 8, word + 8 }, 2, 2, 1, 0 },
 		{ { file_data + 8, file_data + 9 }, { file_data + 8 }, 2, 1, 1, 1 },
 		/* Words that a program has made, and an address of [vsyscall]. */
-		{ { text + 8, word + 8 }, { word + 8 }, 2, 1, 0, 1 },
+		{ { text + 8, word + 8 }, { word + 8 }, 2, 1, 0, 0 },
 		{ { word + 8, text + 8 }, { }, 2, 0, 0, 0 },
 		{ { vsyscall, text + 8 }, { vsyscall, word + 8 }, 2, 2, 1, 0 },
 	}, *s;
@@ -323,9 +326,9 @@ static void user_object_busy(struct kunit *test)
 {
 	struct user_objects *objects = test_objects(test, NULL);
 	unsigned long text = test_library(test, "busy", 1);
-	unsigned long ips[] = { text + 8, BIT(63) }, words[2];
+	unsigned long ips[] = { text + 8 }, words[1];
 	struct stackmap_user user = { };
-	struct stackmap_stack stack = { .ips = ips, .nr = 2, .user = &user };
+	struct stackmap_stack stack = { .ips = ips, .nr = 1, .user = &user };
 
 	mmap_write_lock(current->mm);
 	vma_start_write(vma_lookup(current->mm, text));
@@ -334,10 +337,7 @@ static void user_object_busy(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, user.objects);
 	KUNIT_EXPECT_EQ(test, stack.nr, 0);
 
-	/* Where there is no table yet, there may be one when the stack is recorded. */
-	stack.nr = 2;
-	user_objects_translate(NULL, &stack, words);
-	KUNIT_EXPECT_EQ(test, stack.nr, 1);
+	stack.nr = 1;
 	user_objects_translate(objects, &stack, words);
 	KUNIT_EXPECT_PTR_EQ(test, user.objects, objects);
 }

@@ -31,9 +31,9 @@
 bool trace_user_unwind_request(struct trace_array *tr, struct trace_buffer *buffer,
 			       unsigned int trace_ctx)
 {
+	struct ring_buffer_event *event = NULL;
 	struct user_unwind_cookie_entry *entry;
-	struct ring_buffer_event *event;
-	bool requested = false;
+	bool requested;
 	u64 cookie;
 	int bit;
 
@@ -46,18 +46,15 @@ bool trace_user_unwind_request(struct trace_array *tr, struct trace_buffer *buff
 	if (bit < 0)
 		return true;
 
-	if (unwind_deferred_request(&tr->user_unwind, &cookie) < 0)
-		goto out;
-
-	requested = true;
-	event = trace_buffer_lock_reserve(buffer, TRACE_USER_UNWIND_COOKIE, sizeof(*entry),
-					  trace_ctx);
-	if (!event)
-		goto out;
-	entry = ring_buffer_event_data(event);
-	entry->cookie = cookie;
-	trace_buffer_unlock_commit_nostack(buffer, event);
- out:
+	requested = unwind_deferred_request(&tr->user_unwind, &cookie) >= 0;
+	if (requested)
+		event = trace_buffer_lock_reserve(buffer, TRACE_USER_UNWIND_COOKIE, sizeof(*entry),
+						  trace_ctx);
+	if (event) {
+		entry = ring_buffer_event_data(event);
+		entry->cookie = cookie;
+		trace_buffer_unlock_commit_nostack(buffer, event);
+	}
 	trace_clear_recursion(bit);
 	return requested;
 }
@@ -102,7 +99,6 @@ static void trace_user_unwind_callback(struct unwind_work *work, struct unwind_s
 	};
 	unsigned int trace_ctx = tracing_gen_ctx();
 	unsigned long words[USER_STACK_MAX_DEPTH] __uninitialized;
-	struct user_objects *objects = NULL;
 	struct stackmap_stack stack = full;
 	struct trace_buffer *buffer;
 
@@ -111,10 +107,10 @@ static void trace_user_unwind_callback(struct unwind_work *work, struct unwind_s
 		return;
 
 	user.full = &full;
-	if (IS_ENABLED(CONFIG_TRACE_USER_OBJECTS)) {
-		objects = user_objects_get(tr);
-		user_objects_translate(objects, &stack, words);
-	}
+	/* The map and its table stay until the stack is recorded. */
+	guard(rcu)();
+	if (IS_ENABLED(CONFIG_TRACE_USER_OBJECTS) && ftrace_stackmap_enabled(tr))
+		user_objects_translate(user_objects_get(tr), &stack, words);
 
 	scoped_guard(preempt_notrace) {
 		/* A snapshot swaps the buffers at any time. */
@@ -123,7 +119,6 @@ static void trace_user_unwind_callback(struct unwind_work *work, struct unwind_s
 		    !ftrace_stackmap_record(tr, buffer, trace_ctx, &stack, user_unwind_write))
 			user_unwind_write(buffer, trace_ctx, &full);
 	}
-	user_objects_put(objects);
 }
 
 /**
@@ -158,38 +153,39 @@ void trace_user_unwind_destroy(struct trace_array *tr)
 		unwind_deferred_cancel(&tr->user_unwind);
 }
 
-static enum print_line_t trace_user_unwind_cookie_print(struct trace_iterator *iter,
-							int flags, struct trace_event *event)
+static enum print_line_t trace_user_unwind_print(struct trace_iterator *iter, int flags,
+						 struct trace_event *event)
 {
-	struct user_unwind_cookie_entry *field = (void *)iter->ent;
-
-	trace_seq_printf(&iter->seq, "<user_unwind_cookie %llx>\n", field->cookie);
-	return trace_handle_return(&iter->seq);
-}
-
-static enum print_line_t trace_user_unwind_stack_print(struct trace_iterator *iter,
-						       int flags, struct trace_event *event)
-{
-	int size = iter->ent_size - (int)sizeof(struct user_unwind_stack_entry);
 	struct user_unwind_stack_entry *field = (void *)iter->ent;
+	int size = iter->ent_size - (int)sizeof(*field);
+	struct user_object_def_entry *def = (void *)iter->ent;
+	struct trace_seq *s = &iter->seq;
 
-	trace_seq_printf(&iter->seq, "<user_unwind_stack %llx>\n", field->cookie);
-	trace_print_user_frames(iter, flags, field->tgid, field->caller,
-				max(size, 0) / sizeof(long));
-	return trace_handle_return(&iter->seq);
+	switch (iter->ent->type) {
+	case TRACE_USER_UNWIND_COOKIE:
+		trace_seq_printf(s, "<user_unwind_cookie %llx>\n", field->cookie);
+		break;
+	case TRACE_USER_UNWIND_STACK:
+		trace_seq_printf(s, "<user_unwind_stack %llx>\n", field->cookie);
+		trace_print_user_frames(iter, flags, field->tgid, field->caller,
+					max(size, 0) / sizeof(long));
+		break;
+	case TRACE_USER_OBJECT_DEF:
+		trace_seq_printf(s, "<user_object_def %d bias %llx build id %*phN %s>\n",
+				 def->object, def->bias, min(def->id_size, BUILD_ID_SIZE_MAX),
+				 def->build_id, def->path);
+	}
+	return trace_handle_return(s);
 }
 
-static struct trace_event_functions trace_user_unwind_cookie_funcs = {
-	.trace		= trace_user_unwind_cookie_print,
-};
-
-static struct trace_event_functions trace_user_unwind_stack_funcs = {
-	.trace		= trace_user_unwind_stack_print,
+static struct trace_event_functions trace_user_unwind_funcs = {
+	.trace		= trace_user_unwind_print,
 };
 
 static struct trace_event trace_user_unwind_events[] = {
-	{ .type = TRACE_USER_UNWIND_COOKIE, .funcs = &trace_user_unwind_cookie_funcs },
-	{ .type = TRACE_USER_UNWIND_STACK, .funcs = &trace_user_unwind_stack_funcs },
+	{ .type = TRACE_USER_UNWIND_COOKIE, .funcs = &trace_user_unwind_funcs },
+	{ .type = TRACE_USER_UNWIND_STACK, .funcs = &trace_user_unwind_funcs },
+	{ .type = TRACE_USER_OBJECT_DEF, .funcs = &trace_user_unwind_funcs },
 };
 
 static int __init trace_user_unwind_init_events(void)
