@@ -13,6 +13,7 @@
  *   -r WORD  as -z, with this return address; nothing is printed of what is behind it
  *   -m FILE  through code that is mapped from FILE, which is written; anon, memfd: from such memory
  *   -o N     at this offset of FILE
+ *   -k       FILE has the code, and is not written
  *   -u       the code is unmapped before close()
  *   -d FILE  through a shared library that is loaded for that, and unloaded (with -DLIBRARY)
  *   -t       each depth in a thread of its own
@@ -124,7 +125,7 @@ static inline __attribute__((always_inline)) long close_at(long fd, void **ip)
 /* push %rbp; mov %rsp, %rbp; mov %rdi, %rax; mov %esi, %edi; call *%rax; pop %rbp; ret */
 static const char code[] = "\x55\x48\x89\xe5\x48\x89\xf8\x89\xf7\xff\xd0\x5d\xc3";
 static int (*outside)(int (*fn)(int depth), int depth);	/* that code */
-static int files, unmapped, fail_nth, faults;
+static int files, unmapped, fail_nth, faults, keep;
 static char maps[1 << 16];
 
 static void die(const char *what)
@@ -190,6 +191,18 @@ static int fail_allocation(int n)
 	if (pwrite(fd, text, strlen(text), 0) < 0)
 		die("fail-nth");
 	return left;
+}
+
+/* Map code that is there. Its page is in memory then, and the file closed. */
+static void *keep_code(const char *name, off_t offset)
+{
+	int fd = open(name, O_RDONLY);
+	void *mem = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, offset);
+
+	if (mem == MAP_FAILED || memcmp(mem, code, sizeof(code)))
+		die(name);
+	close(fd);
+	return mem;
 }
 
 static void *map_code(const char *name, off_t offset)
@@ -394,7 +407,7 @@ int main(int argc, char **argv)
 	const char *exec = NULL;
 	int opt, only_time = 0;
 
-	while ((opt = getopt(argc, argv, "zln:fr:m:o:ud:tp:x:scb:ye:")) != -1) {
+	while ((opt = getopt(argc, argv, "zln:fr:m:o:kud:tp:x:scb:ye:")) != -1) {
 		switch (opt) {
 		case 'z':
 			call = call_from_0;
@@ -419,6 +432,9 @@ int main(int argc, char **argv)
 			break;
 		case 'o':
 			offset = strtoll(optarg, NULL, 0);
+			break;
+		case 'k':
+			keep = 1;
 			break;
 		case 'u':
 			unmapped = 1;
@@ -479,7 +495,7 @@ int main(int argc, char **argv)
 			clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
 	}
 	if (mapped) {
-		outside = map_code(mapped, offset);
+		outside = keep ? keep_code(mapped, offset) : map_code(mapped, offset);
 		fn = through_code;
 	}
 #endif

@@ -1,0 +1,26 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# How many user stacks programs leave in the map that run again and again: 200 runs of four small programs,
+# with their system calls and page faults. With norandmaps, the addresses are the same in each run:
+# scripts/guest -a norandmaps
+# Usage: user-runs.sh [runs]
+cd /sys/kernel/tracing || exit 1
+mkdir instances/runs || exit 1
+cd instances/runs || exit 1
+echo 16384 >buffer_size_kb
+echo 1 >options/stackmap
+echo 1 >options/userstacktrace_delay
+for e in raw_syscalls/sys_enter exceptions/page_fault_user; do echo 1 >"events/$e/enable"; done
+work=$(mktemp -d)
+seq 1 200 >"$work/lines"
+for ((i = 0; i < ${1:-200}; i++)); do
+	ls -l /usr/bin
+	cat "$work/lines"
+	awk '{ n += $1 } END { print n }' "$work/lines"
+	perl -e 'print join(" ", sort map { $_ * 7 % 31 } 1 .. 200), "\n"'
+done >"$work/out"
+echo 0 >tracing_on
+echo "$(cat per_cpu/cpu*/stats | awk '/^(entries|overrun):/ { n += $NF } END { print n }') events, with cookies and ids"
+grep -E '^(objects|drops|successes|cut|addresses|entries)' stack_map_stat
+awk '/^user_stack_id/ { n++; f = 0 } /^  \[[0-9]+\] [^0]/ { if (!f++) files++ }
+	END { print n + 0 " user stacks in the map, " files + 0 " with frames in files" }' stack_map
