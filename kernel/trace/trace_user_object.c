@@ -515,7 +515,7 @@ static bool user_object_define(struct trace_buffer *buffer, unsigned int trace_c
 	id_size = user_object_id_size(object);
 	defined = &object->defined[!!id_size];
 	/* user_object_define:B, pairs with user_object_define:A */
-	if (!(define & 1) && smp_load_acquire(defined) == define)
+	if (smp_load_acquire(defined) == define)
 		return true;
 
 	size = strlen(object->path) + 1;
@@ -542,7 +542,7 @@ static bool user_object_define(struct trace_buffer *buffer, unsigned int trace_c
  * @buffer: the ring buffer
  * @trace_ctx: context of the event
  * @stack: the stack, with a reference to the table of its objects
- * @define: the value of tr->stackmap_define; if it is odd, all are defined again
+ * @define: the value of tr->stackmap_define, which is even
  *
  * To be called at each use: an object is defined again when its build id is known.
  *
