@@ -116,12 +116,12 @@ static_assert(USER_OBJECTS_SIZE / sizeof(struct user_object) < USER_WORD_NR);
 
 /**
  * struct user_mapping - an executable mapping of the current process
- * @start: its address
+ * @first: the lowest return address to it, behind a call
  * @size: its size, 0 if there is none
  * @add: makes a word of an address, 0 if it stays an address
  */
 struct user_mapping {
-	unsigned long		start;
+	unsigned long		first;
 	unsigned long		size;
 	unsigned long		add;
 };
@@ -414,7 +414,7 @@ static bool user_mapping_find(struct user_objects *objects, unsigned long addr,
 
 	*m = (struct user_mapping) { };
 	if (vma && vma->vm_flags & VM_EXEC) {
-		m->start = vma->vm_start;
+		m->first = vma->vm_start + 1;
 		m->size = vma->vm_end - vma->vm_start;
 		m->add = user_object_add(objects, vma);
 	}
@@ -455,28 +455,28 @@ static void user_stack_split(struct stackmap_stack *stack, unsigned long *words)
 void user_objects_translate(struct user_objects *objects, struct stackmap_stack *stack,
 			    unsigned long *words)
 {
-	struct user_mapping m = { };
-	unsigned long ip;
-	unsigned int i;
+	unsigned int i = 0, from, nr = stack->nr;
+	const unsigned long *ips = stack->ips;
+	struct user_mapping m;
 
 	if (!objects)
 		return;
 
-	for (i = 0; i < stack->nr; i++) {
-		ip = stack->ips[i];
+	while (i < nr) {
 		/* A return address may be behind the end of its function, and of the mapping. */
-		if (unlikely(ip - !!i - m.start >= m.size)) {
-			if (!user_mapping_find(objects, ip - !!i, &m)) {
-				stack->nr = 0;
-				return;
-			}
-			/* Code without frame pointers leads to data. */
-			stack->user->cut = i && !m.size;
-			if (stack->user->cut)
-				break;
+		if (!user_mapping_find(objects, ips[i] - !!i, &m)) {
+			stack->nr = 0;
+			return;
 		}
-		words[i] = ip + m.add;
-		stack->user->addresses += !m.add;
+		/* Code without frame pointers leads to data. */
+		stack->user->cut = i && !m.size;
+		if (stack->user->cut)
+			break;
+		from = i;
+		do {
+			words[i] = ips[i] + m.add;
+		} while (++i < nr && ips[i] - m.first < m.size);
+		stack->user->addresses += m.add ? 0 : i - from;
 	}
 	stack->nr = i;
 	stack->ips = words;

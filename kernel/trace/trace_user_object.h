@@ -78,7 +78,8 @@ static inline u32 user_word_object(unsigned long word)
 static inline unsigned int user_stack_depth(const unsigned long *ips, unsigned int nr)
 {
 	for (unsigned int i = 0; i < nr; i++) {
-		if (!ips[i] || user_word_by_file(ips[i]))
+		/* Nearly all are above 0. */
+		if ((long)ips[i] <= 0 && (!ips[i] || user_word_by_file(ips[i])))
 			return i;
 	}
 	return nr;
