@@ -460,7 +460,7 @@ static void stackmap_first_event(struct kunit *test)
 	tracer_tracing_on(tr);
 	task = kthread_run(test_first_event_fn, tr, "stackmap_test");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
-	test_replace(test, tr, 40);
+	test_replace(test, tr, 300);
 	kthread_stop(task);
 	tracer_tracing_off(tr);
 	KUNIT_EXPECT_GT(test, ring_buffer_entries(buffer), 0);
