@@ -3,6 +3,7 @@
  * Parameters of new stack maps: their size, and whether stacks are split.
  */
 #include <linux/moduleparam.h>
+#include <linux/processor.h>
 
 #include <asm/sections.h>
 
