@@ -244,6 +244,7 @@ static struct stackmap_gen *stackmap_pack(const struct stackmap_gen *gen, unsign
 		stackmap_gen_put(new);
 		return NULL;
 	}
+	new->pins = cpus;
 	new->nr = tally->nr;
 	new->size += size;
 	stackmap_copy(new, gen, cpus);
@@ -281,6 +282,10 @@ static struct stackmap_gen *stackmap_shrink_gen(struct stackmap_instance *inst,
 		return stackmap_keep(inst, gen);
 
 	pins = stackmap_pins(inst, gen);
+	if (gen->nr && gen->pins == pins)
+		return stackmap_keep(inst, gen);
+
+	gen->pins = pins;
 	stackmap_tally(gen, pins, &tally);
 	if (tally.nr && (gen->map || tally.gone >= tally.nr))
 		new = stackmap_pack(gen, pins, &tally);

@@ -87,6 +87,7 @@ struct stackmap_place {
  * @nr: number of packed stacks
  * @places: where they are, by slot index; the records follow
  * @size: bytes
+ * @pins: the CPUs that pinned it when its stacks were looked at
  * @marks: of each CPU; for the work and a reset only
  */
 struct stackmap_gen {
@@ -97,6 +98,7 @@ struct stackmap_gen {
 	u32			nr;
 	struct stackmap_place	*places;
 	size_t			size;
+	unsigned long		pins;
 	struct stackmap_mark	marks[][STACKMAP_BUFFERS];
 };
 
