@@ -15,8 +15,11 @@ clear_trace() { echo > trace; }
 
 cd $TRACING_DIR
 [ -e options/stackmap ] || { echo "this kernel has no stack map"; exit 1; }
-# shellcheck source=/dev/null
-. "${SELFTESTS:-/selftests/ftrace}/test.d/ftrace/stackmap/functions"
+TEST_DIR=${SELFTESTS:-/selftests/ftrace}/test.d
+for helpers in more bin; do
+	# shellcheck source=/dev/null
+	. "$TEST_DIR/ftrace/stackmap/functions-$helpers"
+done
 
 # Linux 6.12 always prints the frames.
 has_frames_option() { [ -e $TRACING_DIR/options/stackmap-frames ]; }
