@@ -13,10 +13,11 @@ DECLARE_PER_CPU(struct stackmap_counts, bench_counts);
 static __always_inline unsigned long bench_look_up(struct ftrace_stackmap *map,
 						   const unsigned long *ips, unsigned int nr)
 {
-	struct stackmap_part parts[STACKMAP_MAX_PARTS] __uninitialized;
+	struct stackmap_key parts[STACKMAP_MAX_PARTS] __uninitialized;
 	int ret;
 
-	ret = stackmap_find(map, ips, nr, false, parts);
+	parts[0].user = false;
+	ret = stackmap_find_parts(map, ips, nr, parts);
 	if (ret > 0)
 		ret = stackmap_store(map, parts, 1);
 	if (ret < 0) {

@@ -36,7 +36,6 @@ static u32 stackmap_arena_units(unsigned int bits)
  * stackmap_size - memory of a map, without its caches
  * @bits: log2 of the number of stacks
  *
- * Context: any.
  * Return: bytes.
  */
 size_t stackmap_size(unsigned int bits)
@@ -71,10 +70,10 @@ static unsigned int stackmap_first_nr(const struct ftrace_stackmap *map,
 static u32 stackmap_hash(const struct ftrace_stackmap *map, const unsigned long *ips,
 			 unsigned int nr)
 {
-	unsigned long a = STACKMAP_CONST(0) ^ map->key[0];
-	unsigned long b = STACKMAP_CONST(1) ^ map->key[1];
-	unsigned long c = STACKMAP_CONST(2) ^ map->key[0];
-	unsigned long d = STACKMAP_CONST(3) ^ map->key[1], word;
+	unsigned long a = STACKMAP_CONST(0) ^ map->secret[0];
+	unsigned long b = STACKMAP_CONST(1) ^ map->secret[1];
+	unsigned long c = STACKMAP_CONST(2) ^ map->secret[0];
+	unsigned long d = STACKMAP_CONST(3) ^ map->secret[1], word;
 
 	for (unsigned int i = 0; i <= nr; i++) {
 		word = i < nr ? ips[i] : nr;
@@ -90,13 +89,15 @@ static u32 stackmap_hash(const struct ftrace_stackmap *map, const unsigned long 
 	return a ^ b ^ c ^ d;
 }
 
-static bool stackmap_same(const struct stackmap_record *rec, const struct stackmap_part *part)
+static bool stackmap_same(const struct stackmap_record *rec, const struct stackmap_key *key)
 {
-	if (rec->nr != part->nr || rec->user != part->user)
+	if (rec->nr != key->nr)
+		return false;
+	if (rec->user != key->user)
 		return false;
 
-	for (unsigned int i = 0; i < part->nr; i++) {
-		if (rec->ips[i] != part->ips[i])
+	for (unsigned int i = 0; i < key->nr; i++) {
+		if (rec->ips[i] != key->ips[i])
 			return false;
 	}
 	return true;
@@ -109,24 +110,24 @@ static u32 stackmap_tag(const struct ftrace_stackmap *map, u32 hash_or_slot)
 }
 
 /*
- * Look @part up. Returns its slot and sets @part->idx if it is in the map, else
+ * Look @key up. Returns its slot and sets @key->idx if it is in the map, else
  * the empty slot where it belongs, or NULL where that is too far away.
  */
-VISIBLE_IF_KUNIT u32 *stackmap_probe(struct ftrace_stackmap *map, struct stackmap_part *part)
+VISIBLE_IF_KUNIT u32 *stackmap_probe(struct ftrace_stackmap *map, struct stackmap_key *key)
 {
-	u32 tag = stackmap_tag(map, part->hash);
+	u32 tag = stackmap_tag(map, key->hash);
 	u32 idx, slot;
 
 	for (u32 probe = 0; probe < STACKMAP_PROBES; probe++) {
-		idx = (part->hash + probe) & (map->nr_slots - 1);
+		idx = (key->hash + probe) & (map->nr_slots - 1);
 		/* stackmap_probe:A, pairs with stackmap_insert:A */
 		slot = READ_ONCE(map->slots[idx]);
 		if (!slot)
 			return &map->slots[idx];
 		if (stackmap_tag(map, slot) != tag)
 			continue;
-		if (stackmap_same(stackmap_record_at(map, slot), part)) {
-			part->idx = idx;
+		if (stackmap_same(stackmap_record_at(map, slot), key)) {
+			key->idx = idx;
 			return &map->slots[idx];
 		}
 	}
@@ -144,18 +145,18 @@ static local_t *stackmap_word(struct stackmap_cache *cache, const unsigned long 
 	return &cache->words[hash_long(sample + nr, STACKMAP_CACHE_BITS)];
 }
 
-/* Look @part up among the stacks that this CPU had last. */
-static bool stackmap_recall(struct ftrace_stackmap *map, struct stackmap_part *part)
+/* Look @key up among the stacks that this CPU had last. */
+static bool stackmap_recall(struct ftrace_stackmap *map, struct stackmap_key *key)
 {
 	u32 idx;
 
-	part->word = stackmap_word(this_cpu_ptr(map->cache), part->ips, part->nr);
-	part->seen = local_read(part->word);
-	idx = part->seen >> STACKMAP_COUNT_BITS;
-	if (!part->seen || !stackmap_same(stackmap_record(map, idx), part))
+	key->word = stackmap_word(this_cpu_ptr(map->cache), key->ips, key->nr);
+	key->seen = local_read(key->word);
+	idx = key->seen >> STACKMAP_COUNT_BITS;
+	if (!key->seen || !stackmap_same(stackmap_record(map, idx), key))
 		return false;
 
-	part->idx = idx;
+	key->idx = idx;
 	return true;
 }
 
@@ -169,64 +170,43 @@ static int stackmap_check_room(const struct ftrace_stackmap *map, unsigned int n
 	       -STACKMAP_DROP_ARENA : 0;
 }
 
-/* Look up a stack, or its first part if it is split. Returns 0, or why it can't be stored. */
-static int stackmap_find_part(struct ftrace_stackmap *map, const unsigned long *ips,
-			      unsigned int nr, struct stackmap_part *part)
-{
-	part->ips = ips;
-	part->nr = nr;
-	part->idx = -ENOENT;
-
-	if (!nr)
-		return -STACKMAP_DROP_EMPTY;
-
-	if (stackmap_recall(map, part))
-		return 0;
-
-	if (!part->user)
-		part->nr = stackmap_first_nr(map, ips, nr);
-	if (part->nr < nr && stackmap_recall(map, part))
-		return 0;
-
-	part->hash = stackmap_hash(map, ips, part->nr);
-	if (!stackmap_probe(map, part))
-		return -STACKMAP_DROP_PROBES;
-
-	return part->idx < 0 ? stackmap_check_room(map, part->nr) : 0;
-}
-
 /**
  * stackmap_find - look up a stack
  * @map: the map
  * @ips: the frames, innermost first
  * @nr: number of frames
- * @user: a stack of user space, which is not split
- * @parts: filled in, has room for STACKMAP_MAX_PARTS
+ * @key: filled in; its @user is set
  *
- * Writes nothing to the map, so that it can be called before an event is
- * reserved.
+ * Where the stack is split, @key is its first part. Writes nothing to the map, so that
+ * it can be called before an event is reserved.
  *
  * Context: any, NMI included, with preemption off since the map was obtained.
- * Return: the number of parts. Those that are not in the map have a negative @idx. Else
- * why one can't be stored (enum stackmap_drop, negated).
+ * Return: 0, with a negative @idx in @key if the stack is not in the map. Else why it
+ * can't be stored (enum stackmap_drop, negated).
  */
 int stackmap_find(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr,
-		  bool user, struct stackmap_part *parts)
+		  struct stackmap_key *key)
 {
-	int ret;
+	key->ips = ips;
+	key->nr = nr;
+	key->idx = -ENOENT;
 
-	for (int i = 0; i < STACKMAP_MAX_PARTS; i++) {
-		parts[i].user = user;
-		ret = stackmap_find_part(map, ips, nr, &parts[i]);
-		if (ret)
-			return ret;
-		if (parts[i].nr == nr)
-			return i + 1;
-		/* The instruction that was hit is in no part. */
-		ips += parts[i].nr + 1;
-		nr -= parts[i].nr + 1;
-	}
-	return -STACKMAP_DROP_PARTS;
+	if (!nr)
+		return -STACKMAP_DROP_EMPTY;
+
+	if (stackmap_recall(map, key))
+		return 0;
+
+	if (!key->user)
+		key->nr = stackmap_first_nr(map, ips, nr);
+	if (key->nr < nr && stackmap_recall(map, key))
+		return 0;
+
+	key->hash = stackmap_hash(map, ips, key->nr);
+	if (!stackmap_probe(map, key))
+		return -STACKMAP_DROP_PROBES;
+
+	return key->idx < 0 ? stackmap_check_room(map, key->nr) : 0;
 }
 
 /*
@@ -252,44 +232,44 @@ static int stackmap_reserve(struct ftrace_stackmap *map, unsigned int nr, u32 *o
 }
 
 /* Make @rec the record of a stack without references. */
-static void stackmap_fill(struct stackmap_record *rec, const struct stackmap_part *part)
+static void stackmap_fill(struct stackmap_record *rec, const struct stackmap_key *key)
 {
 	atomic_long_set(&rec->ref, 0);
 	rec->cpus = 0;
-	rec->nr = part->nr;
-	rec->user = part->user;
+	rec->nr = key->nr;
+	rec->user = key->user;
 	rec->defined = 1;	/* undefined, as it is odd */
-	memcpy(rec->ips, part->ips, flex_array_size(rec, ips, part->nr));
+	memcpy(rec->ips, key->ips, flex_array_size(rec, ips, key->nr));
 }
 
 /**
- * stackmap_insert - store the part of a stack that was not in the map
+ * stackmap_insert - store a stack that was not in the map
  * @map: the map
- * @part: the part, from stackmap_find(); its @idx is set
+ * @key: from stackmap_find(); its @idx is set
  *
  * Takes no lock, waits for no other context and ends after a bounded number of
- * steps. The part gets no reference.
+ * steps. The stack gets no reference.
  *
  * Context: any, NMI included, with preemption off since the map was obtained.
  * Return: 0, or why it does not fit (enum stackmap_drop, negated).
  */
-int stackmap_insert(struct ftrace_stackmap *map, struct stackmap_part *part)
+int stackmap_insert(struct ftrace_stackmap *map, struct stackmap_key *key)
 {
 	u32 offset = 0, *slot;
 	int ret;
 
 	/* Each repetition means that another context has filled a slot. */
-	while ((slot = stackmap_probe(map, part)) && part->idx < 0) {
+	while ((slot = stackmap_probe(map, key)) && key->idx < 0) {
 		if (!offset) {
-			ret = stackmap_reserve(map, part->nr, &offset);
+			ret = stackmap_reserve(map, key->nr, &offset);
 			if (ret)
 				return ret;
-			stackmap_fill(stackmap_record_at(map, offset), part);
+			stackmap_fill(stackmap_record_at(map, offset), key);
 		}
 
 		/* stackmap_insert:A, pairs with stackmap_probe:A and stackmap_record:A */
-		if (!cmpxchg_release(slot, 0, stackmap_tag(map, part->hash) | offset)) {
-			part->idx = slot - map->slots;
+		if (!cmpxchg_release(slot, 0, stackmap_tag(map, key->hash) | offset)) {
+			key->idx = slot - map->slots;
 			return 0;
 		}
 	}
@@ -312,8 +292,6 @@ static void stackmap_flush_word(struct ftrace_stackmap *map, unsigned long word)
  * @map: the map
  *
  * The records have all references then.
- *
- * Context: may sleep.
  */
 void stackmap_flush(struct ftrace_stackmap *map)
 {
@@ -344,25 +322,25 @@ void stackmap_note_cpu(struct stackmap_record *rec)
 }
 
 /**
- * stackmap_add_ref - count one more reference to the part of a stack
+ * stackmap_add_ref - count one more reference to a stack
  * @map: the map
- * @part: the part, which is stored
+ * @key: the stack, which is stored
  *
  * Context: any, NMI included, with preemption off since stackmap_find().
  */
-void stackmap_add_ref(struct ftrace_stackmap *map, const struct stackmap_part *part)
+void stackmap_add_ref(struct ftrace_stackmap *map, const struct stackmap_key *key)
 {
-	unsigned long seen = part->seen;
+	unsigned long seen = key->seen;
 
 	/* A word that is 0 has no stack, not that of slot 0. */
-	if (seen && seen >> STACKMAP_COUNT_BITS == part->idx &&
+	if (seen && seen >> STACKMAP_COUNT_BITS == key->idx &&
 	    (seen & STACKMAP_COUNT_MASK) < STACKMAP_COUNT_MASK &&
-	    local_cmpxchg(part->word, seen, seen + 1) == seen)
+	    local_cmpxchg(key->word, seen, seen + 1) == seen)
 		return;
 
 	/* Another stack has the word, the count is full, or an interrupt changed it. */
-	stackmap_note_cpu(stackmap_record(map, part->idx));
-	seen = local_xchg(part->word, ((unsigned long)part->idx << STACKMAP_COUNT_BITS) + 1);
+	stackmap_note_cpu(stackmap_record(map, key->idx));
+	seen = local_xchg(key->word, ((unsigned long)key->idx << STACKMAP_COUNT_BITS) + 1);
 	stackmap_flush_word(map, seen);
 }
 
@@ -371,7 +349,7 @@ void stackmap_add_ref(struct ftrace_stackmap *map, const struct stackmap_part *p
  * @map: the map
  * @idx: index of its slot, which is in use
  *
- * Context: any, under RCU.
+ * Under RCU.
  * Return: their number, exact while nobody records.
  */
 unsigned long stackmap_ref(const struct ftrace_stackmap *map, u32 idx)
@@ -393,7 +371,6 @@ unsigned long stackmap_ref(const struct ftrace_stackmap *map, u32 idx)
  * @bits: log2 of the number of stacks, STACKMAP_BITS_MIN to STACKMAP_BITS_MAX
  * @first_id: the id of slot 0
  *
- * Context: may sleep.
  * Return: the map, or NULL when there is not enough memory.
  */
 struct ftrace_stackmap *stackmap_alloc(unsigned int bits, u32 first_id)
@@ -419,15 +396,13 @@ struct ftrace_stackmap *stackmap_alloc(unsigned int bits, u32 first_id)
 	map->arena = &map->slots[map->nr_slots];
 	atomic_set(&map->tail, 1);
 	/* Early during boot this is not random yet. */
-	get_random_bytes(map->key, sizeof(map->key));
+	get_random_bytes(map->secret, sizeof(map->secret));
 	return map;
 }
 
 /**
  * stackmap_free - free a map
  * @map: a map without users, or NULL
- *
- * Context: may sleep.
  */
 void stackmap_free(struct ftrace_stackmap *map)
 {

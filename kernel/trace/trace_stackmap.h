@@ -17,14 +17,16 @@
  *   trace_stackmap_mark.c      when a generation was current, by the events of each CPU
  *   trace_stackmap_set.c       the stacks of all generations; trace_stackmap_set.h has the design
  *   trace_stackmap_print.c     how ids are printed
+ *   trace_stackmap_split.c     stacks of interrupts
  *   trace_stackmap_define.c    definitions of stacks in the ring buffer
  *   trace_stackmap_record.c    events with ids
  *   trace_stackmap_user.c      user stacks: recorded and printed
- *   trace_stackmap_param.c     parameters
+ *   trace_stackmap_param.c     size of a map
  *   trace_stackmap_replace.c   replacement of the map
  *   trace_stackmap_instance.c  option and reset
  *   trace_stackmap_stat.c      the statistics in tracefs
- *   trace_stackmap_files.c     the other files there
+ *   trace_stackmap_files.c     stack_map there
+ *   trace_stackmap_bin.c       stack_map_bin there
  *   trace_user_object.c        the files that user stacks refer to
  */
 
@@ -39,10 +41,6 @@ struct stackmap_stack {
 	unsigned int		nr;
 	struct stackmap_user	*user;
 };
-
-/* Write the event of a whole stack. Returns whether the buffer took it. */
-typedef bool (*stackmap_full_fn)(struct trace_buffer *buffer, unsigned int trace_ctx,
-				 const struct stackmap_stack *stack);
 
 #ifdef CONFIG_FTRACE_STACKMAP
 int ftrace_stackmap_set(struct trace_array *tr, bool enable);
@@ -75,11 +73,13 @@ static inline void ftrace_stackmap_swap_end(struct trace_array *tr) { }
 #endif /* CONFIG_FTRACE_STACKMAP */
 
 /* Only with options/stackmap on. These are not called without CONFIG_FTRACE_STACKMAP. */
-bool ftrace_stackmap_record(struct trace_array *tr, struct trace_buffer *buffer,
-			    unsigned int trace_ctx, const struct stackmap_stack *stack,
-			    stackmap_full_fn full);
-bool ftrace_stackmap_record_user(struct trace_array *tr, struct trace_buffer *buffer,
-				 unsigned int trace_ctx, stackmap_full_fn full);
+int ftrace_stackmap_record(struct trace_array *tr, struct trace_buffer *buffer,
+			   unsigned int trace_ctx, const unsigned long *ips, unsigned int nr);
+int ftrace_stackmap_record_stack(struct trace_array *tr, struct trace_buffer *buffer,
+				 unsigned int trace_ctx, const struct stackmap_stack *stack);
+int ftrace_stackmap_record_user(struct trace_array *tr, struct trace_buffer *buffer,
+				unsigned int trace_ctx);
+void ftrace_stackmap_drop(struct trace_array *tr, int why);
 
 /* With options/stackmap off, a stack costs this test. */
 static __always_inline bool ftrace_stackmap_enabled(const struct trace_array *tr)

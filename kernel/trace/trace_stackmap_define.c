@@ -37,7 +37,7 @@
  * or why it does not fit.
  */
 static int stackmap_define_part(struct ftrace_stackmap *map, struct trace_buffer *buffer,
-				unsigned int trace_ctx, struct stackmap_part *part, u32 define)
+				unsigned int trace_ctx, struct stackmap_key *part, u32 define)
 {
 	int type = part->user ? TRACE_USER_STACK_DEF : TRACE_STACK_DEF;
 	unsigned int nr = stackmap_depth(part->ips, part->nr);
@@ -88,7 +88,7 @@ static int stackmap_define_part(struct ftrace_stackmap *map, struct trace_buffer
  */
 int stackmap_define(struct trace_array *tr, struct ftrace_stackmap *map,
 		    struct trace_buffer *buffer, unsigned int trace_ctx,
-		    struct stackmap_part *parts, int nr, u32 *define)
+		    struct stackmap_key *parts, int nr, u32 *define)
 {
 	int stored = 0, ret;
 
@@ -117,8 +117,6 @@ int stackmap_define(struct trace_array *tr, struct ftrace_stackmap *map,
 /**
  * ftrace_stackmap_undefine - have all stacks of an instance defined again
  * @tr: the instance
- *
- * Context: any.
  */
 void ftrace_stackmap_undefine(struct trace_array *tr)
 {
@@ -130,8 +128,6 @@ void ftrace_stackmap_undefine(struct trace_array *tr)
  * @tr: the instance
  *
  * Until ftrace_stackmap_swap_end(), stacks that would be defined are in full.
- *
- * Context: any, under tr->max_lock.
  */
 void ftrace_stackmap_swap_begin(struct trace_array *tr)
 {
@@ -143,8 +139,6 @@ void ftrace_stackmap_swap_begin(struct trace_array *tr)
 /**
  * ftrace_stackmap_swap_end - the buffers are swapped
  * @tr: the instance
- *
- * Context: any, under tr->max_lock.
  */
 void ftrace_stackmap_swap_end(struct trace_array *tr)
 {
@@ -156,7 +150,6 @@ void ftrace_stackmap_swap_end(struct trace_array *tr)
  * ftrace_stackmap_hidden - whether an event is not to be printed
  * @iter: the event
  *
- * Context: any.
  * Return: true for a definition whose frames are printed below each use.
  */
 bool ftrace_stackmap_hidden(const struct trace_iterator *iter)

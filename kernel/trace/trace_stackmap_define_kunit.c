@@ -8,7 +8,7 @@
 #include <linux/ring_buffer.h>
 #include <linux/slab.h>
 
-#include "trace_stackmap_kunit.h"
+#include "trace_stackmap_instance_kunit.h"
 
 /* An event with the value of tr->stackmap_define. */
 static void test_write_mark(struct trace_array *tr)
@@ -28,13 +28,14 @@ static void test_write_mark(struct trace_array *tr)
 /* A swap of buffers begins, or ends. It is over at once, or at the next call. */
 static void test_swap(struct test_writer *w)
 {
-	bool begun = atomic_read(&w->tr->stackmap_define) & 1;
+	struct trace_array *tr = w->data;
+	bool begun = atomic_read(&tr->stackmap_define) & 1;
 
 	if (!begun)
-		ftrace_stackmap_swap_begin(w->tr);
+		ftrace_stackmap_swap_begin(tr);
 	if (begun || w->irq_calls % 3 == 0)
-		ftrace_stackmap_swap_end(w->tr);
-	test_write_mark(w->tr);
+		ftrace_stackmap_swap_end(tr);
+	test_write_mark(tr);
 	w->irq_calls++;
 }
 
@@ -212,7 +213,8 @@ static void stackmap_defines_in_time(struct kunit *test)
 {
 	struct trace_array *tr = test_defining_instance(test);
 	struct test_writer model = {
-		.tr		= tr,
+		.insert		= test_write_ids,
+		.data		= tr,
 		.nr_stacks	= 4,
 		.passes		= 5000,
 		.interrupt	= test_swap,

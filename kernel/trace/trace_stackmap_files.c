@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The files of a stack map in tracefs: stack_map (text, and the reset) and
- * stack_map_bin (binary). trace_stackmap_stat.c has the statistics.
+ * stack_map in tracefs: the stacks as text, and the reset.
  *
  * stackmap_latch() fixes the set of stacks that a reader sees. After a reset, its next
  * read fails with -ESTALE.
  */
-#include <linux/buildid.h>
 #include <linux/cleanup.h>
 #include <linux/err.h>
 #include <linux/mutex.h>
@@ -14,37 +12,16 @@
 #include <linux/seq_file.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
-#include <linux/utsname.h>
 
 #include <kunit/visibility.h>
 
-#include <asm/sections.h>
-
 #include "trace_stackmap_internal.h"
 
-/* Binary export: "FMSB", read as a native word. */
-#define STACKMAP_BIN_MAGIC	0x464D5342
-#define STACKMAP_BIN_VERSION	2
-#define STACKMAP_BIN_ALIGN	8
-
-enum stackmap_bin_section {
-	STACKMAP_BIN_TEXT	= 1,	/* u64, address of _text */
-	STACKMAP_BIN_BUILD_ID	= 2,	/* build id of the kernel */
-	STACKMAP_BIN_RELEASE	= 3,	/* kernel release, not terminated */
-	STACKMAP_BIN_SPLIT	= 4,	/* u64, number of stacks that were split */
-	STACKMAP_BIN_SECTIONS	= IS_ENABLED(CONFIG_TRACE_USER_OBJECTS) ? STACKMAP_BIN_FILES : 4,
-};
-
-/*
- * Positions of a reader: 0 is the header. Then come the stacks, by the number of the
- * generation in the set and that in the generation, and the trailer.
- */
+/* The position of a stack: from 1, by its generation's place in the set, then its own. */
 #define STACKMAP_POS_GEN	((loff_t)1 << STACKMAP_SLOT_BITS)
-#define STACKMAP_POS_END	((loff_t)1 << 53)
 
 /* The next stack from *@pos on, or NULL. */
-VISIBLE_IF_KUNIT const struct stackmap_record *
-stackmap_next(struct stackmap_iter *iter, loff_t *pos)
+const struct stackmap_record *stackmap_next(struct stackmap_iter *iter, loff_t *pos)
 {
 	u64 at = *pos - 1;
 	u32 nr = at / STACKMAP_POS_GEN, i = at % STACKMAP_POS_GEN;
@@ -72,7 +49,6 @@ static void stackmap_take_set(struct stackmap_iter *iter)
 	stackmap_put(iter->set);
 	iter->set = NULL;
 	iter->map = NULL;
-	iter->split = 0;
 	if (!inst)
 		return;
 
@@ -84,7 +60,6 @@ static void stackmap_take_set(struct stackmap_iter *iter)
 	iter->set = stackmap_set(inst);
 	refcount_inc(&iter->set->users);
 	iter->map_end = iter->map->arena + (size_t)stackmap_tail(iter->map) * STACKMAP_UNIT;
-	iter->split = stackmap_sum(inst, STACKMAP_SPLIT);
 }
 
 /*
@@ -95,54 +70,34 @@ VISIBLE_IF_KUNIT void stackmap_latch(struct stackmap_iter *iter)
 {
 	stackmap_take_set(iter);
 	synchronize_rcu();	/* stackmap_latch:A */
-
-	iter->nr_stacks = 0;
-	for (loff_t pos = 1; stackmap_next(iter, &pos); pos++)
-		iter->nr_stacks++;
 }
 
-/* What is at *@pos, or next: the header, a stack, or the trailer, which is @iter. */
-static void *stackmap_seek(struct stackmap_iter *iter, loff_t *pos)
-{
-	const struct stackmap_record *rec = NULL;
-
-	if (!*pos)
-		return SEQ_START_TOKEN;
-	if (*pos > STACKMAP_POS_END)
-		return NULL;
-
-	if (*pos < STACKMAP_POS_END)
-		rec = stackmap_next(iter, pos);
-	if (!rec)
-		*pos = STACKMAP_POS_END;
-	return rec ? (void *)rec : iter;
-}
-
-static void *stackmap_seq_start(struct seq_file *m, loff_t *pos)
+void *stackmap_seq_start(struct seq_file *m, loff_t *pos)
 {
 	struct stackmap_iter *iter = m->private;
 
 	/* A first read that returned nothing is repeated. */
-	if (!*pos)
+	if (!*pos) {
 		stackmap_latch(iter);
-	else if (iter->set && READ_ONCE(iter->tr->stackmap->resets) != iter->resets)
+		*pos = 1;
+	} else if (iter->set && READ_ONCE(iter->tr->stackmap->resets) != iter->resets) {
 		return ERR_PTR(-ESTALE);
-
-	return stackmap_seek(iter, pos);
+	}
+	return (void *)stackmap_next(iter, pos);
 }
 
-static void *stackmap_seq_next(struct seq_file *m, void *v, loff_t *pos)
+void *stackmap_seq_next(struct seq_file *m, void *v, loff_t *pos)
 {
 	++*pos;
-	return stackmap_seek(m->private, pos);
+	return (void *)stackmap_next(m->private, pos);
 }
 
-static void stackmap_seq_stop(struct seq_file *m, void *v)
+void stackmap_seq_stop(struct seq_file *m, void *v)
 {
 }
 
-static unsigned long stackmap_iter_ref(const struct stackmap_iter *iter,
-				       const struct stackmap_record *rec)
+unsigned long stackmap_iter_ref(const struct stackmap_iter *iter,
+				const struct stackmap_record *rec)
 {
 	return iter->gen->map ? stackmap_ref(iter->gen->map, iter->idx) :
 				atomic_long_read(&rec->ref);
@@ -155,9 +110,6 @@ static int stackmap_text_show(struct seq_file *m, void *v)
 	const char *path;
 	unsigned long ip;
 	unsigned int nr;
-
-	if (v == SEQ_START_TOKEN || v == iter)
-		return 0;
 
 	nr = stackmap_depth(rec->ips, rec->nr);
 	if (rec->user)
@@ -180,81 +132,6 @@ static int stackmap_text_show(struct seq_file *m, void *v)
 	return 0;
 }
 
-static void stackmap_bin_section(struct seq_file *m, u32 type, const void *data, u32 len)
-{
-	static const u8 zeroes[STACKMAP_BIN_ALIGN];
-	u32 hdr[] = { type, len };
-
-	seq_write(m, hdr, sizeof(hdr));
-	seq_write(m, data, len);
-	seq_write(m, zeroes, ALIGN(len, STACKMAP_BIN_ALIGN) - len);
-}
-
-/* The tables of all generations. How long the section is turns out when it is written. */
-static void stackmap_bin_files(struct seq_file *m, const struct stackmap_iter *iter)
-{
-	struct user_objects *objects;
-	size_t start;
-	u32 len;
-
-	stackmap_bin_section(m, STACKMAP_BIN_FILES, NULL, 0);
-	start = m->count;
-	for (u32 i = 0; iter->set && i < iter->set->nr; i++) {
-		objects = stackmap_new_objects(iter->set, i);
-		if (objects)
-			user_objects_write(objects, m);
-	}
-	len = m->count - start;
-	if (!seq_has_overflowed(m))
-		memcpy(m->buf + start - sizeof(len), &len, sizeof(len));
-}
-
-static void stackmap_bin_trailer(struct seq_file *m, const struct stackmap_iter *iter)
-{
-	const char *release = init_utsname()->release;
-	u64 text = (unsigned long)_text;
-	u8 id[BUILD_ID_SIZE_MAX] = { };
-
-	build_id_parse_buf(__start_notes, id, __stop_notes - __start_notes);
-	stackmap_bin_section(m, STACKMAP_BIN_TEXT, &text, sizeof(text));
-	stackmap_bin_section(m, STACKMAP_BIN_BUILD_ID, id, sizeof(id));
-	stackmap_bin_section(m, STACKMAP_BIN_RELEASE, release, strlen(release));
-	stackmap_bin_section(m, STACKMAP_BIN_SPLIT, &iter->split, sizeof(iter->split));
-	if (IS_ENABLED(CONFIG_TRACE_USER_OBJECTS))
-		stackmap_bin_files(m, iter);
-}
-
-static void stackmap_bin_stack(struct seq_file *m, const struct stackmap_iter *iter,
-			       const struct stackmap_record *rec)
-{
-	u32 ref = min(stackmap_iter_ref(iter, rec), U32_MAX);
-	unsigned int nr = stackmap_depth(rec->ips, rec->nr);
-	u32 hdr[] = { iter->gen->first_id | iter->idx, nr, ref, stackmap_bin_flags(rec) };
-	u64 ip;
-
-	seq_write(m, hdr, sizeof(hdr));
-	for (unsigned int i = 0; i < nr; i++) {
-		ip = rec->ips[i];
-		seq_write(m, &ip, sizeof(ip));
-	}
-}
-
-VISIBLE_IF_KUNIT int stackmap_bin_show(struct seq_file *m, void *v)
-{
-	struct stackmap_iter *iter = m->private;
-	u32 hdr[] = {
-		STACKMAP_BIN_MAGIC, STACKMAP_BIN_VERSION, iter->nr_stacks, STACKMAP_BIN_SECTIONS,
-	};
-
-	if (v == SEQ_START_TOKEN)
-		seq_write(m, hdr, sizeof(hdr));
-	else if (v == iter)
-		stackmap_bin_trailer(m, iter);
-	else
-		stackmap_bin_stack(m, iter, v);
-	return 0;
-}
-
 static const struct seq_operations stackmap_text_seq_ops = {
 	.start		= stackmap_seq_start,
 	.next		= stackmap_seq_next,
@@ -262,14 +139,7 @@ static const struct seq_operations stackmap_text_seq_ops = {
 	.show		= stackmap_text_show,
 };
 
-static const struct seq_operations stackmap_bin_seq_ops = {
-	.start		= stackmap_seq_start,
-	.next		= stackmap_seq_next,
-	.stop		= stackmap_seq_stop,
-	.show		= stackmap_bin_show,
-};
-
-static int stackmap_open(struct inode *inode, struct file *file, const struct seq_operations *ops)
+int stackmap_open(struct inode *inode, struct file *file, const struct seq_operations *ops)
 {
 	struct trace_array *tr = inode->i_private;
 	struct stackmap_iter *iter;
@@ -301,12 +171,7 @@ static int stackmap_text_open(struct inode *inode, struct file *file)
 	return stackmap_open(inode, file, &stackmap_text_seq_ops);
 }
 
-static int stackmap_bin_open(struct inode *inode, struct file *file)
-{
-	return stackmap_open(inode, file, &stackmap_bin_seq_ops);
-}
-
-static int stackmap_release(struct inode *inode, struct file *file)
+int stackmap_release(struct inode *inode, struct file *file)
 {
 	struct seq_file *m = file->private_data;
 	struct stackmap_iter *iter = m->private;
@@ -342,18 +207,10 @@ static const struct file_operations stackmap_text_fops = {
 	.release	= stackmap_release,
 };
 
-static const struct file_operations stackmap_bin_fops = {
-	.open		= stackmap_bin_open,
-	.read		= seq_read,
-	.release	= stackmap_release,
-};
-
 /**
  * ftrace_stackmap_create_files - create the files of an instance's stack map
  * @tr: the instance
  * @dir: its directory in tracefs
- *
- * Context: may sleep.
  */
 void ftrace_stackmap_create_files(struct trace_array *tr, struct dentry *dir)
 {

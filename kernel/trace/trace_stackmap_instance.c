@@ -50,7 +50,6 @@ static struct stackmap_instance *stackmap_alloc_instance(struct trace_array *tr)
  *
  * Allocates the map if there is none, and changes tr->trace_flags.
  *
- * Context: may sleep, under trace_types_lock.
  * Return: 0, -EOPNOTSUPP for a persistent instance, -ENOMEM, or -EBUSY if events hold
  * ids of all generations.
  */
@@ -103,7 +102,6 @@ static void stackmap_clear_counts(struct stackmap_instance *inst)
  * With options/stackmap on, an empty map replaces the current one. With the
  * option off, the memory is freed. The ids in the buffer are stale afterwards.
  *
- * Context: may sleep, under trace_types_lock.
  * Return: 0, -ENOMEM, or with the option on: -EBUSY while tracing is on in @tr, or if
  * events hold ids of all generations.
  */
@@ -155,8 +153,6 @@ int stackmap_reset(struct trace_array *tr)
 /**
  * ftrace_stackmap_destroy - free what an instance has of the stack map
  * @tr: the instance, which has no users
- *
- * Context: may sleep, under trace_types_lock.
  */
 void ftrace_stackmap_destroy(struct trace_array *tr)
 {

@@ -8,6 +8,7 @@
 #include <linux/percpu.h>
 #include <linux/rcupdate.h>
 #include <linux/ring_buffer.h>
+#include <linux/seq_file.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
 
@@ -16,6 +17,7 @@
 #include "trace_stackmap.h"
 #include "trace_stackmap_map.h"
 #include "trace_stackmap_set.h"
+#include "trace_stackmap_split.h"
 
 /*
  * What the files of the stack map have in common. trace_stackmap_set.h has how the
@@ -29,12 +31,7 @@
  *                       READ_ONCE(tr->stackmap).
  */
 
-struct seq_file;
-
 #define STACKMAP_BITS_DEFAULT	14
-
-/* The sign bit of an id in stack_split_entry: another instruction and id follow in @rest. */
-#define STACK_SPLIT_MORE	INT_MIN
 
 /* Beside the drops: what is counted. */
 enum stackmap_count {
@@ -86,35 +83,26 @@ struct stackmap_instance {
 struct stackmap_iter {
 	struct trace_array	*tr;		/* the open file holds a reference */
 	struct stackmap_set	*set;		/* with a reference, or NULL if there is no map */
-	unsigned int		resets;		/* of the instance when it began */
 	const struct ftrace_stackmap *map;	/* the newest one */
 	const void		*map_end;	/* newer records of the map are left out */
-	u32			nr_stacks;	/* that the reader gets */
-	u64			split;		/* STACKMAP_SPLIT */
 	const struct stackmap_gen *gen;		/* of the stack */
+	unsigned int		resets;		/* of the instance when it began */
 	u32			idx;		/* index of its slot */
+	/* In the header and the trailer of stack_map_bin. */
+	u32			nr_stacks;
+	u64			split;
 };
-
-/* ELF notes of the kernel, from the linker script. */
-extern const char __start_notes[];
-extern const char __stop_notes[];
 
 /* trace_stackmap_param.c */
 extern unsigned int ftrace_stackmap_bits;
-void stackmap_set_entry(struct ftrace_stackmap *map);
 
 /* trace_stackmap_define.c */
 int stackmap_define(struct trace_array *tr, struct ftrace_stackmap *map,
 		    struct trace_buffer *buffer, unsigned int trace_ctx,
-		    struct stackmap_part *parts, int nr, u32 *define);
-
-/* trace_stackmap_user.c */
-u32 stackmap_bin_flags(const struct stackmap_record *rec);
+		    struct stackmap_key *parts, int nr, u32 *define);
 
 /* trace_stackmap_print.c */
-int stackmap_event_ids(const struct trace_entry *ent, int size);
-int stackmap_event_id(const struct trace_entry *ent, int i);
-bool stackmap_resolve(struct trace_iterator *iter, const struct stackmap_record **recs);
+const struct stackmap_record *stackmap_resolve(struct trace_array *tr, int id);
 
 /* trace_stackmap_instance.c */
 int stackmap_reset(struct trace_array *tr);
@@ -122,12 +110,30 @@ int stackmap_reset(struct trace_array *tr);
 /* trace_stackmap_stat.c */
 extern const struct file_operations stackmap_stat_fops;
 
+/* trace_stackmap_files.c */
+int stackmap_open(struct inode *inode, struct file *file, const struct seq_operations *ops);
+int stackmap_release(struct inode *inode, struct file *file);
+void *stackmap_seq_start(struct seq_file *m, loff_t *pos);
+void *stackmap_seq_next(struct seq_file *m, void *v, loff_t *pos);
+void stackmap_seq_stop(struct seq_file *m, void *v);
+const struct stackmap_record *stackmap_next(struct stackmap_iter *iter, loff_t *pos);
+unsigned long stackmap_iter_ref(const struct stackmap_iter *iter,
+				const struct stackmap_record *rec);
+
+/* ELF notes of the kernel, from the linker script. */
+extern const char __start_notes[];
+extern const char __stop_notes[];
+
+/* trace_stackmap_bin.c */
+extern const struct file_operations stackmap_bin_fops;
+
 #if IS_ENABLED(CONFIG_KUNIT)
 void stackmap_success(struct stackmap_instance *inst, struct ftrace_stackmap *map,
-		      const struct stackmap_part *parts, int nr);
+		      const struct stackmap_key *parts, int nr);
 void stackmap_latch(struct stackmap_iter *iter);
-const struct stackmap_record *stackmap_next(struct stackmap_iter *iter, loff_t *pos);
+u32 stackmap_bin_flags(const struct stackmap_record *rec);
 int stackmap_bin_show(struct seq_file *m, void *v);
+void *stackmap_bin_start(struct seq_file *m, loff_t *pos);
 #endif
 
 static inline u32 stackmap_id(const struct ftrace_stackmap *map, u32 idx)

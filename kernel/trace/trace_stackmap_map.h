@@ -34,19 +34,6 @@
  * count is added to the record of the stack that leaves. When a stack takes a
  * place, its record notes the CPU.
  *
- * Interrupts: the stack of an interrupted task contains the address of the
- * instruction that was hit, which makes nearly every such stack a new one. So a
- * kernel stack is split after each frame in the entry code. The parts are stored
- * like stacks. The instruction that was hit is in no part, it goes into the event:
- *
- *	frames			part	event (TRACE_STACK_SPLIT)
- *	timer_fn		 0	stack_id
- *	 ...			 0
- *	asm_timer_interrupt	 0
- *	memcpy			 -	ip
- *	vfs_read		 1	outer
- *	 ...			 1
- *
  * Memory ordering:
  *
  *   stackmap_insert:A   fills a record, then cmpxchg_release() of its slot.
@@ -65,9 +52,6 @@
 
 /* Half of the slots stay empty, so that only a bad hash probes this far. */
 #define STACKMAP_PROBES		128
-
-/* Task, page fault, softirq, interrupt and NMI, and some to spare. */
-#define STACKMAP_MAX_PARTS	8
 
 /* Log2 of the size of each CPU's cache. */
 #define STACKMAP_CACHE_BITS	11
@@ -115,7 +99,7 @@ struct ftrace_stackmap {
 	u32			nr_slots;	/* a power of two */
 	u32			offset_mask;	/* bits of a slot that are the arena offset */
 	u32			arena_units;
-	unsigned long		key[2];		/* of the hash */
+	unsigned long		secret[2];	/* the key of the hash */
 	unsigned long		entry_start;	/* stacks are split behind frames in here; */
 	unsigned long		entry_size;	/* set by the caller of stackmap_alloc() */
 	void			*owner;		/* the caller's */
@@ -128,7 +112,7 @@ struct ftrace_stackmap {
 };
 
 /**
- * struct stackmap_part - the part of a stack that stackmap_find() found
+ * struct stackmap_key - a stack that is looked up
  * @ips: its frames
  * @nr: number of frames
  * @user: a stack of user space
@@ -137,7 +121,7 @@ struct ftrace_stackmap {
  * @word: its place in this CPU's cache
  * @seen: what was there
  */
-struct stackmap_part {
+struct stackmap_key {
 	const unsigned long	*ips;
 	unsigned int		nr;
 	bool			user;
@@ -151,35 +135,16 @@ struct ftrace_stackmap *stackmap_alloc(unsigned int bits, u32 first_id);
 void stackmap_free(struct ftrace_stackmap *map);
 size_t stackmap_size(unsigned int bits);
 int stackmap_find(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr,
-		  bool user, struct stackmap_part *parts);
-int stackmap_insert(struct ftrace_stackmap *map, struct stackmap_part *part);
-void stackmap_add_ref(struct ftrace_stackmap *map, const struct stackmap_part *part);
+		  struct stackmap_key *key);
+int stackmap_insert(struct ftrace_stackmap *map, struct stackmap_key *key);
+void stackmap_add_ref(struct ftrace_stackmap *map, const struct stackmap_key *key);
 void stackmap_note_cpu(struct stackmap_record *rec);
 unsigned long stackmap_ref(const struct ftrace_stackmap *map, u32 idx);
 void stackmap_flush(struct ftrace_stackmap *map);
 
 #if IS_ENABLED(CONFIG_KUNIT)
-u32 *stackmap_probe(struct ftrace_stackmap *map, struct stackmap_part *part);
+u32 *stackmap_probe(struct ftrace_stackmap *map, struct stackmap_key *key);
 #endif
-
-/*
- * Store what is new of a stack of @nr parts. Returns how many were new, or why one does
- * not fit.
- */
-static inline int stackmap_store(struct ftrace_stackmap *map, struct stackmap_part *parts, int nr)
-{
-	int stored = 0, ret;
-
-	for (int i = 0; i < nr; i++) {
-		if (parts[i].idx >= 0)
-			continue;
-		ret = stackmap_insert(map, &parts[i]);
-		if (ret)
-			return ret;
-		stored++;
-	}
-	return stored;
-}
 
 /* Units that a stack of @nr frames takes. */
 static inline u32 stackmap_units(unsigned int nr)

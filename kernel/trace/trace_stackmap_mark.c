@@ -59,8 +59,6 @@ static unsigned long stackmap_begun(const struct stackmap_mark *marks, unsigned 
  * @inst: the instance
  * @gen: the generation
  * @end: false before its map is published, true after a grace period in which it was replaced
- *
- * Context: may sleep, under inst->lock.
  */
 void stackmap_mark_gen(struct stackmap_instance *inst, struct stackmap_gen *gen, bool end)
 {
@@ -103,8 +101,6 @@ static bool stackmap_holds(const struct ring_buffer_position *pos,
 /**
  * stackmap_read_positions - read what the buffers of each CPU hold
  * @inst: the instance
- *
- * Context: may sleep, under inst->lock.
  */
 void stackmap_read_positions(struct stackmap_instance *inst)
 {
@@ -119,7 +115,6 @@ void stackmap_read_positions(struct stackmap_instance *inst)
  * @inst: the instance, whose positions were read
  * @gen: the generation, which has ended
  *
- * Context: may sleep, under inst->lock.
  * Return: a bit for each CPU, modulo BITS_PER_LONG.
  */
 unsigned long stackmap_pins(const struct stackmap_instance *inst, const struct stackmap_gen *gen)

@@ -12,27 +12,6 @@
 
 #include "trace_stackmap_internal.h"
 
-/* Fill in what follows the first id of a split stack. */
-static void stackmap_fill_split(struct ftrace_stackmap *map, struct stack_split_entry *entry,
-				const struct stackmap_part *parts, int nr)
-{
-	unsigned long *rest = entry->rest;
-	int id;
-
-	for (int i = 1; i < nr; i++) {
-		id = stackmap_id(map, parts[i].idx);
-		if (i + 1 < nr)
-			id |= STACK_SPLIT_MORE;
-		if (i == 1) {
-			entry->ip = parts[0].ips[parts[0].nr];
-			entry->outer = id;
-		} else {
-			*rest++ = parts[i - 1].ips[parts[i - 1].nr];
-			*rest++ = (u32)id;
-		}
-	}
-}
-
 /* Fill in what follows the id in the event of a user stack. */
 static void stackmap_fill_user(struct stack_id_entry *entry, const struct stackmap_user *user)
 {
@@ -47,7 +26,7 @@ static void stackmap_fill_user(struct stack_id_entry *entry, const struct stackm
 
 /* Count a stack of @nr parts that was recorded by its ids. */
 VISIBLE_IF_KUNIT void stackmap_success(struct stackmap_instance *inst, struct ftrace_stackmap *map,
-				       const struct stackmap_part *parts, int nr)
+				       const struct stackmap_key *parts, int nr)
 {
 	for (int i = 0; i < nr; i++)
 		stackmap_add_ref(map, &parts[i]);
@@ -76,7 +55,7 @@ static int stackmap_event_type(const struct stackmap_user *user, int nr, size_t 
  */
 static int stackmap_write_ids(struct trace_array *tr, struct ftrace_stackmap *map,
 			      struct trace_buffer *buffer, unsigned int trace_ctx,
-			      const struct stackmap_user *user, struct stackmap_part *parts,
+			      const struct stackmap_user *user, struct stackmap_key *parts,
 			      int nr, u32 define)
 {
 	struct ring_buffer_event *event;
@@ -124,7 +103,7 @@ static int stackmap_record_ids(struct trace_array *tr, struct ftrace_stackmap *m
 			       struct trace_buffer *buffer, unsigned int trace_ctx,
 			       const struct stackmap_stack *stack)
 {
-	struct stackmap_part parts[STACKMAP_MAX_PARTS] __uninitialized;
+	struct stackmap_key parts[STACKMAP_MAX_PARTS] __uninitialized;
 	const struct stackmap_user *user = stack->user;
 	int nr, stored = 0, ret;
 	u32 define = 0;
@@ -134,7 +113,8 @@ static int stackmap_record_ids(struct trace_array *tr, struct ftrace_stackmap *m
 	if (user_by_file(user) && user->objects != stackmap_objects(map))
 		return -STACKMAP_DROP_OBJECTS;
 
-	nr = stackmap_find(map, stack->ips, stack->nr, user, parts);
+	parts[0].user = user;
+	nr = stackmap_find_parts(map, stack->ips, stack->nr, parts);
 	if (nr < 0)
 		return nr;
 
@@ -151,32 +131,53 @@ static int stackmap_record_ids(struct trace_array *tr, struct ftrace_stackmap *m
 }
 
 /**
- * ftrace_stackmap_record - record a stack
+ * ftrace_stackmap_record_stack - record a stack
  * @tr: the instance, with options/stackmap on
  * @buffer: the ring buffer
  * @trace_ctx: context of the event
  * @stack: the stack
- * @full: writes the event of the whole stack, where it can't be recorded by its id
- *
- * Counts what the buffer has taken.
  *
  * Context: any, NMI included, with preemption off.
- * Return: true if done, false if no map is in use.
+ * Return: 0 if done, else the stack has to be recorded in full: 1 if no map is in use, or
+ * a negative value for ftrace_stackmap_drop().
  */
-bool ftrace_stackmap_record(struct trace_array *tr, struct trace_buffer *buffer,
-			    unsigned int trace_ctx, const struct stackmap_stack *stack,
-			    stackmap_full_fn full)
+int ftrace_stackmap_record_stack(struct trace_array *tr, struct trace_buffer *buffer,
+				 unsigned int trace_ctx, const struct stackmap_stack *stack)
 {
 	struct ftrace_stackmap *map = stackmap_active(tr);
 	int ret;
 
 	if (!map)
-		return false;
+		return 1;
 
 	ret = stackmap_record_ids(tr, map, buffer, trace_ctx, stack);
 	if (ret)
 		stackmap_ask(tr->stackmap, map);
-	if (ret < 0 && full(buffer, trace_ctx, stack))
-		stackmap_count(tr->stackmap, -ret, 1);
-	return true;
+	return min(ret, 0);
+}
+
+/**
+ * ftrace_stackmap_record - record a kernel stack
+ * @tr: the instance, with options/stackmap on
+ * @buffer: the ring buffer
+ * @trace_ctx: context of the event
+ * @ips: the frames, innermost first
+ * @nr: number of frames
+ *
+ * Context: any, NMI included, with preemption off.
+ * Return: 0 if done, else the stack has to be recorded in full: 1 if no map is in use, or
+ * a negative value for ftrace_stackmap_drop().
+ */
+int ftrace_stackmap_record(struct trace_array *tr, struct trace_buffer *buffer,
+			   unsigned int trace_ctx, const unsigned long *ips, unsigned int nr)
+{
+	struct stackmap_stack stack = { .ips = ips, .nr = nr };
+
+	return ftrace_stackmap_record_stack(tr, buffer, trace_ctx, &stack);
+}
+
+/* Count a stack that the buffer took in full, because ftrace_stackmap_record() returned @why. */
+void ftrace_stackmap_drop(struct trace_array *tr, int why)
+{
+	stackmap_count(tr->stackmap, -why, 1);
 }

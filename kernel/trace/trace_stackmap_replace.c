@@ -85,7 +85,6 @@ static struct stackmap_gen *stackmap_create(struct stackmap_instance *inst, unsi
  * stackmap_create_first - allocate the first map after a reset
  * @inst: the instance
  *
- * Context: may sleep, under inst->lock.
  * Return: its generation, or -ENOMEM, or -EBUSY if all generations are in use.
  */
 struct stackmap_gen *stackmap_create_first(struct stackmap_instance *inst)
@@ -115,7 +114,6 @@ struct stackmap_gen *stackmap_create_first(struct stackmap_instance *inst)
  *
  * Afterwards, nobody records into the map before it.
  *
- * Context: may sleep, under inst->lock.
  * Return: 0 or -ENOMEM.
  */
 int stackmap_begin_map(struct stackmap_instance *inst, struct stackmap_gen *gen)
@@ -166,7 +164,6 @@ static bool stackmap_has_room(const struct stackmap_instance *inst)
  *
  * The new one is twice as large if the map is nearly full, and if it may be.
  *
- * Context: may sleep, under inst->lock.
  * Return: 0, -ENOMEM, -ENOSPC if old stacks take too much memory, or -EBUSY if all
  * generations are in use.
  */
@@ -242,8 +239,6 @@ static void stackmap_nearly_full_fn(struct irq_work *work)
 /**
  * stackmap_init_replacement - prepare an instance for replacing its maps
  * @inst: the instance
- *
- * Context: any.
  */
 void stackmap_init_replacement(struct stackmap_instance *inst)
 {

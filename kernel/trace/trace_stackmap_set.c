@@ -35,7 +35,6 @@ static size_t stackmap_marks_size(void)
  * @map: its map, which passes to it, or NULL
  * @objects: the files that its user stacks refer to
  *
- * Context: may sleep.
  * Return: the generation, with a reference for the caller, or NULL without memory.
  */
 struct stackmap_gen *stackmap_gen_alloc(u32 first_id, struct ftrace_stackmap *map,
@@ -63,7 +62,7 @@ struct stackmap_gen *stackmap_gen_alloc(u32 first_id, struct ftrace_stackmap *ma
  * stackmap_gen_put - give back a reference to a generation
  * @gen: the generation, or NULL
  *
- * Context: may sleep. If it is the last one, nobody reads the generation under RCU.
+ * If it is the last one, nobody reads the generation under RCU.
  */
 void stackmap_gen_put(struct stackmap_gen *gen)
 {
@@ -89,7 +88,7 @@ static struct stackmap_record *stackmap_packed(const struct stackmap_gen *gen,
  * @i: 0, and so on
  * @idx: set to the index of its slot
  *
- * Context: any, with a reference to @gen or under RCU.
+ * With a reference to @gen or under RCU.
  * Return: the stack, NULL where there is none, or an error after the last one.
  */
 const struct stackmap_record *stackmap_at(const struct stackmap_gen *gen, u32 i, u32 *idx)
@@ -120,7 +119,7 @@ static int stackmap_cmp_place(const void *key, const void *elt)
  * @set: the generations, or NULL
  * @id: the id
  *
- * Context: any, with a reference to @set or under RCU.
+ * With a reference to @set or under RCU.
  * Return: the generation, or NULL if it is gone.
  */
 struct stackmap_gen *stackmap_gen_of(const struct stackmap_set *set, int id)
@@ -139,7 +138,7 @@ struct stackmap_gen *stackmap_gen_of(const struct stackmap_set *set, int id)
  * @set: the generations of the instance that recorded the id, or NULL
  * @id: the id
  *
- * Context: any, with a reference to @set or under RCU.
+ * With a reference to @set or under RCU.
  * Return: the stack, or NULL if it is gone.
  */
 const struct stackmap_record *stackmap_lookup(const struct stackmap_set *set, int id)
@@ -168,7 +167,7 @@ static void stackmap_append(struct stackmap_set *set, struct stackmap_gen *gen)
  * stackmap_put - give back a reference to a set
  * @set: the set, or NULL
  *
- * Context: may sleep. If it is the last one, nobody reads the set under RCU.
+ * If it is the last one, nobody reads the set under RCU.
  */
 void stackmap_put(struct stackmap_set *set)
 {
@@ -303,7 +302,6 @@ static struct stackmap_gen *stackmap_shrink_gen(struct stackmap_instance *inst,
  * @new: a generation that is to be in it, too, or NULL; its reference is given away
  * @fn: returns what each generation of the current set becomes: NULL to leave it out
  *
- * Context: may sleep, under inst->lock.
  * Return: the set, with a reference for the caller, or NULL without memory.
  */
 struct stackmap_set *stackmap_build(struct stackmap_instance *inst, struct stackmap_gen *new,
@@ -347,8 +345,6 @@ struct stackmap_set *stackmap_build(struct stackmap_instance *inst, struct stack
  *
  * Nobody uses the set and the map before them afterwards, but for readers that hold
  * a reference.
- *
- * Context: may sleep, under inst->lock.
  */
 void stackmap_publish(struct stackmap_instance *inst, struct stackmap_set *set,
 		      struct ftrace_stackmap *map)
@@ -368,8 +364,6 @@ void stackmap_publish(struct stackmap_instance *inst, struct stackmap_set *set,
  * @inst: the instance
  *
  * Does nothing without memory.
- *
- * Context: may sleep, under inst->lock.
  */
 void stackmap_shrink(struct stackmap_instance *inst)
 {

@@ -33,7 +33,6 @@ static DEFINE_PER_CPU(struct stackmap_user_frames, stackmap_user_frames);
  * @tr: the instance, with options/stackmap on
  * @buffer: the ring buffer
  * @trace_ctx: context of the event
- * @full: as of ftrace_stackmap_record()
  *
  * A kernel thread has no user stack, and gets no event. Nor does a worker of
  * io_uring or vhost, which has the registers of the task that created it.
@@ -42,8 +41,8 @@ static DEFINE_PER_CPU(struct stackmap_user_frames, stackmap_user_frames);
  * per CPU.
  * Return: as ftrace_stackmap_record().
  */
-bool ftrace_stackmap_record_user(struct trace_array *tr, struct trace_buffer *buffer,
-				 unsigned int trace_ctx, stackmap_full_fn full)
+int ftrace_stackmap_record_user(struct trace_array *tr, struct trace_buffer *buffer,
+				unsigned int trace_ctx)
 {
 	unsigned long *ips = this_cpu_ptr(&stackmap_user_frames)->ips;
 	struct stackmap_user user = {
@@ -55,42 +54,25 @@ bool ftrace_stackmap_record_user(struct trace_array *tr, struct trace_buffer *bu
 	unsigned int depth = 0;
 
 	if (!stackmap_active(tr))
-		return false;
+		return 1;
 
 	if (!(current->flags & PF_USER_WORKER)) {
 		depth = stack_trace_save_user(ips, USER_STACK_MAX_DEPTH);
 		stack.nr = user_stack_depth(ips, depth);
 	}
-	return !depth || ftrace_stackmap_record(tr, buffer, trace_ctx, &stack, full);
+	return depth ? ftrace_stackmap_record_stack(tr, buffer, trace_ctx, &stack) : 0;
 }
 #endif
 
-/**
- * stackmap_bin_flags - the flags of a stack in stack_map_bin
- * @rec: the stack
- *
- * Context: any, under RCU.
- * Return: the flags.
- */
-u32 stackmap_bin_flags(const struct stackmap_record *rec)
-{
-	u32 flags = rec->user ? STACKMAP_BIN_USER : 0;
-
-	for (unsigned int i = 0; rec->user && i < rec->nr; i++) {
-		if (user_word_object(rec->ips[i]))
-			flags |= STACKMAP_BIN_OBJECTS;
-	}
-	return flags;
-}
-
-/* Copy the stack of an event. Returns the number of frames, or -ENOENT. */
-static int stackmap_copy_user(struct trace_iterator *iter, unsigned long *ips)
+/* Copy the stack of an id. Returns the number of frames, or -ENOENT. */
+static int stackmap_copy_user(struct trace_iterator *iter, int id, unsigned long *ips)
 {
 	const struct stackmap_record *rec;
 	int nr;
 
 	guard(rcu)();
-	if (!stackmap_resolve(iter, &rec))
+	rec = stackmap_resolve(iter->tr, id);
+	if (!rec)
 		return -ENOENT;
 
 	nr = min(rec->nr, USER_STACK_MAX_DEPTH);
@@ -118,7 +100,7 @@ static enum print_line_t trace_user_stack_id_print(struct trace_iterator *iter,
 	}
 
 	/* Copied, because to look up the file of an address may sleep. */
-	nr = stackmap_copy_user(iter, ips + split);
+	nr = stackmap_copy_user(iter, field->stack_id, ips + split);
 	trace_seq_puts(s, nr < 0 ? " (stale)\n" : "\n");
 	if (nr > 0 && stackmap_frames(iter))
 		trace_print_user_frames(iter, flags, field->tgid, ips, split + nr);

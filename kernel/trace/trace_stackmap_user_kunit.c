@@ -4,7 +4,7 @@
  */
 #include <linux/preempt.h>
 
-#include "trace_stackmap_kunit.h"
+#include "trace_stackmap_instance_kunit.h"
 
 static void test_record_user(struct trace_array *tr, const unsigned long *ips, unsigned int nr)
 {
@@ -124,8 +124,7 @@ static void stackmap_user_drop(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, ftrace_stackmap_enabled(tr));
 	KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
 	scoped_guard(preempt_notrace)
-		KUNIT_EXPECT_FALSE(test, ftrace_stackmap_record(tr, buffer, 0, &stack,
-								test_write_full));
+		KUNIT_EXPECT_EQ(test, test_record_stack(tr, buffer, 0, &stack), 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&test_fulls), 2);
 	test_expect_no_event(test, tr);
 }

@@ -9,12 +9,18 @@
 
 static atomic_t test_fulls;
 
-/* Takes what has frames. */
-static inline bool test_write_full(struct trace_buffer *buffer, unsigned int trace_ctx,
-				   const struct stackmap_stack *stack)
+/* Record a stack, in full if that has frames. */
+static inline int test_record_stack(struct trace_array *tr, struct trace_buffer *buffer,
+				    unsigned int trace_ctx, const struct stackmap_stack *stack)
 {
-	atomic_inc(&test_fulls);
-	return stack->nr;
+	int ret = ftrace_stackmap_record_stack(tr, buffer, trace_ctx, stack);
+
+	if (ret < 0) {
+		atomic_inc(&test_fulls);
+		if (stack->nr)
+			ftrace_stackmap_drop(tr, ret);
+	}
+	return ret;
 }
 
 /* The event of a user stack. Returns false if @type is another event. */
@@ -35,7 +41,7 @@ static inline bool test_write_user(struct trace_array *tr, struct trace_buffer *
 	else if (type != TRACE_USER_UNWIND_STACK_ID)
 		return false;
 	if (ftrace_stackmap_enabled(tr))
-		ftrace_stackmap_record(tr, buffer, trace_ctx, &stack, test_write_full);
+		test_record_stack(tr, buffer, trace_ctx, &stack);
 	return true;
 }
 

@@ -575,16 +575,15 @@ bool user_objects_define(struct trace_buffer *buffer, unsigned int trace_ctx,
  */
 bool user_object_print(struct trace_iterator *iter, unsigned long word)
 {
-	struct stackmap_instance *inst = READ_ONCE(iter->tr->stackmap);
 	const char *path = NULL;
 
 	/* A full stack has addresses only, whatever its program made of them. */
-	if (!inst || !stackmap_event_ids(iter->ent, iter->ent_size))
+	if (!stackmap_event_ids(iter->ent, iter->ent_size))
 		return false;
 
 	guard(rcu)();
 	/* As long as the id resolves, no other object gets the number. */
-	if (stackmap_lookup(rcu_dereference(inst->set), stackmap_event_id(iter->ent, 0)))
+	if (stackmap_resolve(iter->tr, stackmap_event_id(iter->ent, 0)))
 		path = user_object_path(word);
 	trace_seq_printf(&iter->seq, "%s[+0x%llx]", path ?: "?", word & USER_WORD_OFFSET);
 	return true;

@@ -39,7 +39,6 @@ struct user_objects;
  * @objects: the table that the frames refer to, or NULL
  * @cut: the stack ends outside of code
  * @addresses: frames that were not translated
- * @full: how a stack that was taken on the way back is recorded in full
  */
 struct stackmap_user {
 	int			type;
@@ -50,7 +49,6 @@ struct stackmap_user {
 	struct user_objects	*objects;
 	bool			cut;
 	unsigned int		addresses;
-	const struct stackmap_stack *full;
 };
 
 /* The depth of a stack that is stored. One without frames has a 0 in their place. */

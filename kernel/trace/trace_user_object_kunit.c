@@ -11,7 +11,7 @@
 #include <linux/shmem_fs.h>
 #include <linux/trace_clock.h>
 
-#include "trace_stackmap_kunit.h"
+#include "trace_stackmap_instance_kunit.h"
 
 #define TEST_EXEC	(PROT_READ | PROT_EXEC)
 
@@ -154,21 +154,6 @@ static void user_object_words(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, user_word_by_file(0x8000000000000000UL));
 	KUNIT_EXPECT_TRUE(test, user_word_by_file(0xffffefffffffffffUL));
 	KUNIT_EXPECT_FALSE(test, user_word_by_file(0xfffff00000000000UL));
-}
-
-/* A stack is by file in stack_map_bin if any of its frames is. */
-static void user_object_flags(struct kunit *test)
-{
-	struct stackmap_record *rec = kunit_kzalloc(test, struct_size(rec, ips, 2), GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, rec);
-	rec->nr = 2;
-	rec->ips[1] = test_word(1, 0);
-	KUNIT_EXPECT_EQ(test, stackmap_bin_flags(rec), 0);
-	rec->user = true;
-	KUNIT_EXPECT_EQ(test, stackmap_bin_flags(rec), STACKMAP_BIN_USER | STACKMAP_BIN_OBJECTS);
-	rec->ips[1] = 1;
-	KUNIT_EXPECT_EQ(test, stackmap_bin_flags(rec), STACKMAP_BIN_USER);
 }
 
 /* Not in memory yet: a number at once, the build id with the next stack that can have it. */
@@ -402,7 +387,7 @@ static void test_record_words(struct trace_array *tr, struct user_objects *objec
 		words[i] = test_word(object, i << 4);
 	tracer_tracing_on(tr);
 	scoped_guard(preempt_notrace)
-		ftrace_stackmap_record(tr, tr->array_buffer.buffer, 0, &stack, test_write_full);
+		test_record_stack(tr, tr->array_buffer.buffer, 0, &stack);
 	tracer_tracing_off(tr);
 }
 
@@ -527,7 +512,6 @@ static void user_object_refused(struct kunit *test)
 
 static struct kunit_case user_object_test_cases[] = {
 	KUNIT_CASE(user_object_words),
-	KUNIT_CASE(user_object_flags),
 	KUNIT_CASE(user_object_later),
 	KUNIT_CASE(user_object_numbers),
 	KUNIT_CASE(user_object_changed),

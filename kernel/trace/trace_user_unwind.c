@@ -66,7 +66,6 @@ static bool user_unwind_write(struct trace_buffer *buffer, unsigned int trace_ct
 	struct user_unwind_stack_entry *entry;
 	struct ring_buffer_event *event;
 
-	stack = stack->user->full;
 	event = trace_buffer_lock_reserve(buffer, TRACE_USER_UNWIND_STACK,
 					  struct_size(entry, caller, stack->nr), trace_ctx);
 	if (!event)
@@ -101,12 +100,12 @@ static void trace_user_unwind_callback(struct unwind_work *work, struct unwind_s
 	unsigned long words[USER_STACK_MAX_DEPTH] __uninitialized;
 	struct stackmap_stack stack = full;
 	struct trace_buffer *buffer;
+	int ret = 1;
 
 	/* An NMI raced with clearing the cookie. */
 	if (!cookie)
 		return;
 
-	user.full = &full;
 	/* The map and its table stay until the stack is recorded. */
 	guard(rcu)();
 	if (IS_ENABLED(CONFIG_TRACE_USER_OBJECTS) && ftrace_stackmap_enabled(tr))
@@ -115,9 +114,10 @@ static void trace_user_unwind_callback(struct unwind_work *work, struct unwind_s
 	scoped_guard(preempt_notrace) {
 		/* A snapshot swaps the buffers at any time. */
 		buffer = data_race(READ_ONCE(tr->array_buffer.buffer));
-		if (!ftrace_stackmap_enabled(tr) ||
-		    !ftrace_stackmap_record(tr, buffer, trace_ctx, &stack, user_unwind_write))
-			user_unwind_write(buffer, trace_ctx, &full);
+		if (ftrace_stackmap_enabled(tr))
+			ret = ftrace_stackmap_record_stack(tr, buffer, trace_ctx, &stack);
+		if (ret && user_unwind_write(buffer, trace_ctx, &full) && ret < 0)
+			ftrace_stackmap_drop(tr, ret);
 	}
 }
 
@@ -125,7 +125,6 @@ static void trace_user_unwind_callback(struct unwind_work *work, struct unwind_s
  * trace_user_unwind_init - prepare an instance for options/userstacktrace_delay
  * @tr: the instance
  *
- * Context: may sleep, under trace_types_lock.
  * Return: 0, or -EBUSY if there are too many users of deferred unwinding.
  */
 int trace_user_unwind_init(struct trace_array *tr)
@@ -142,8 +141,6 @@ int trace_user_unwind_init(struct trace_array *tr)
 /**
  * trace_user_unwind_destroy - give back what trace_user_unwind_init() has taken
  * @tr: the instance, which has no users and records no events
- *
- * Context: may sleep, under trace_types_lock.
  */
 void trace_user_unwind_destroy(struct trace_array *tr)
 {
