@@ -486,9 +486,9 @@ static void stackmap_reads_its_set(struct kunit *test)
 	stackmap_latch(&iter);
 	KUNIT_EXPECT_EQ(test, test_nr_read(&iter), 1);
 
-	/* A new stack, two maps, and the stacks of the first one go. */
+	/* A new stack, a thousand maps, and the stacks of the first one go. */
 	test_record_event(tr, 2);
-	for (unsigned int no = 3; no < 5; no++) {
+	for (unsigned int no = 3; no < 1003; no++) {
 		test_replace(test, tr, 1);
 		test_record_event(tr, no);
 	}
