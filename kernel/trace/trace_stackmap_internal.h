@@ -53,7 +53,7 @@ struct stackmap_counts {
  * @counts: since the last reset
  * @set: all generations
  * @tr: the instance
- * @lock: serializes what changes @map and @set; taken under trace_types_lock
+ * @lock: serializes what changes @map and @set; nests inside trace_types_lock
  * @next_gen: generation of the next map
  * @resets: number of resets
  * @past: what became of older maps
@@ -168,7 +168,8 @@ static inline bool stackmap_frames(const struct trace_iterator *iter)
 
 /*
  * The map that stacks go through, or NULL. A CPU that RCU ignores, or that is not
- * online, has none: a grace period would not wait for it. Preemption is off.
+ * online, has none: a grace period would not wait for it. Preemption is off, or the caller
+ * is an RCU reader.
  */
 static __always_inline struct ftrace_stackmap *stackmap_active(struct trace_array *tr)
 {

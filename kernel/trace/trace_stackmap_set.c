@@ -19,6 +19,7 @@
 /* What a generation has of the stacks that some CPUs have used, and of the others. */
 struct stackmap_tally {
 	u32			nr;
+	bool			user;		/* stacks of user space are among them */
 	size_t			units;		/* of their records */
 	u32			gone;		/* the others ... */
 	unsigned long		gone_refs;	/* ... and their references */
@@ -193,6 +194,7 @@ static void stackmap_tally(const struct stackmap_gen *gen, unsigned long cpus,
 		if (rec->cpus & cpus) {
 			tally->units += stackmap_units(rec->nr);
 			tally->nr++;
+			tally->user |= rec->user;
 		} else {
 			tally->gone_refs += atomic_long_read(&rec->ref);
 			tally->gone++;
@@ -227,7 +229,7 @@ static void stackmap_copy(struct stackmap_gen *to, const struct stackmap_gen *fr
 static struct stackmap_gen *stackmap_pack(const struct stackmap_gen *gen, unsigned long cpus,
 					  const struct stackmap_tally *tally)
 {
-	struct user_objects *objects = tally->nr ? gen->objects : NULL;
+	struct user_objects *objects = tally->user ? gen->objects : NULL;
 	struct stackmap_gen *new = stackmap_gen_alloc(gen->first_id, NULL, objects);
 	size_t size = (tally->nr + tally->units) * STACKMAP_UNIT;
 
@@ -284,10 +286,11 @@ static struct stackmap_gen *stackmap_shrink_gen(struct stackmap_instance *inst,
 	if (gen->nr && gen->pins == pins)
 		return stackmap_keep(inst, gen);
 
-	gen->pins = pins;
 	stackmap_tally(gen, pins, &tally);
 	if (tally.nr && (gen->map || tally.gone >= tally.nr))
 		new = stackmap_pack(gen, pins, &tally);
+	else
+		gen->pins = pins;
 	if (!new && (tally.nr || (stale && pins)))
 		return stackmap_keep(inst, gen);
 

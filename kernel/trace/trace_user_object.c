@@ -181,7 +181,7 @@ struct user_objects *user_objects_next(struct user_objects *objects)
  * @tr: the instance, with options/stackmap on
  *
  * Context: any, under RCU.
- * Return: the table, or NULL if no stack goes through a map.
+ * Return: the table, or NULL if no stack goes through a map, or the map has none.
  */
 struct user_objects *user_objects_get(struct trace_array *tr)
 {
@@ -489,7 +489,7 @@ void user_objects_translate(struct user_objects *objects, struct stackmap_stack 
  * user_object_path - the path of the object that a word refers to
  * @word: the word, from a stack whose generation is still there
  *
- * Context: any, under RCU.
+ * Context: any, under RCU or with a reference to the generation.
  * Return: the path, or NULL if the word is an address.
  */
 const char *user_object_path(unsigned long word)
@@ -541,7 +541,7 @@ static bool user_object_define(struct trace_buffer *buffer, unsigned int trace_c
  * user_objects_define - define the objects of a user stack in the ring buffer
  * @buffer: the ring buffer
  * @trace_ctx: context of the event
- * @stack: the stack, with a reference to the table of its objects
+ * @stack: the stack; the table of its objects stays, under RCU
  * @define: the value of tr->stackmap_define, which is even
  *
  * To be called at each use: an object is defined again when its build id is known.
