@@ -273,17 +273,22 @@ static int user_vdso_build_id(const void *image, u8 *id)
 	return -EINVAL;
 }
 
-/* Look for the build id of an object that is mapped at @vma. */
+/* Read the build id of what is mapped at @vma. Returns -EFAULT if its pages are not there. */
+static int user_build_id(struct vm_area_struct *vma, const void *image, u8 *id, u32 *size)
+{
+	*size = BUILD_ID_SIZE_MAX;
+	return vma->vm_file ? build_id_parse_nofault(vma, id, size) : user_vdso_build_id(image, id);
+}
+
+/* Look for the build id of an object in a table, which is mapped at @vma. */
 static noinline void user_object_ask(struct user_objects *objects, struct user_object *object,
 				     struct vm_area_struct *vma)
 {
-	u32 size = BUILD_ID_SIZE_MAX;
 	u8 id[BUILD_ID_SIZE_MAX];
+	u32 size;
 	int err;
 
-	err = vma->vm_file ? build_id_parse_nofault(vma, id, &size) :
-			     user_vdso_build_id(object->key.inode, id);
-	/* The pages are not there. */
+	err = user_build_id(vma, object->key.inode, id, &size);
 	if (err == -EFAULT)
 		return;
 
@@ -324,8 +329,13 @@ static noinline struct user_object *user_object_new(struct user_objects *objects
 {
 	struct user_object *new __free(kfree) = NULL, *object;
 	size_t len, size;
+	u32 id_size;
+	int err;
 
-	user_object_ask(objects, like, vma);
+	/* Nobody else sees it yet. */
+	err = user_build_id(vma, like->key.inode, like->id, &id_size);
+	like->id_size = err ? 0 : id_size;
+	like->none = err && err != -EFAULT;
 	/* A deleted file may be the memory of a JIT, unless it has a build id. */
 	if (!like->id_size && vma->vm_file && !file_inode(vma->vm_file)->i_nlink)
 		return NULL;
