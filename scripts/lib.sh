@@ -261,4 +261,4 @@ known() {
 	known_key=$(sha256sum)
 	[ -z "${FULL:-}" ] && grep -qxF -- "$known_key" "$1" 2>/dev/null
 }
-remember() { printf '%s\n' "$known_key" >>"$1"; }
+remember() { grep -qxF -- "$known_key" "$1" 2>/dev/null || printf '%s\n' "$known_key" >>"$1"; }
