@@ -58,6 +58,15 @@ start_pair() { # [CPUs]
 	done
 }
 
+# Until the map has been replaced so many times.
+await_rotations() { # number
+	while [ "$(stat_of rotations "$ids")" -lt "$1" ]; do
+		# shellcheck disable=SC2086 # a list
+		kill -0 $pair
+		sleep .5
+	done
+}
+
 stop_pair() {
 	rm "$TMPDIR/work_on"
 	# shellcheck disable=SC2086 # a list

@@ -57,20 +57,14 @@ for ((round = 1; round <= ${1:-4}; round++)); do
 	for name in snapshots cpu_snapshots hotplug sizes sub_buffers clear pipe raws; do
 		disturb $name $name
 	done
-	until=$(($(stat_of rotations $ids) + 8))
-	while [ "$(stat_of rotations $ids)" -lt $until ]; do
-		sleep .5
-	done
+	await_rotations $(($(stat_of rotations $ids) + 8))
 	rm "$TMPDIR/run"
 	# shellcheck disable=SC2086 # a list
 	wait $pids
 	pids=
 	echo 1 > $online
 	echo 1 > $ids/snapshot
-	until=$(($(stat_of rotations $ids) + 1))
-	while [ "$(stat_of rotations $ids)" -lt $until ]; do
-		sleep .1
-	done
+	await_rotations $(($(stat_of rotations $ids) + 1))
 	stop_pair
 	compare_pair 300 1
 	cat $ids/snapshot > "$TMPDIR/snapshot"

@@ -10,10 +10,7 @@
 
 make_pair equivalence 1024
 start_pair
-while [ "$(stat_of rotations $ids)" -lt "${1:-20}" ]; do
-	kill -0 $pair
-	sleep .5
-done
+await_rotations "${1:-20}"
 stop_pair
 cat $ids/stack_map_stat
 [ "$(lost_events $ids)" -gt 0 ] || fail "the buffer did not wrap"

@@ -76,9 +76,7 @@ echo "$old stacks of generation $second"
 [ "$stale" -ge 10 ] && [ "$old" -ge 10 ] || fail "these are too few"
 
 start_pair 0
-while [ "$(stat_of rotations $ids)" -lt 2 ]; do
-	sleep .5
-done
+await_rotations 2
 # Nothing is recorded while they stop.
 # shellcheck disable=SC2086 # a list
 kill -STOP $pair
