@@ -11,7 +11,7 @@
  *
  * A map stores each distinct stack once and names it by an id, so that the
  * ring buffer holds 4 bytes in place of the frames. The rest of kernel/trace calls
- * what is declared here. A file uses only those above it:
+ * what is declared here. Nearly all that a file uses is above it:
  *
  *   trace_stackmap.c           the map, a library; trace_stackmap_map.h has its design
  *   trace_stackmap_mark.c      when a generation was current, by the events of each CPU
