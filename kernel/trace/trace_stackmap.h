@@ -13,6 +13,7 @@
  * ring buffer holds 4 bytes in place of the frames. The rest of kernel/trace calls
  * what is declared here. Nearly all that a file uses is above it:
  *
+ *   trace_user_object.c        the files that user stacks refer to
  *   trace_stackmap.c           the map, a library; trace_stackmap_map.h has its design
  *   trace_stackmap_mark.c      when a generation was current, by the events of each CPU
  *   trace_stackmap_set.c       the stacks of all generations; trace_stackmap_set.h has the design
@@ -25,9 +26,9 @@
  *   trace_stackmap_replace.c   replacement of the map
  *   trace_stackmap_instance.c  option and reset
  *   trace_stackmap_stat.c      the statistics in tracefs
- *   trace_stackmap_files.c     stack_map there
+ *   trace_stackmap_seq.c       what the files there read
  *   trace_stackmap_bin.c       stack_map_bin there
- *   trace_user_object.c        the files that user stacks refer to
+ *   trace_stackmap_files.c     stack_map there, and all files are made
  */
 
 /**

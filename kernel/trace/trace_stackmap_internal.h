@@ -110,7 +110,7 @@ int stackmap_reset(struct trace_array *tr);
 /* trace_stackmap_stat.c */
 extern const struct file_operations stackmap_stat_fops;
 
-/* trace_stackmap_files.c */
+/* trace_stackmap_seq.c */
 int stackmap_open(struct inode *inode, struct file *file, const struct seq_operations *ops);
 int stackmap_release(struct inode *inode, struct file *file);
 void *stackmap_seq_start(struct seq_file *m, loff_t *pos);

@@ -43,7 +43,7 @@
 #endif
 
 #include "trace_output.h"
-#include "trace_stackmap_internal.h"
+#include "trace_stackmap.h"
 
 /* A table whose objects take as much is full. */
 #define USER_OBJECTS_SIZE	(8U << 20)
@@ -174,20 +174,6 @@ struct user_objects *user_objects_next(struct user_objects *objects)
 		get_random_bytes(&next->hash_key, sizeof(next->hash_key));
 	}
 	return next;
-}
-
-/**
- * user_objects_get - the table of objects that goes with the map of an instance
- * @tr: the instance, with options/stackmap on
- *
- * Context: any, under RCU.
- * Return: the table, or NULL if no stack goes through a map, or the map has none.
- */
-struct user_objects *user_objects_get(struct trace_array *tr)
-{
-	struct ftrace_stackmap *map = stackmap_active(tr);
-
-	return map ? stackmap_objects(map) : NULL;
 }
 
 /**
@@ -572,30 +558,6 @@ bool user_objects_define(struct trace_buffer *buffer, unsigned int trace_ctx,
 			return false;
 		last = nr;
 	}
-	return true;
-}
-
-/**
- * user_object_print - print a frame of a user stack by its file
- * @iter: the event, whose id or definition the frame is from
- * @word: the frame, which refers to an object
- *
- * Context: any.
- * Return: false if it is an address, and nothing was printed.
- */
-bool user_object_print(struct trace_iterator *iter, unsigned long word)
-{
-	const char *path = NULL;
-
-	/* A full stack has addresses only, whatever its program made of them. */
-	if (!stackmap_event_ids(iter->ent, iter->ent_size))
-		return false;
-
-	guard(rcu)();
-	/* As long as the id resolves, no other object gets the number. */
-	if (stackmap_resolve(iter->tr, stackmap_event_id(iter->ent, 0)))
-		path = user_object_path(word);
-	trace_seq_printf(&iter->seq, "%s[+0x%llx]", path ?: "?", word & USER_WORD_OFFSET);
 	return true;
 }
 

@@ -111,14 +111,16 @@ static inline void user_objects_put(struct user_objects *objects) { }
 #endif
 
 /* Not to be called without CONFIG_TRACE_USER_OBJECTS. */
-struct user_objects *user_objects_get(struct trace_array *tr);
 void user_objects_translate(struct user_objects *objects, struct stackmap_stack *stack,
 			    unsigned long *words);
 const char *user_object_path(unsigned long word);
-bool user_object_print(struct trace_iterator *iter, unsigned long word);
 bool user_objects_define(struct trace_buffer *buffer, unsigned int trace_ctx,
 			 const struct stackmap_stack *stack, u32 define);
 void user_objects_write(struct user_objects *objects, struct seq_file *m);
 unsigned int user_objects_stats(const struct user_objects *objects, size_t *memory);
+
+/* trace_stackmap_user.c */
+struct user_objects *user_objects_get(struct trace_array *tr);
+bool user_object_print(struct trace_iterator *iter, unsigned long word);
 
 #endif /* _TRACE_USER_OBJECT_H */
