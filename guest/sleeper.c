@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Threads that sleep known times in known functions, each on one of two CPUs. It prints the functions and the
- * microseconds that all threads were in them, as it measures them itself.
+ * microseconds that all threads were in them without a CPU, as it measures them itself.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -15,23 +15,29 @@
 static long us[2];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static inline __attribute__((always_inline)) long now(void)
+static inline __attribute__((always_inline)) long now(clockid_t clock)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(clock, &ts);
 	return ts.tv_sec * 1000000L + ts.tv_nsec / 1000;
+}
+
+/* How long this thread had no CPU. */
+static inline __attribute__((always_inline)) long waited(void)
+{
+	return now(CLOCK_MONOTONIC) - now(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* libc's function has no frame. */
 static inline __attribute__((always_inline)) long nap(long ms)
 {
 	struct timespec ts = { ms / 1000, ms % 1000 * 1000000 };
-	long ret, start = now();
+	long ret, start = waited();
 
 	asm volatile("syscall" : "=a" (ret)
 		     : "0" ((long)SYS_nanosleep), "D" (&ts), "S" (NULL) : "rcx", "r11", "memory");
-	return now() - start;
+	return waited() - start;
 }
 
 __attribute__((noinline)) static long doze(void)

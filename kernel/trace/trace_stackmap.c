@@ -58,37 +58,6 @@ static unsigned int stackmap_first_nr(const struct ftrace_stackmap *map,
 	return nr;
 }
 
-#if BITS_PER_LONG == 64
-#define STACKMAP_PERMUTATION(a, b, c, d)	SIPHASH_PERMUTATION(a, b, c, d)
-#define STACKMAP_CONST(i)			SIPHASH_CONST_##i
-#else
-#define STACKMAP_PERMUTATION(a, b, c, d)	HSIPHASH_PERMUTATION(a, b, c, d)
-#define STACKMAP_CONST(i)			HSIPHASH_CONST_##i
-#endif
-
-/* Like hsiphash(), but inline, as that one could be traced. */
-static u32 stackmap_hash(const struct ftrace_stackmap *map, const unsigned long *ips,
-			 unsigned int nr)
-{
-	unsigned long a = STACKMAP_CONST(0) ^ map->secret[0];
-	unsigned long b = STACKMAP_CONST(1) ^ map->secret[1];
-	unsigned long c = STACKMAP_CONST(2) ^ map->secret[0];
-	unsigned long d = STACKMAP_CONST(3) ^ map->secret[1], word;
-
-	for (unsigned int i = 0; i <= nr; i++) {
-		word = i < nr ? ips[i] : nr;
-		d ^= word;
-		STACKMAP_PERMUTATION(a, b, c, d);
-		a ^= word;
-	}
-
-	c ^= 0xff;
-	STACKMAP_PERMUTATION(a, b, c, d);
-	STACKMAP_PERMUTATION(a, b, c, d);
-	STACKMAP_PERMUTATION(a, b, c, d);
-	return a ^ b ^ c ^ d;
-}
-
 static bool stackmap_same(const struct stackmap_record *rec, const struct stackmap_key *key)
 {
 	if (rec->nr != key->nr)
@@ -202,7 +171,7 @@ int stackmap_find(struct ftrace_stackmap *map, const unsigned long *ips, unsigne
 	if (key->nr < nr && stackmap_recall(map, key))
 		return 0;
 
-	key->hash = stackmap_hash(map, ips, key->nr);
+	key->hash = hsiphash(ips, key->nr * sizeof(*ips), &map->hash_key);
 	if (!stackmap_probe(map, key))
 		return -STACKMAP_DROP_PROBES;
 
@@ -396,7 +365,7 @@ struct ftrace_stackmap *stackmap_alloc(unsigned int bits, u32 first_id)
 	map->arena = &map->slots[map->nr_slots];
 	atomic_set(&map->tail, 1);
 	/* Early during boot this is not random yet. */
-	get_random_bytes(map->secret, sizeof(map->secret));
+	get_random_bytes(&map->hash_key, sizeof(map->hash_key));
 	return map;
 }
 

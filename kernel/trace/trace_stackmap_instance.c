@@ -162,9 +162,10 @@ void ftrace_stackmap_destroy(struct trace_array *tr)
 		return;
 
 	ftrace_stackmap_set(tr, false);
-	stackmap_stop_replacement(inst);
 	scoped_guard(mutex, &inst->lock)
 		stackmap_publish(inst, NULL, NULL);
+	/* Nobody has a map that could ask for another one. */
+	stackmap_stop_replacement(inst);
 	tr->stackmap = NULL;
 	stackmap_free_instance(inst);
 }

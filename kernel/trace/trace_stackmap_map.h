@@ -8,6 +8,7 @@
 #include <linux/compiler.h>
 #include <linux/minmax.h>
 #include <linux/overflow.h>
+#include <linux/siphash.h>
 #include <linux/types.h>
 
 #include <asm/local.h>
@@ -99,7 +100,7 @@ struct ftrace_stackmap {
 	u32			nr_slots;	/* a power of two */
 	u32			offset_mask;	/* bits of a slot that are the arena offset */
 	u32			arena_units;
-	unsigned long		secret[2];	/* the key of the hash */
+	hsiphash_key_t		hash_key;
 	unsigned long		entry_start;	/* stacks are split behind frames in here; */
 	unsigned long		entry_size;	/* set by the caller of stackmap_alloc() */
 	void			*owner;		/* the caller's */

@@ -67,7 +67,8 @@ static void stackmap_take_set(struct stackmap_iter *iter)
 VISIBLE_IF_KUNIT void stackmap_latch(struct stackmap_iter *iter)
 {
 	stackmap_take_set(iter);
-	synchronize_rcu();	/* stackmap_latch:A */
+	if (iter->set)
+		synchronize_rcu();	/* stackmap_latch:A */
 }
 
 void *stackmap_seq_start(struct seq_file *m, loff_t *pos)
