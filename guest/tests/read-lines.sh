@@ -24,9 +24,9 @@ echo "Whole blocks, each id once, while others come"
 (while [ ! -e "$TMPDIR/end" ]; do stackmap_work 1; done) 2> /dev/null &
 for _ in 1 2; do
 	SECONDS=0
-	read_lines "$TMPDIR/lines"
-	echo "$(wc -l < "$TMPDIR/lines") lines in $SECONDS s"
-	map_text "$TMPDIR/lines" > "$TMPDIR/blocks" || fail "$(tail -n 1 "$TMPDIR/blocks")"
+	read_lines "$TMPDIR/stack_map"
+	echo "$(wc -l < "$TMPDIR/stack_map") lines in $SECONDS s"
+	map_text "$TMPDIR" > "$TMPDIR/blocks" || fail "$(tail -n 1 "$TMPDIR/blocks")"
 	test "$(wc -l < "$TMPDIR/blocks")" -gt 50 || fail "only $(wc -l < "$TMPDIR/blocks") stacks"
 	test -z "$(cut -d' ' -f1 "$TMPDIR/blocks" | sort | uniq -d)" || fail "an id is there twice"
 done
@@ -35,5 +35,5 @@ wait
 stop_recording
 
 echo "The same as all at once"
-read_lines "$TMPDIR/lines"
-cmp "$TMPDIR/lines" stack_map || fail "read line by line it is another text"
+read_lines "$TMPDIR/stack_map"
+cmp "$TMPDIR/stack_map" stack_map || fail "read line by line it is another text"
