@@ -279,8 +279,6 @@ void stackmap_flush(struct ftrace_stackmap *map)
 /**
  * stackmap_note_cpu - note in a record that events of this CPU may have its id
  * @rec: the record
- *
- * Context: any, NMI included, with preemption off.
  */
 void stackmap_note_cpu(struct stackmap_record *rec)
 {
@@ -293,9 +291,7 @@ void stackmap_note_cpu(struct stackmap_record *rec)
 /**
  * stackmap_add_ref - count one more reference to a stack
  * @map: the map
- * @key: the stack, which is stored
- *
- * Context: any, NMI included, with preemption off since stackmap_find().
+ * @key: the stack, which is stored; preemption is off since stackmap_find()
  */
 void stackmap_add_ref(struct ftrace_stackmap *map, const struct stackmap_key *key)
 {

@@ -82,7 +82,6 @@ static int stackmap_define_part(struct ftrace_stackmap *map, struct trace_buffer
  * @define: set to the value of tr->stackmap_define. If that changes before the event
  *	with the ids is reserved, a snapshot may have taken the definitions away.
  *
- * Context: any, NMI included, with preemption off.
  * Return: how many parts were new and are stored, or why one does not fit (enum
  * stackmap_drop, negated).
  */

@@ -31,8 +31,6 @@
  *                       READ_ONCE(tr->stackmap).
  */
 
-#define STACKMAP_BITS_DEFAULT	14
-
 /* Beside the drops: what is counted. */
 enum stackmap_count {
 	STACKMAP_SUCCESSES = STACKMAP_NR_DROPS,	/* stacks recorded by their ids */
@@ -201,7 +199,7 @@ static inline void stackmap_ask(struct stackmap_instance *inst, const struct ftr
 		irq_work_queue(&inst->nearly_full);
 }
 
-/* Add to a count. Context: any, with preemption off. */
+/* Add to a count. Preemption is off. */
 static inline void stackmap_count(struct stackmap_instance *inst, int what, long nr)
 {
 	local_add(nr, &this_cpu_ptr(inst->counts)->of[what]);

@@ -9,7 +9,7 @@
 #undef MODULE_PARAM_PREFIX
 #define MODULE_PARAM_PREFIX "ftrace_stackmap."
 
-unsigned int ftrace_stackmap_bits __read_mostly = STACKMAP_BITS_DEFAULT;
+unsigned int ftrace_stackmap_bits __read_mostly = 14;
 
 static int stackmap_bits_set(const char *val, const struct kernel_param *kp)
 {

@@ -137,7 +137,6 @@ static int stackmap_record_ids(struct trace_array *tr, struct ftrace_stackmap *m
  * @trace_ctx: context of the event
  * @stack: the stack
  *
- * Context: any, NMI included, with preemption off.
  * Return: 0 if done, else the stack has to be recorded in full: 1 if no map is in use, or
  * a negative value for ftrace_stackmap_drop().
  */

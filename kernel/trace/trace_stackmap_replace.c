@@ -251,7 +251,7 @@ void stackmap_init_replacement(struct stackmap_instance *inst)
  * stackmap_stop_replacement - stop replacing the maps of an instance for good
  * @inst: the instance, into whose map nobody records
  *
- * Context: may sleep, without inst->lock.
+ * Waits for the work, which takes inst->lock.
  */
 void stackmap_stop_replacement(struct stackmap_instance *inst)
 {

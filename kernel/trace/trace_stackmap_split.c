@@ -5,6 +5,7 @@
  */
 #include <linux/cleanup.h>
 #include <linux/init.h>
+#include <linux/limits.h>
 #include <linux/minmax.h>
 #include <linux/moduleparam.h>
 #include <linux/processor.h>
@@ -29,6 +30,9 @@
 #define STACKMAP_ENTRY_START	0UL
 #define STACKMAP_ENTRY_END	0UL
 #endif
+
+/* The sign bit of an id in stack_split_entry: another instruction and id follow in @rest. */
+#define STACK_SPLIT_MORE	INT_MIN
 
 static bool stackmap_split __read_mostly = true;
 

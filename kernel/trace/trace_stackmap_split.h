@@ -2,8 +2,6 @@
 #ifndef _TRACE_STACKMAP_SPLIT_H
 #define _TRACE_STACKMAP_SPLIT_H
 
-#include <linux/limits.h>
-
 #include "trace_stackmap_map.h"
 
 /*
@@ -25,9 +23,6 @@
 
 /* Task, page fault, softirq, interrupt and NMI, and some to spare. */
 #define STACKMAP_MAX_PARTS	8
-
-/* The sign bit of an id in stack_split_entry: another instruction and id follow in @rest. */
-#define STACK_SPLIT_MORE	INT_MIN
 
 struct stack_split_entry;
 struct trace_entry;
