@@ -73,7 +73,7 @@ bench:
 	@scripts/prepare tree
 	@scripts/bench
 hackbench:
-	@$(if $(HERE),,scripts/prepare x86_64 pristine uml uml-pristine rootfs)
+	@$(if $(HERE),,scripts/prepare x86_64 pristine rootfs)
 	@scripts/hackbench
 mutants:
 	@scripts/mutants

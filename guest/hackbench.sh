@@ -181,9 +181,7 @@ impossible() {
 	plain) echo "the first row needs another kernel" ;;
 	filter|function) what=function ;;&
 	function|filter|irqsoff|preemptoff|preemptirqsoff|wakeup)
-		[[ " $(cat available_tracers) " = *" $what "* ]] || echo "this kernel has no tracer \"$what\"" ;;&
-	wakeup)
-		! grep -q 'User Mode Linux' /proc/cpuinfo || echo "this tracer finds no latency on User-Mode Linux" ;;
+		[[ " $(cat available_tracers) " = *" $what "* ]] || echo "this kernel has no tracer \"$what\"" ;;
 	user)
 		begin user-full 2>/dev/null || true
 		(:)
