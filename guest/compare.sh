@@ -67,10 +67,17 @@ await_rotations() { # number
 	done
 }
 
+# How many events both have got.
+written() {
+	grep -hE '^(entries|overrun)' "$ids"/per_cpu/cpu*/stats "$full"/per_cpu/cpu*/stats
+}
+
 stop_pair() {
 	rm "$TMPDIR/work_on"
 	# shellcheck disable=SC2086 # a list
 	wait $pair
+	# A process that was waited for runs on until it is switched out for good.
+	until before=$(written) && sleep 1 && [ "$before" = "$(written)" ]; do :; done
 	both tracing_on 0
 	both events/enable 0
 	settle

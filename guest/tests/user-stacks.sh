@@ -96,13 +96,14 @@ both events/enable 0
 both events/syscalls/sys_enter_close/filter "fd > 1000"
 both events/syscalls/sys_enter_close/enable 1
 
-# As long as the program lives, sym-userobj prints files. It looks each of them up, which takes long.
+# As long as the program lives, sym-userobj prints files. It looks each of them up, which takes long. One CPU:
+# what is left on another may begin with a stack that has lost its event.
 both trace ""
 both buffer_size_kb 16
 both options/sym-userobj 1
 both options/userstacktrace 1
 both tracing_on 1
-userstack -l 100 &
+taskset 1 userstack -l 100 &
 pid=$!
 sleep .5
 both tracing_on 0
