@@ -59,13 +59,8 @@ struct stackmap_gen *stackmap_gen_alloc(u32 first_id, struct ftrace_stackmap *ma
 	return gen;
 }
 
-/**
- * stackmap_gen_put - give back a reference to a generation
- * @gen: the generation, or NULL
- *
- * If it is the last one, nobody reads the generation under RCU.
- */
-void stackmap_gen_put(struct stackmap_gen *gen)
+/* Give back a reference. If it is the last one, nobody reads the generation under RCU. */
+static void stackmap_gen_put(struct stackmap_gen *gen)
 {
 	if (!gen || !refcount_dec_and_test(&gen->users))
 		return;

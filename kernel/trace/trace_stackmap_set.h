@@ -127,7 +127,6 @@ unsigned long stackmap_pins(const struct stackmap_instance *inst, const struct s
 /* trace_stackmap_set.c */
 struct stackmap_gen *stackmap_gen_alloc(u32 first_id, struct ftrace_stackmap *map,
 					struct user_objects *objects);
-void stackmap_gen_put(struct stackmap_gen *gen);
 struct stackmap_gen *stackmap_keep(struct stackmap_instance *inst, struct stackmap_gen *gen);
 struct stackmap_gen *stackmap_forget(struct stackmap_instance *inst, struct stackmap_gen *gen);
 struct stackmap_set *stackmap_build(struct stackmap_instance *inst, struct stackmap_gen *new,

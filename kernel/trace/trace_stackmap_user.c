@@ -85,7 +85,7 @@ static int stackmap_copy_user(struct trace_iterator *iter, int id, unsigned long
  * user_objects_get - the table of objects that goes with the map of an instance
  * @tr: the instance, with options/stackmap on
  *
- * Context: any, under RCU.
+ * Under RCU.
  * Return: the table, or NULL if no stack goes through a map, or the map has none.
  */
 struct user_objects *user_objects_get(struct trace_array *tr)
@@ -100,7 +100,6 @@ struct user_objects *user_objects_get(struct trace_array *tr)
  * @iter: the event, whose id or definition the frame is from
  * @word: the frame, which refers to an object
  *
- * Context: any.
  * Return: false if it is an address, and nothing was printed.
  */
 bool user_object_print(struct trace_iterator *iter, unsigned long word)

@@ -130,7 +130,6 @@ struct user_mapping {
  * user_objects_half_full - whether the next generation of a map has another table
  * @objects: the table, or NULL
  *
- * Context: any.
  * Return: true if the map should be replaced.
  */
 bool user_objects_half_full(const struct user_objects *objects)
@@ -142,7 +141,6 @@ bool user_objects_half_full(const struct user_objects *objects)
  * user_objects_hold - take another reference to a table of objects
  * @objects: the table, or NULL
  *
- * Context: any.
  * Return: @objects.
  */
 struct user_objects *user_objects_hold(struct user_objects *objects)
@@ -156,7 +154,6 @@ struct user_objects *user_objects_hold(struct user_objects *objects)
  * user_objects_next - the table of objects for the next generation of a map
  * @objects: that of the last generation, or NULL
  *
- * Context: may sleep.
  * Return: the same table with another reference, or a new one if it is half full, or NULL
  * without memory for that.
  */
@@ -180,7 +177,7 @@ struct user_objects *user_objects_next(struct user_objects *objects)
  * user_objects_put - give back a reference to a table of objects
  * @objects: the table, or NULL
  *
- * Context: may sleep. If it is the last one, nobody reads the table under RCU.
+ * If it is the last one, nobody reads the table under RCU.
  */
 void user_objects_put(struct user_objects *objects)
 {
@@ -446,7 +443,7 @@ static void user_stack_split(struct stackmap_stack *stack, unsigned long *words)
  * an interrupt has hit is not a part of it. A stack with a mapping that is just being
  * changed gets no frames, so that no map takes it.
  *
- * Context: the way back to user space, under RCU.
+ * To be called on the way back to user space, under RCU.
  */
 void user_objects_translate(struct user_objects *objects, struct stackmap_stack *stack,
 			    unsigned long *words)
@@ -485,7 +482,7 @@ void user_objects_translate(struct user_objects *objects, struct stackmap_stack 
  * user_object_path - the path of the object that a word refers to
  * @word: the word, from a stack whose generation is still there
  *
- * Context: any, under RCU or with a reference to the generation.
+ * Under RCU or with a reference to the generation.
  * Return: the path, or NULL if the word is an address.
  */
 const char *user_object_path(unsigned long word)
@@ -542,7 +539,7 @@ static bool user_object_define(struct trace_buffer *buffer, unsigned int trace_c
  *
  * To be called at each use: an object is defined again when its build id is known.
  *
- * Context: any, with preemption off.
+ * Preemption is off.
  * Return: false if the buffer does not take a definition, without which the stack is
  * of no use.
  */
@@ -566,7 +563,7 @@ bool user_objects_define(struct trace_buffer *buffer, unsigned int trace_ctx,
  * @objects: the table
  * @m: the file
  *
- * Context: any, with a reference to the table.
+ * With a reference to the table.
  */
 void user_objects_write(struct user_objects *objects, struct seq_file *m)
 {
@@ -590,7 +587,7 @@ void user_objects_write(struct user_objects *objects, struct seq_file *m)
  * @objects: the table
  * @memory: its memory is added
  *
- * Context: any, with a reference to the table.
+ * With a reference to the table.
  * Return: the number of objects.
  */
 unsigned int user_objects_stats(const struct user_objects *objects, size_t *memory)
