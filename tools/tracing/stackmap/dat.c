@@ -74,15 +74,6 @@ static struct kind *find_kind(struct profile *p, u32 id)
 	return p->kinds[id];
 }
 
-static struct cpu_state *find_cpu(struct instance *in, u32 cpu)
-{
-	struct cpu_state **c = &in->cpus[cpu % MAX_CPUS];
-
-	if (!*c)
-		*c = check_mem(calloc(1, sizeof(**c)));
-	return *c;
-}
-
 /* Behind a gap, the stacks of the events before it do not come. */
 static void take_gap(struct record *r)
 {
@@ -106,7 +97,7 @@ int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unuse
 
 	p->counts[COUNT_RECORDS]++;
 	p->last_ts = rec->ts > p->last_ts ? rec->ts : p->last_ts;
-	r.cpu = find_cpu(in, rec->cpu);
+	r.cpu = &in->cpus[rec->cpu % in->nr_cpus];
 	if (rec->missed_events)
 		take_gap(&r);
 	r.kind = find_kind(p, tep_data_type(p->tep, rec));
@@ -205,6 +196,8 @@ static int add_instance(struct profile *p, const char *path, int i)
 		return 0;
 	in->handle = handle;
 	in->nr = p->nr_instances++;
+	in->nr_cpus = tracecmd_cpus(handle) ?: 1;
+	in->cpus = check_mem(calloc(in->nr_cpus, sizeof(*in->cpus)));
 	tracecmd_set_private(handle, in);
 	return check_clock(p, path, clock_of(handle));
 }
@@ -239,22 +232,20 @@ int dat_open(struct profile *p, const char *path)
 
 bool has_records(const struct instance *in)
 {
-	int cpu = tep_get_cpus(tracecmd_get_tep(in->handle));
+	u32 i = 0;
 
-	while (cpu--) {
-		if (tracecmd_peek_data(in->handle, cpu))
-			return true;
-	}
-	return false;
+	while (i < in->nr_cpus && !tracecmd_peek_data(in->handle, i))
+		i++;
+	return i < in->nr_cpus;
 }
 
 /* Whether another CPU than @cpu is in a gap now: its next record tells that. */
 bool is_in_gap(const struct instance *in, u32 cpu)
 {
-	u32 i, nr = tep_get_cpus(tracecmd_get_tep(in->handle));
 	const struct tep_record *rec;
+	u32 i;
 
-	for (i = 0; i < nr; i++) {
+	for (i = 0; i < in->nr_cpus; i++) {
 		rec = i == cpu ? NULL : tracecmd_peek_data(in->handle, i);
 		if (rec && rec->missed_events)
 			return true;
@@ -280,13 +271,12 @@ void dat_close(struct profile *p)
 	u32 i;
 
 	for (i = 0; i < p->nr_instances; i++) {
+		free(p->instances[i].cpus);
 		if (p->instances[i].handle != p->top)
 			tracecmd_close(p->instances[i].handle);
 	}
 	for (i = 0; i < MAX_KINDS; i++)
 		free(p->kinds[i]);
-	for (i = 0; i < p->nr_instances * MAX_CPUS; i++)
-		free(p->instances[i / MAX_CPUS].cpus[i % MAX_CPUS]);
 	if (p->top)
 		tracecmd_close(p->top);
 }

@@ -40,6 +40,7 @@ struct tracecmd_input;
 /* Exported by libtracecmd, but not declared. */
 const char *tracecmd_get_trace_clock(struct tracecmd_input *handle);
 struct tep_record *tracecmd_peek_data(struct tracecmd_input *handle, int cpu);
+int tracecmd_cpus(struct tracecmd_input *handle);
 
 /* An event of the file; fields that it lacks are NULL. */
 struct kind {
@@ -77,7 +78,6 @@ struct record {
 };
 
 #define MAX_INSTANCES	64
-#define MAX_CPUS	8192
 #define MAX_KINDS	0x10000
 #define MAX_WAITING	256	/* events of a CPU */
 #define MAX_KEPT	200000	/* samples that are printed */
@@ -121,7 +121,8 @@ struct instance {
 	u64			complete;	/* no CPU has a gap that ends later, so far */
 	bool			lacks_switches;
 	bool			has_all;	/* tasks, but for what it lacks */
-	struct cpu_state	*cpus[MAX_CPUS];
+	struct cpu_state	*cpus;
+	u32			nr_cpus;
 };
 
 struct sample {

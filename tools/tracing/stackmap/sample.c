@@ -704,14 +704,13 @@ void set_take(struct kind *k)
 /* At the end. */
 void drop_waiting(struct profile *p)
 {
+	struct instance *in;
 	struct task_state *t;
-	struct cpu_state *c;
 	u32 i;
 
-	for (i = 0; i < p->nr_instances * MAX_CPUS; i++) {
-		c = p->instances[i / MAX_CPUS].cpus[i % MAX_CPUS];
-		if (c)
-			drop_oldest(p, c, c->nr);
+	for (in = p->instances; in < p->instances + p->nr_instances; in++) {
+		for (i = 0; i < in->nr_cpus; i++)
+			drop_oldest(p, &in->cpus[i], in->cpus[i].nr);
 	}
 	for (i = 1; i <= p->tasks.nr; i++) {
 		t = p->tasks.list[i].ptr;
