@@ -41,18 +41,12 @@ int check_instance(const char *dir)
 	return -ENOENT;
 }
 
-/* Files of tracefs want all by one write(2). */
+/* Files of tracefs want all by one write(2), which fclose() does. */
 int write_file(const char *dir, const char *file, const char *text)
 {
-	char *path __free(pointer) = format("%s/%s", dir, file);
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	int ret;
+	FILE *f = open_in(dir, file, "r+e");
 
-	if (fd < 0)
-		return -errno;
-	ret = write(fd, text, strlen(text)) < 0 ? -errno : 0;
-	close(fd);
-	return ret;
+	return f && fputs(text, f) >= 0 && !fclose(f) ? 0 : -errno;
 }
 
 int set(const char *dir, const char *file, const char *text)
