@@ -56,14 +56,9 @@ static Dwfl_Module *elf_report_file(Dwfl *dwfl, const char *name, const char *pa
 	return mod;
 }
 
-#ifdef HAVE_DEMANGLE
+/* Of the library of C++, if it is here. */
 char *__cxa_demangle(const char *name, char *buf, size_t *len, int *status);
-#else
-static char *__cxa_demangle(const char *name, char *buf, size_t *len, int *status)
-{
-	return NULL;
-}
-#endif
+#pragma weak __cxa_demangle
 
 /* Not to be sent to a terminal. */
 static bool has_controls(const char *name)
@@ -138,8 +133,8 @@ static int elf_symbols(struct symtab *t, Dwfl_Module *mod, Elf *file, GElf_Addr 
 			lost++;
 			continue;
 		}
-		plain = strncmp(s.name, "_Z", 2) ? NULL :
-			__cxa_demangle(s.name, NULL, NULL, NULL);
+		plain = __cxa_demangle && !strncmp(s.name, "_Z", 2) ?
+			__cxa_demangle(s.name, NULL, NULL, NULL) : NULL;
 		if (plain)
 			s.name = symtab_keep(t, plain);
 		symtab_add(t, &s);

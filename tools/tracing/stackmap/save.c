@@ -214,23 +214,13 @@ static int save_build_id(const struct map *m)
 	return output_check(f, "build_id");
 }
 
-static int save_users(void)
+static int save_by(void (*write)(FILE *f), const char *name)
 {
-	FILE *f __free(file) = output_open("user_maps");
+	FILE *f __free(file) = output_open(name);
 
 	if (f)
-		scan_processes(f);
-	return output_check(f, "user_maps");
-}
-
-/* Frames of user space may be in it. */
-static int save_vdso(void)
-{
-	FILE *f __free(file) = output_open("vdso");
-
-	if (f)
-		write_vdso(f);
-	return output_check(f, "vdso");
+		write(f);
+	return output_check(f, name);
 }
 
 /*
@@ -247,7 +237,8 @@ int save_map(const char *from, bool users, size_t *nr_stacks)
 	      save_file(from, "stack_map_stat", "stack_map_stat") ||
 	      save_file("/proc", "kallsyms", "kallsyms") || load_map(&m, output_path) ||
 	      (m.build_id.len && save_build_id(&m)) ||
-	      (m.nr_user_stacks && (save_vdso() || (users && save_users())));
+	      (m.nr_user_stacks && (save_by(write_vdso, "vdso") ||
+				    (users && save_by(scan_processes, "user_maps"))));
 	if (!ret)
 		load_kallsyms(&m, NULL, &cfg);
 	*nr_stacks = m.nr_stacks;

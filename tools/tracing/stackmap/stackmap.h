@@ -320,7 +320,7 @@ char *build_id_text(const struct build_id *id);
 char *parse_build_id(char *s, struct build_id *id);
 void build_id_of_notes(const char *p, size_t len, struct build_id *id);
 void read_file_id(const char *path, struct build_id *id);
-bool write_vdso(FILE *f);
+void write_vdso(FILE *f);
 int check_build_id(const struct map *m, const struct build_id *id, const char *path,
 		   const struct config *cfg);
 void symtab_add(struct symtab *t, const struct symbol *s);

@@ -401,15 +401,16 @@ void read_file_id(const char *path, struct build_id *id)
 }
 
 /* The one that the kernel has mapped into this program. Its file ends with its section headers. */
-bool write_vdso(FILE *f)
+void write_vdso(FILE *f)
 {
 	ElfW(Ehdr) v;
 	const void *image = (const void *)getauxval(AT_SYSINFO_EHDR);
 
 	if (!image)
-		return false;
+		return;
 	memcpy(&v, image, sizeof(v));
-	return fwrite(image, v.e_shoff + v.e_shnum * v.e_shentsize, 1, f) == 1 && !fflush(f);
+	fwrite(image, v.e_shoff + v.e_shnum * v.e_shentsize, 1, f);
+	fflush(f);
 }
 
 /* A missing build id is no error: some kernels and files have none. */
