@@ -1,0 +1,209 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Three real programs are recorded: a build, a database, a server with sockets. Where they wait and what they
+# allocate is what awk makes of the report, what perf says of the same allocations, and what strace says of the
+# time in a system call.
+# takes: 80
+# program: make
+# program: gcc
+# program: /usr/lib/gcc/x86_64-linux-gnu/12/cc1
+# program: /usr/libexec/gcc/x86_64-linux-gnu/14/cc1
+# program: as
+# program: ld
+# program: sqlite3
+# program: redis-check-rdb
+# program: redis-cli
+# program: redis-benchmark
+# program: strace
+# program: perf
+# timeout: 900
+. /guest/lib.sh
+. /guest/record.sh
+
+for program in make gcc sqlite3 redis-check-rdb redis-cli strace perf; do
+	command -v $program > /dev/null || skip "there is no $program here"
+done
+[ -x "$(gcc -print-prog-name=cc1)" ] || skip "gcc has another compiler here"
+# Each runs in a directory of its own.
+cat > "$TMPDIR/build" << 'W'
+for n in 1 2 3; do
+	for i in {1..50}; do echo "int f${n}_$i(int a) { return a / $i; }"; done > part$n.c
+done
+printf '%s: %s\n\t%s\n' all.o 'part1.o part2.o part3.o' 'ld -r -o $@ $^' %.o %.c 'gcc -O1 -ffreestanding -c -o $@ $<' > Makefile
+make -s -j2
+W
+# The second one finds the database locked, and sleeps until it is not.
+cat > "$TMPDIR/database" << 'W'
+sqlite3 db 'create table t(a integer primary key, b)'
+sqlite3 db 'begin exclusive' '.shell touch locked' '.shell sleep 2' \
+	'insert into t(b) with recursive n(i) as (select 1 union all select i + 1 from n where i < 3000) select i from n' commit &
+while [ ! -e locked ]; do sleep .1; done
+sqlite3 db '.timeout 60000' 'update t set b = b * 2' 'select sum(b) from t'
+wait
+W
+# The same program is the server, by another name.
+cp "$(command -v redis-check-rdb)" "$TMPDIR/redis-server"
+cat > "$TMPDIR/server" << 'W'
+../redis-server --port 0 --unixsocket "$PWD/socket" --save '' > log &
+while [ ! -S socket ]; do sleep .1; done
+redis-benchmark -s socket -c 2 -n 10 -t set,get -q
+for i in 1 2 3; do
+	redis-cli -s socket incr n
+	sleep .5
+done
+redis-cli -s socket flushall async
+redis-cli -s socket shutdown nosave
+wait
+W
+
+# awk's own way, over lines of the report, "comm-pid [cpu] time: event: fields". A task is followed if it was from
+# the start or its parent is. It prints the same as profile() below.
+own_profile() { # time | preempted | bytes
+	trace-cmd report -q -t -N -i "$out/trace.dat" 2> /dev/null | awk -v what="$1" -v command="$out/command" '
+		function number(field) {
+			return match($0, " " field "=(0x)?[0-9]+") ? substr($0, RSTART + length(field) + 2) + 0 : -1
+		}
+		function back(pid) {
+			if (pid in left)
+				sum[comm[pid] " " pid] += int((now - left[pid] + 500) / 1000)
+			delete left[pid]
+		}
+		BEGIN {
+			while ((getline pid < command) > 0)
+				followed[pid] = 1
+		}
+		!match($0, /-[0-9]+ +\[[0-9]+\] +[0-9]+\.[0-9]+: /) { next }
+		{
+			split(substr($0, RSTART + 1, RLENGTH - 1), head, / +/)
+			split(head[3], time, /[.:]/)
+			now = time[1] * 1000000000 + time[2]
+			pid = head[1]
+			event = substr($0, RSTART + RLENGTH)
+			sub(/^ */, "", event)
+			sub(/:.*/, "", event)
+		}
+		event == "sched_process_fork" && number("pid") in followed { followed[number("child_pid")] = 1 }
+		event == "sched_switch" {
+			prev = number("prev_pid")
+			match($0, /prev_state=[^ ]*/)
+			state = substr($0, RSTART + 11, RLENGTH - 11)
+			if (prev in followed && state ~ (what == "time" ? "^[^RXZ]" : what == "preempted" ? "^R" : "^$")) {
+				left[prev] = now
+				comm[prev] = $0
+				sub(/.* prev_comm=/, "", comm[prev])
+				sub(/ prev_pid=.*/, "", comm[prev])
+			}
+			back(number("next_pid"))
+			if (state ~ /^[XZ]/)
+				delete followed[prev]
+		}
+		what == "bytes" && pid in followed && / bytes_alloc=/ { sum[event " " pid] += number("bytes_alloc") }
+		END {
+			for (pid in left)
+				back(pid)
+			for (key in sum)
+				if (sum[key])
+					print key, sum[key]
+		}' | sort
+}
+
+# Of each task, the microseconds or the bytes: "name pid sum", where the name is the task's or the event's.
+profile() { # time | preempted | bytes, options
+	case $1 in
+	time) args=(--off-cpu) ;;
+	preempted) args=(--off-cpu=preempted) ;;
+	bytes) args=(--weight bytes_alloc) ;;
+	esac
+	stackmap_dump -q --perf-script "${args[@]}" "${@:2}" "$out" | awk -v what="$1" '
+		/^[^\t]/ {
+			match($0, / +[0-9]+ \[[0-9]+\] +[0-9.]+: +[0-9]+ /)
+			split(substr($0, RSTART, RLENGTH), head)
+			event = substr($0, RSTART + RLENGTH)
+			sub(/:.*/, "", event)
+			sum[(what == "bytes" ? event : substr($0, 1, RSTART - 1)) " " head[1]] += head[4]
+		}
+		END {
+			for (key in sum)
+				if (sum[key])
+					print key, sum[key]
+		}' | sort
+}
+
+total() { awk '{ n += $NF } END { print n + 0 }'; }
+
+same() { # time | preempted | bytes
+	profile "$1" > "$TMPDIR/tool.$1"
+	own_profile "$1" > "$TMPDIR/awk.$1"
+	n=$(total < "$TMPDIR/tool.$1")
+	echo "$program: $1: $n of $(wc -l < "$TMPDIR/tool.$1"), awk $(total < "$TMPDIR/awk.$1") of $(wc -l < "$TMPDIR/awk.$1")"
+	diff "$TMPDIR/tool.$1" "$TMPDIR/awk.$1" || fail "awk says something else"
+	[ "$n" -gt 0 ] || fail "nothing"
+	[ "$(stackmap_dump -q --folded "${args[@]}" "$out" | total)" = "$n" ] || fail "another sum in folded stacks"
+}
+
+# perf counts allocations by itself, of what it starts and from that exec on. It leaves a task where that begins to end.
+same_for_perf() {
+	first=$(cat "$work/pid")
+	perf script -i "$work/perf.data" -F tid,event,trace 2> "$TMPDIR/perf.err" | awk -v first="$first" '
+		$1 != first {
+			event = $2
+			sub(/:$/, "", event)
+			sub(/.*:/, "", event)
+			match($0, / bytes_alloc=[0-9]+/)
+			sum[event " " $1] += substr($0, RSTART + 13, RLENGTH - 13)
+		}
+		END { for (key in sum) print key, sum[key] }' | sort > "$TMPDIR/perf.bytes"
+	echo "$program: perf: $(total < "$TMPDIR/perf.bytes") bytes of $(wc -l < "$TMPDIR/perf.bytes")"
+	profile bytes --grep '^do_exit[+]' | awk '
+		FILENAME ~ /perf/ { task[$2]; perf[$1 " " $2] = $3 }
+		FILENAME ~ /tool/ && $2 in task { tool[$1 " " $2] = $3; perf[$1 " " $2] += 0 }
+		FILENAME == "-" { at_end[$1 " " $2] = $3 }
+		END {
+			for (key in perf)
+				if (perf[key] > tool[key] || perf[key] < tool[key] - at_end[key])
+					print key ": " perf[key] ", not " tool[key] + 0, "of them at the end", at_end[key] + 0
+		}' "$TMPDIR/perf.bytes" "$TMPDIR/tool.bytes" - > "$TMPDIR/bad"
+	cat "$TMPDIR/bad"
+	[ ! -s "$TMPDIR/bad" ] || fail "perf says something else"
+	[ "$(wc -l < "$TMPDIR/perf.bytes")" -ge 4 ] || fail "too few tasks"
+}
+
+waits() { stackmap_dump -q --folded --off-cpu --grep "^${function}[+]" --comm "$1" "$out" | total; } # pattern of names
+
+in_directory() { # name
+	work=$TMPDIR/$1
+	mkdir "$work"
+	printf 'cd %s\necho $$ > pid\n' "$work" | cat - "$TMPDIR/$program" > "$work/work"
+}
+
+for program in build database server; do
+	case $program in
+	build) call=wait4 function=do_wait ;;
+	database) call=clock_nanosleep function=hrtimer_nanosleep ;;
+	server) call=epoll_wait function=do_epoll_wait ;;
+	esac
+
+	in_directory $program.1
+	recorded 0 -o "$out" -b 16384 -e sched:sched_switch,sched:sched_waking,kmem:kmalloc,kmem:kmem_cache_alloc -- \
+		perf record -q -m 1024 -e kmem:kmalloc,kmem:kmem_cache_alloc -o "$work/perf.data" bash "$work/work"
+	case $err in
+	*"were lost"*) fail "entries were lost" ;;
+	esac
+	whole "$out"
+	same time
+	same preempted
+	same bytes
+	same_for_perf
+
+	in_directory $program.2
+	recorded 0 -o "$out" -b 16384 -u -e sched:sched_switch -- strace -f -T -e trace="$call" -o "$work/strace" bash "$work/work"
+	truth=$(sed -n 's/.*<\([0-9.]*\)>$/\1/p' "$work/strace" | awk '{ n += $1 } END { print int(n * 1000000) }')
+	# It waits itself for what its tasks do.
+	us=$(($(waits '*') - $(waits strace)))
+	calls=$(grep -c '>$' "$work/strace")
+	echo "$program: $call: $us us in $calls calls, $truth says strace"
+	# It takes milliseconds for a call itself on a busy machine.
+	if [ "$us" -lt 1000000 ] || [ "$us" -gt "$truth" ] || [ "$us" -lt $((truth - 5000 * calls)) ]; then
+		fail "strace says something else"
+	fi
+done
