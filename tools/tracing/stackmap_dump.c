@@ -46,13 +46,12 @@ static const char help_text[] =
 "  -l, --lines            print source lines and inlined callers, from the vmlinux\n"
 "      --force            accept symbols of another kernel or another boot\n"
 "      --symfs DIR        look for programs and libraries below DIR\n"
-"Output (default: the text of stack_map; of a trace.dat, the report):\n"
+"Output (default: the stacks as text, those that weigh most first):\n"
 "  -o, --output FILE      into FILE, not to stdout\n"
 "  -j, --json             an array with one object for each stack\n"
 "      --annotate TEXT    print trace, trace_pipe or trace-cmd report with frames below ids\n"
 "      --diff OLD         print what changed since OLD (a file or a directory)\n"
 "  -s, --summary          print counts, depths, and the share of the most frequent stacks\n"
-"Profiles, of the recording if there is one:\n"
 "  -F, --folded           root;...;leaf count, for flame graphs\n"
 "  -S, --speedscope       a profile for speedscope\n"
 "      --pprof            a profile for pprof, Pyroscope, Parca (binary)\n"
@@ -61,6 +60,7 @@ static const char help_text[] =
 "  -t, --top N            print the first N stacks (or functions) only\n"
 "  -m, --min-ref N        print stacks that weigh at least N\n"
 "  -g, --grep REGEX       print stacks with a frame that matches the extended regex\n"
+"      --callers FUNCTION, --callees FUNCTION  print what calls it, or what it calls\n"
 "      --tracer, --no-tracer  keep (in recordings) or drop (in maps) the tracer's own frames\n"
 "Other:\n"
 "  -q, --quiet            print no notes on stderr\n"
@@ -76,7 +76,8 @@ static const char report_help[] =
 "\n"
 "Print the functions of a recording, a trace.dat or a directory with one (./stackmap.data), by\n"
 "their own weight and with what they call. These options also go with other forms in place of\n"
-"\"report\": --folded, --speedscope, --pprof, --perf-script (the samples, as perf script has them).\n"
+"\"report\": none of them (the stacks as text), --folded, --json, --diff, --speedscope, --pprof,\n"
+"--perf-script (the samples, as perf script has them).\n"
 "\n"
 "Weight of the samples (default: each event counts 1):\n"
 "  -w, --weight FIELD     this field of the events (bytes_alloc)\n"
@@ -100,9 +101,10 @@ static const char report_help[] =
 #define ALL		(SAMPLES - 1)
 #define FLAMES		(BIT(MODE_FOLDED) | BIT(MODE_SPEEDSCOPE))
 #define PROFILES	(FLAMES | BIT(MODE_PPROF) | BIT(MODE_PERF_SCRIPT) | BIT(MODE_REPORT))
-#define RECORDED	(PROFILES | SAMPLES)
 #define LISTS		(BIT(MODE_TEXT) | BIT(MODE_JSON))
 #define TEXTS		(LISTS | BIT(MODE_ANNOTATE) | BIT(MODE_DIFF))
+#define BOTH		(PROFILES | LISTS | BIT(MODE_DIFF))	/* of maps and recordings */
+#define RECORDED	(BOTH | SAMPLES)
 #define MAPS		(LISTS | FLAMES | BIT(MODE_PPROF) | BIT(MODE_REPORT))
 
 static struct config cfg;
@@ -153,6 +155,14 @@ static void set_grep(const struct choice *c, char *arg)
 	cfg.has_grep = true;
 }
 
+static void set_function(const struct choice *c, char *arg)
+{
+	if (cfg.function || !*arg)
+		usage("--callers or --callees of one function", NULL);
+	cfg.function = arg;
+	cfg.callers = !strcmp(c->name, "callers");
+}
+
 static void set_by(const struct choice *c, char *arg)
 {
 	if (strcmp(arg, "task"))
@@ -193,7 +203,7 @@ static void set_leaks(const struct choice *c, char *arg)
 static struct choice choices[] = {
 	{ "instance", 'i', ARG, set_instance, &cfg.instance, ALL },
 	{ "partial", 0, NO_ARG, set_flag, &cfg.partial, ALL },
-	{ "map-only", 'M', NO_ARG, set_flag, &cfg.map_only, MAPS & PROFILES },
+	{ "map-only", 'M', NO_ARG, set_flag, &cfg.map_only, MAPS | BIT(MODE_DIFF) },
 	{ "kallsyms", 'k', ARG, set_text, &cfg.kallsyms, ALL },
 	{ "vmlinux", 'v', ARG, set_text, &cfg.vmlinux, ALL },
 	{ "lines", 'l', NO_ARG, set_flag, &cfg.lines, TEXTS },
@@ -225,6 +235,8 @@ static struct choice choices[] = {
 	{ "top", 't', ARG, set_number, &cfg.top, MAPS | BIT(MODE_DIFF) },
 	{ "min-ref", 'm', ARG, set_number, &cfg.min_ref, MAPS | BIT(MODE_DIFF) },
 	{ "grep", 'g', ARG, set_grep, NULL, MAPS | BIT(MODE_DIFF) | BIT(MODE_PERF_SCRIPT) },
+	{ "callers", 0, ARG, set_function, NULL, MAPS | BIT(MODE_DIFF) },
+	{ "callees", 0, ARG, set_function, NULL, MAPS | BIT(MODE_DIFF) },
 	{ "by", 0, ARG, set_by, NULL, BIT(MODE_REPORT) | SAMPLES },
 	{ "quiet", 'q', NO_ARG, set_flag, &quiet, ALL },
 	{ "version", 'V', NO_ARG, print_help, (char *)"stackmap_dump 2.0\n", ALL },
@@ -243,7 +255,7 @@ static void refuse(bool bad, const struct choice *c, const char *why)
 static void check_form(const struct choice *c)
 {
 	static const char * const names[] = {
-		"the text of a map", "--folded", "--json", "--speedscope", "--annotate", "--diff",
+		"the text", "--folded", "--json", "--speedscope", "--annotate", "--diff",
 		"--summary", "--perf-script", "--pprof", "report",
 	};
 	size_t i;
@@ -261,13 +273,17 @@ static void check_form(const struct choice *c)
 /* Refuses options that would be ignored. Only a recording has samples. */
 static void check_options(bool recording)
 {
+	bool merged = recording || BIT(mode) & PROFILES;
 	const struct choice *c;
 
 	for (c = choices; c < choices + NR_CHOICES; c++) {
 		if (!c->given)
 			continue;
 		check_form(c);
+		refuse(c->val == 'l' && recording, c, "is for maps (--map-only)");
 		refuse(c->val == 'l' && !cfg.vmlinux, c, "needs --vmlinux FILE");
+		refuse(c->set == set_function && !merged, c,
+		       "of a map, goes with report, --folded, --speedscope and --pprof");
 		refuse(c->given > 1 && c->arg, c, "given twice");
 		refuse(!recording && c->modes & SAMPLES, c,
 		       "needs a recording (stackmap_dump record -- COMMAND), or a trace.dat");
@@ -280,7 +296,8 @@ static void check_options(bool recording)
 		usage("--pprof is binary: -o FILE", NULL);
 }
 
-static void print_stacks(struct map *m)
+/* Stacks that become names of functions lose their addresses. */
+static int print_stacks(struct map *m, struct map *old, bool merge)
 {
 	static print_fn * const print[] = {
 		[MODE_TEXT] = print_text, [MODE_FOLDED] = print_folded, [MODE_JSON] = print_json,
@@ -288,17 +305,27 @@ static void print_stacks(struct map *m)
 		[MODE_REPORT] = print_functions,
 	};
 	struct pool names = {};
+	int ret = 0;
 
-	if (BIT(mode) & PROFILES)
+	if (merge)
 		merge_stacks(m, &names, &cfg);
-	select_stacks(m, &cfg, mode == MODE_REPORT ? 0 : cfg.top);
-	print[mode](m, &names, &cfg);
+	if (merge && mode == MODE_DIFF)
+		merge_stacks(old, &names, &cfg);
+	if (cfg.function && !m->nr_stacks && !old->nr_stacks)
+		ret = fail("%s: no stack has a function %s", m->name, cfg.function);
+	if (mode == MODE_DIFF) {
+		print_diff(m, old, &names, &cfg);
+	} else if (!ret) {
+		select_stacks(m, &cfg, mode == MODE_REPORT ? 0 : cfg.top);
+		print[mode](m, &names, &cfg);
+	}
 	pool_free(&names);
+	return ret;
 }
 
-static int show(struct map *m, struct map *old, const char *recording)
+static int show(struct map *m, struct map *old, const char *recording, const char *old_recording)
 {
-	int ret = 0;
+	int ret = 0, old_ret = 0;
 
 	if (output_file && !freopen(output_file, "w", stdout))
 		return fail("%s: %s", output_file, strerror(errno));
@@ -310,14 +337,15 @@ static int show(struct map *m, struct map *old, const char *recording)
 		ret = make_profile(m, recording, mode == MODE_PERF_SCRIPT, &cfg);
 	else if (cfg.drop_tracer)
 		drop_tracers(m);
-	if (ret && !m->nr_stacks)
-		return ret;
+	if (HAS_LIBS && old_recording)
+		old_ret = make_profile(old, old_recording, false, &cfg);
+	if ((ret && !m->nr_stacks) || (old_ret && !old->nr_stacks))
+		return -EINVAL;
+	ret |= old_ret;
 	if (mode == MODE_SUMMARY)
 		print_summary(m);
-	else if (mode == MODE_DIFF)
-		print_diff(m, old, &cfg);
 	else if (mode != MODE_PERF_SCRIPT)
-		print_stacks(m);
+		ret |= print_stacks(m, old, recording || BIT(mode) & PROFILES);
 	return ret;
 }
 
@@ -332,6 +360,14 @@ static bool is_recording(const char *path)
 	if (!stat(path, &st) && S_ISREG(st.st_mode))
 		f = fopen(path, "re");
 	return f && fread(head, sizeof(head), 1, f) && !memcmp(head, DAT_MAGIC, sizeof(head));
+}
+
+/* In a directory, or the file itself; NULL if there is none. */
+static char *recording_of(const char *path)
+{
+	if (is_recording(path))
+		return copy_string(path);
+	return is_beside(path, "trace.dat") ? format("%s/trace.dat", path) : NULL;
 }
 
 /*
@@ -350,6 +386,8 @@ static int load(struct map *m, const char *path, const char *recording, const st
 		ret = load_map(m, path);
 	else if (strcmp(path, recording))
 		m->dir = copy_string(path);
+	if (recording && !m->name)
+		m->name = copy_string(recording);
 	if (ret && (ret != -EINVAL || !cfg.partial))
 		return ret;
 	return load_symbols(m, sibling, &cfg) ? -EINVAL : !!ret;
@@ -357,25 +395,31 @@ static int load(struct map *m, const char *path, const char *recording, const st
 
 static int dump(const char *path, const char *recording)
 {
+	char *old_recording __free(pointer) = NULL;
 	struct map m = {}, old = {};
 	int ret, old_ret = 0;
 
+	if (recording && cfg.old) {
+		old_recording = recording_of(cfg.old);
+		if (!old_recording)
+			usage("--diff compares two recordings, or two maps (--map-only)", cfg.old);
+	}
 	ret = load(&m, path, recording, NULL);
-	if (recording && !m.name)
-		m.name = copy_string(recording);
 	if (ret >= 0 && cfg.old)
-		old_ret = load(&old, cfg.old, NULL, &m);
+		old_ret = load(&old, cfg.old, old_recording, recording ? NULL : &m);
 	if (ret >= 0 && m.live && !m.nr_stacks)
 		note_empty(m.dir ? m.dir : TRACEFS);
 	if (ret >= 0 && old_ret >= 0) {
 		if (mode != MODE_SUMMARY)
 			note("symbols: %s", recording && !m.kallsyms.nr ? recording : m.source);
 		setvbuf(stdout, NULL, _IOFBF, 1 << 20);
-		ret |= show(&m, &old, recording);
+		ret |= show(&m, &old, recording, old_recording);
 		note_objects(&m);
 	}
-	if (HAS_LIBS)
+	if (HAS_LIBS) {
+		profile_free(&old);
 		profile_free(&m);
+	}
 	map_free(&old);
 	map_free(&m);
 	return ret || old_ret;
@@ -384,20 +428,28 @@ static int dump(const char *path, const char *recording)
 /* Of a directory, the map has what its instance has counted, the recording has whole stacks. */
 static char *find_recording(const char *path)
 {
-	bool profile = BIT(mode) & PROFILES;
+	char *recording = cfg.map_only ? NULL : recording_of(path);
 
-	if (cfg.map_only)
-		return NULL;
-	if (is_recording(path)) {
-		if (!profile && mode != MODE_TEXT)
-			usage("this form of output is for maps, not for recordings", path);
-		mode = profile ? mode : MODE_REPORT;
-		return copy_string(path);
+	if (recording && BIT(mode) & BOTH) {
+		if (strcmp(path, recording))
+			note("the stacks are those of %s (--map-only: of the map)", recording);
+		return recording;
 	}
-	if (!profile || !is_beside(path, "trace.dat"))
-		return NULL;
-	note("the stacks are those of %s/trace.dat (--map-only: of the map)", path);
-	return format("%s/trace.dat", path);
+	if (recording && !strcmp(path, recording))
+		usage("this form of output is for maps, not for recordings", path);
+	free(recording);
+	return NULL;
+}
+
+/* Not only a form of output that a map has as well. */
+static bool wants_profile(void)
+{
+	bool wants = BIT(mode) & PROFILES;
+	const struct choice *c;
+
+	for (c = choices; c < choices + NR_CHOICES; c++)
+		wants |= c->given && c->modes & SAMPLES;
+	return wants;
 }
 
 /* A profile is of the last recording, if there is one here. */
@@ -406,7 +458,7 @@ static int run(int argc, char **argv)
 	char *recording __free(pointer) = NULL, *live __free(pointer) = NULL;
 	const char *path = argc ? argv[0] : NULL;
 
-	if (!argc && BIT(mode) & PROFILES && !cfg.instance && !cfg.map_only &&
+	if (!argc && wants_profile() && !cfg.instance && !cfg.map_only &&
 	    is_beside("stackmap.data", "trace.dat"))
 		path = "stackmap.data";
 	if (argc && !strchr(path, '/') && strcmp(path, "-") && access(path, F_OK))
@@ -423,6 +475,7 @@ static int run(int argc, char **argv)
 		usage("--instance is one of the kernel or of a recording, not of", path);
 	check_options(recording);
 	cfg.by_task |= mode == MODE_PPROF;
+	cfg.direct = mode == MODE_REPORT;
 	cfg.all_values = mode == MODE_PPROF;
 	return live && check_instance(live) ? 1 : dump(path ? path : live, recording);
 }

@@ -31,14 +31,17 @@ bool stack_matches(struct map *m, const struct stack *s, const struct config *cf
 	struct frame *f;
 	u32 i;
 
-	for (i = 0; cfg->has_grep && i < s->nr; i++) {
+	/* It is for addresses: merge_stacks() has done it. */
+	if (!cfg->has_grep || m->merged)
+		return true;
+	for (i = 0; i < s->nr; i++) {
 		f = frame_get(m, s, i);
 		if (f->matches < 0)
 			f->matches = !regexec(&cfg->grep, f->text, 0, NULL, 0);
 		if (f->matches)
 			return true;
 	}
-	return !cfg->has_grep;
+	return false;
 }
 
 void select_stacks(struct map *m, const struct config *cfg, size_t top)
@@ -166,11 +169,47 @@ static u32 name_frame(struct map *m, const struct stack *s, u32 i, struct pool *
 	return f->uid;
 }
 
+/* Without or with its module. */
+static bool is_named(const char *name, const char *function)
+{
+	size_t len = strlen(function);
+
+	return !strncmp(name, function, len) && (!name[len] || name[len] == '[');
+}
+
+/*
+ * Of the outermost call of a function, leaves what it calls, or turns round what calls it: the
+ * function is the root then. Returns false if the stack has no such function.
+ */
+static bool cut_stack(struct map *m, struct stack *s, const struct pool *names,
+		      const struct config *cfg)
+{
+	u64 *ips = m->ips + s->first, swap;
+	u32 i = s->nr, a, b;
+
+	while (i && !is_named(pool_string(names, ips[i - 1]), cfg->function))
+		i--;
+	if (!i)
+		return false;
+	for (a = i - 1, b = s->nr - 1; cfg->callers && a < b; a++, b--) {
+		swap = ips[a];
+		ips[a] = ips[b];
+		ips[b] = swap;
+	}
+	s->first += cfg->callers ? i - 1 : 0;
+	s->nr = cfg->callers ? s->nr - i + 1 : i;
+	if (cfg->direct && s->nr > 2) {
+		s->first += s->nr - 2;
+		s->nr = 2;
+	}
+	return true;
+}
+
 /*
  * Replaces addresses by the numbers of names, and adds up the stacks of a task that are equal then.
- * The most frequent names have the lowest numbers. --grep is for addresses, so it is done here.
+ * The most frequent names have the lowest numbers.
  */
-void merge_stacks(struct map *m, struct pool *names, struct config *cfg)
+void merge_stacks(struct map *m, struct pool *names, const struct config *cfg)
 {
 	struct pool known = {};
 	struct words w = {};
@@ -184,6 +223,8 @@ void merge_stacks(struct map *m, struct pool *names, struct config *cfg)
 			continue;
 		for (frame = 0; frame < s->nr; frame++)
 			m->ips[s->first + frame] = name_frame(m, s, frame, names);
+		if (cfg->function && !cut_stack(m, s, names, cfg))
+			continue;
 		w.nr = 0;
 		add_words(&w, m->ips + s->first, s->nr);
 		add_word(&w, (uintptr_t)s->task);
@@ -196,7 +237,7 @@ void merge_stacks(struct map *m, struct pool *names, struct config *cfg)
 		add_values(m->stacks[nr - 1].val, s->val);
 	}
 	m->nr_stacks = n;
-	cfg->has_grep = false;
+	m->merged = true;
 	pool_free(&known);
 	free(w.w);
 }
@@ -283,20 +324,14 @@ static void print_list(const struct pool *fs, const struct pool *names, u64 all,
 
 void print_functions(struct map *m, struct pool *names, const struct config *cfg)
 {
-	const struct value_type *v = &m->values[m->main_value];
 	const struct stack *s;
 	struct pool fs = {};
-	u64 sum = 0;
 
-	for (s = m->stacks; s != stacks_end(m); s++) {
+	for (s = m->stacks; s != stacks_end(m); s++)
 		count_stack(&fs, m, s);
-		sum += s->ref;
-	}
 	pool_sort(&fs, compare_functions);
-	printf("# %llu %s", sum, v->type);
-	if (strcmp(v->unit, "count"))
-		printf(" (%s)", v->unit);
-	printf("\n#%15s %6s %16s %6s  function\n", "self", "", "total", "");
-	print_list(&fs, names, sum, cfg->top);
+	print_sum(m);
+	printf("#%15s %6s %16s %6s  function\n", "self", "", "total", "");
+	print_list(&fs, names, sum_of(m), cfg->top);
 	pool_free_all(&fs);
 }

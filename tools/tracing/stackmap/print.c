@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Output of a whole map: text, folded, JSON, speedscope. */
+/* Output of a whole map, or of merged stacks: text, folded, JSON, speedscope. */
 #include "stackmap.h"
 
 /* Behind a prefix. */
@@ -29,12 +29,55 @@ void print_stack(struct map *m, const struct stack *s, const struct config *cfg)
 	putchar('\n');
 }
 
-void print_text(struct map *m, struct pool *names, const struct config *cfg)
+u64 sum_of(const struct map *m)
 {
 	const struct stack *s;
+	u64 sum = 0;
 
 	for (s = m->stacks; s != stacks_end(m); s++)
-		print_stack(m, s, cfg);
+		sum += s->ref;
+	return sum;
+}
+
+/* What the stacks weigh. */
+void print_sum(const struct map *m)
+{
+	const struct value_type *v = &m->values[m->main_value];
+	bool has_unit = strcmp(v->unit, "count");
+
+	printf("# %llu %s%s%s%s\n", sum_of(m), v->type, has_unit ? " (" : "",
+	       has_unit ? v->unit : "", has_unit ? ")" : "");
+}
+
+/* Behind its weight. */
+void print_merged(struct map *m, const struct stack *s, struct pool *names)
+{
+	u32 i;
+
+	if (m->main_value != VAL_EVENTS)
+		printf(", %llu %s, at most %llu", s->val[VAL_EVENTS], m->values[VAL_EVENTS].type,
+		       s->val[VAL_LARGEST]);
+	putchar('\n');
+	for (i = 0; i < s->nr; i++)
+		printf("        %s\n", hide_controls(pool_string(names, m->ips[s->first + i])));
+	putchar('\n');
+}
+
+void print_text(struct map *m, struct pool *names, const struct config *cfg)
+{
+	u64 all = sum_of(m);
+	const struct stack *s;
+
+	if (m->merged)
+		print_sum(m);
+	for (s = m->stacks; s != stacks_end(m); s++) {
+		if (m->merged) {
+			printf("%llu (%.1f%%)", s->ref, share(s->ref, all));
+			print_merged(m, s, names);
+		} else {
+			print_stack(m, s, cfg);
+		}
+	}
 }
 
 /* Replaces the characters that separate frames in flame graph formats. */
@@ -107,6 +150,20 @@ static void print_json_stack(struct map *m, const struct stack *s, const struct 
 	fputs("]}", stdout);
 }
 
+static void print_json_merged(const struct map *m, const struct stack *s,
+			      const struct pool *names)
+{
+	u32 i;
+
+	printf("{\"weight\": %llu, \"count\": %llu, \"largest\": %llu,\n  \"symbols\": [", s->ref,
+	       s->val[VAL_EVENTS], s->val[VAL_LARGEST]);
+	for (i = 0; i < s->nr; i++) {
+		fputs_unlocked(i ? ", " : "", stdout);
+		print_json_string(pool_string(names, m->ips[s->first + i]));
+	}
+	fputs("]}", stdout);
+}
+
 void print_json(struct map *m, struct pool *names, const struct config *cfg)
 {
 	const struct stack *s;
@@ -114,7 +171,10 @@ void print_json(struct map *m, struct pool *names, const struct config *cfg)
 	putchar('[');
 	for (s = m->stacks; s != stacks_end(m); s++) {
 		fputs(s > m->stacks ? ",\n " : "\n ", stdout);
-		print_json_stack(m, s, cfg);
+		if (m->merged)
+			print_json_merged(m, s, names);
+		else
+			print_json_stack(m, s, cfg);
 	}
 	puts("\n]");
 }
@@ -135,7 +195,6 @@ static void print_speedscope_samples(const struct map *m)
 void print_speedscope(struct map *m, struct pool *names, const struct config *cfg)
 {
 	const char *unit = m->values[m->main_value].unit;
-	u64 sum = 0;
 	size_t i;
 
 	printf("{\"$schema\": \"https://www.speedscope.app/file-format-schema.json\",\n"
@@ -144,12 +203,10 @@ void print_speedscope(struct map *m, struct pool *names, const struct config *cf
 	printf(", \"unit\": \"%s\",\n \"samples\": [", strcmp(unit, "count") ? unit : "none");
 	print_speedscope_samples(m);
 	printf("],\n \"weights\": [");
-	for (i = 0; i < m->nr_stacks; i++) {
+	for (i = 0; i < m->nr_stacks; i++)
 		printf("%s%llu", i ? "," : "", m->stacks[i].ref);
-		sum += m->stacks[i].ref;
-	}
 	printf("],\n \"startValue\": 0, \"endValue\": %llu}],\n \"shared\": {\"frames\": [",
-	       sum);
+	       sum_of(m));
 	for (i = 1; i <= names->nr; i++) {
 		fputs(i > 1 ? ",\n  {\"name\": " : "\n  {\"name\": ", stdout);
 		print_json_string(pool_string(names, i));

@@ -31,7 +31,7 @@ void print_summary(struct map *m)
 
 /*
  * --diff. Ids and addresses differ between two maps, the texts of the frames do not. So stacks
- * are compared by the texts, as numbers in one table.
+ * are compared by the texts, as numbers in one table. Those of recordings have names already.
  */
 struct change {
 	struct map	*map;
@@ -49,7 +49,9 @@ static struct change *get_change(struct pool *changes, struct pool *texts, struc
 	struct frame *f;
 	u32 i;
 
-	for (i = 0; i < s->nr; i++) {
+	if (m->merged)
+		add_words(&w, m->ips + s->first, s->nr);
+	for (i = 0; !m->merged && i < s->nr; i++) {
 		f = frame_get(m, s, i);
 		if (!f->uid)
 			f->uid = intern(texts, f->text);
@@ -87,7 +89,8 @@ static int compare_by(const void *a, const void *b)
 	       compare_u64(ca->stack.id, cb->stack.id);
 }
 
-void print_diff(struct map *m, struct map *old, const struct config *cfg)
+/* @names: of the functions of merged stacks */
+void print_diff(struct map *m, struct map *old, struct pool *names, const struct config *cfg)
 {
 	struct pool changes = {}, texts = {};
 	struct change *c;
@@ -104,7 +107,12 @@ void print_diff(struct map *m, struct map *old, const struct config *cfg)
 		n++;
 		c->stack.ref = c->refs[0] ? c->refs[0] : c->refs[1];
 		printf("%+lld %s ", c->by, !c->refs[1] ? "new" : c->refs[0] ? "moved" : "gone");
-		print_stack(c->map, &c->stack, cfg);
+		if (!m->merged) {
+			print_stack(c->map, &c->stack, cfg);
+			continue;
+		}
+		printf("%llu", c->stack.ref);
+		print_merged(c->map, &c->stack, names);
 	}
 	pool_free_all(&changes);
 	pool_free(&texts);

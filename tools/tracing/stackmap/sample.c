@@ -88,6 +88,7 @@ static void count_sample(struct profile *p, struct sample *s)
 	struct sample *sum = e ? e->ptr : NULL;
 
 	p->counts[COUNT_SAMPLES]++;
+	s->val[VAL_LARGEST] = s->val[p->map->main_value];
 	if (sum) {
 		add_values(sum->val, s->val);
 		free_sample(s);

@@ -30,15 +30,17 @@
 
 #define TRAMPOLINE_MARKER	0x7fffffff	/* the kernel's FTRACE_TRAMPOLINE_MARKER */
 
-/* What a sample weighs. */
-enum { VAL_EVENTS, VAL_FIELD, VAL_DELAY, NR_VALUES };
+/* What a sample weighs. The largest single weight is no sum. */
+enum { VAL_EVENTS, VAL_FIELD, VAL_DELAY, VAL_LARGEST, NR_VALUES };
 
 static inline void add_values(u64 *to, const u64 *from)
 {
 	int i;
 
-	for (i = 0; i < NR_VALUES; i++)
+	for (i = 0; i < VAL_LARGEST; i++)
 		to[i] += from[i];
+	if (to[VAL_LARGEST] < from[VAL_LARGEST])
+		to[VAL_LARGEST] = from[VAL_LARGEST];
 }
 
 struct value_type {
@@ -149,6 +151,7 @@ struct map {
 	size_t		nr_user_stacks;	/* of them, when they were read */
 	u64		*ips;
 	size_t		nr_ips;
+	bool		merged;		/* they are numbers of names */
 	u64		split;		/* section 4: number of stacks that were split */
 	u64		text;		/* section 1, 0 if there is none */
 	struct build_id	build_id;	/* section 2 */
@@ -194,6 +197,9 @@ struct config {
 	u64		min_ref;
 	bool		has_grep;
 	regex_t		grep;
+	const char	*function;	/* whose callers or callees are wanted, or NULL */
+	bool		callers;
+	bool		direct;		/* only what calls it, or what it calls, itself */
 	/* Of a recording: what counts, and how much. */
 	const char	*events;	/* with commas between them */
 	const char	*pids;		/* of processes */
@@ -362,7 +368,7 @@ struct frame *frame_get(struct map *m, const struct stack *s, u32 i);
 void note_objects(const struct map *m);
 void frames_free(struct map *m);
 /* functions.c */
-void merge_stacks(struct map *m, struct pool *names, struct config *cfg);
+void merge_stacks(struct map *m, struct pool *names, const struct config *cfg);
 double share(u64 part, u64 all);
 void sort_stacks(struct map *m, enum sort_key key);
 bool stack_matches(struct map *m, const struct stack *s, const struct config *cfg);
@@ -377,10 +383,13 @@ typedef void print_fn(struct map *m, struct pool *names, const struct config *cf
 print_fn print_text, print_folded, print_json, print_speedscope, print_pprof, print_functions;
 void print_frame(struct map *m, const struct stack *s, u32 i, const struct config *cfg);
 void print_stack(struct map *m, const struct stack *s, const struct config *cfg);
+void print_merged(struct map *m, const struct stack *s, struct pool *names);
+void print_sum(const struct map *m);
+u64 sum_of(const struct map *m);
 char *folded_name(char *name);
 /* report.c */
 void print_summary(struct map *m);
-void print_diff(struct map *m, struct map *old, const struct config *cfg);
+void print_diff(struct map *m, struct map *old, struct pool *names, const struct config *cfg);
 
 /* profile.c */
 int make_profile(struct map *m, const char *path, bool script, const struct config *cfg);

@@ -69,9 +69,9 @@ static void print_all(struct map *m)
 	struct config cfg = {};
 
 	fixed_map(&fixed);
-	print_diff(m, &fixed, &cfg);
+	print_diff(m, &fixed, NULL, &cfg);
 	map_free(&fixed);
-	print_diff(m, m, &cfg);
+	print_diff(m, m, NULL, &cfg);
 	print_summary(m);
 	select_stacks(m, &cfg, 0);
 	print_text(m, NULL, &cfg);
@@ -79,9 +79,9 @@ static void print_all(struct map *m)
 }
 
 /* A frame holds one number, of a text or of a name, which takes the place of the address. */
-static void print_names(struct map *m)
+static void print_names(struct map *m, const char *function)
 {
-	struct config cfg = {};
+	struct config cfg = { .function = function, .callers = true };
 	struct pool names = {};
 
 	frames_free(m);
@@ -89,6 +89,9 @@ static void print_names(struct map *m)
 	merge_stacks(m, &names, &cfg);
 	select_stacks(m, &cfg, 0);
 	print_functions(m, &names, &cfg);
+	print_text(m, &names, &cfg);
+	print_json(m, &names, &cfg);
+	print_diff(m, m, &names, &cfg);
 	print_folded(m, &names, &cfg);
 	print_speedscope(m, &names, &cfg);
 	print_pprof(m, &names, &cfg);
@@ -123,7 +126,7 @@ static void fuzz_map(const uint8_t *data, size_t size)
 	read_map(&m, (const char *)data, size);
 	print_all(&m);
 	filter_text(&m, fixed_text, strlen(fixed_text));
-	print_names(&m);
+	print_names(&m, NULL);
 	map_free(&m);
 }
 
@@ -137,7 +140,7 @@ static void fuzz_kallsyms(const uint8_t *data, size_t size)
 	symtab_finish(&m.kallsyms);
 	print_all(&m);
 	filter_text(&m, fixed_text, strlen(fixed_text));
-	print_names(&m);
+	print_names(&m, NULL);
 	symtab_shift(&m.kallsyms, 0x1000);
 	map_free(&m);
 	free(buf);
@@ -249,7 +252,7 @@ static void fuzz_records(const uint8_t *data, size_t size)
 	records = data + 1;
 	records_size = size - 1;
 	make_profile(&m, getenv("DAT"), data[0] & 16, &cfg);
-	print_names(&m);
+	print_names(&m, data[0] & 32 ? "[no stack]" : NULL);
 	profile_free(&m);
 	map_free(&m);
 }

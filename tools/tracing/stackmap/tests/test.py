@@ -1089,22 +1089,30 @@ class RecordingCase(Case):
         out = self.tool(dat, "-q", "-F", *args, **more)[0]
         return {line.rsplit(" ", 1)[0]: int(line.rsplit(" ", 1)[1]) for line in out.splitlines()}
 
-    def all_forms(self, dat, *args):
+    def all_forms(self, dat, *args, perf=True):
         """The sums of all forms, which must be equal; returns the sum."""
         folded = sum(self.folded(dat, *args).values())
         out = json.loads(self.tool(dat, "-q", "-S", *args)[0])
         self.assertEqual(sum(out["profiles"][0]["weights"]), folded)
-        out = self.tool(dat, "-q", "--perf-script", *args)[0]
-        heads = [line for line in out.splitlines() if re.match(r"\S", line)]
-        weights = [re.search(r"\.\d{6}: (?:(\d+) )?\w+:", h)[1] for h in heads]
-        self.assertEqual(sum(int(w or 1) for w in weights), folded)
+        if perf:
+            out = self.tool(dat, "-q", "--perf-script", *args)[0]
+            heads = [line for line in out.splitlines() if re.match(r"\S", line)]
+            weights = [re.search(r"\.\d{6}: (?:(\d+) )?\w+:", h)[1] for h in heads]
+            self.assertEqual(sum(int(w or 1) for w in weights), folded)
         pprof = Pprof()
         pprof.dir = self.dir
         types, samples = pprof.values(self.tool, dat, *args)
         self.assertEqual(sum(s[-1] for s in samples), folded, types)
         path = os.path.join(self.dir, "dir")
-        out = self.run_tool("report", "-q", *args, path)[0]
-        self.assertEqual(int(out.split()[1]), folded)
+        for form in [["report"], []]:
+            out = self.run_tool(*form, "-q", *args, path)[0]
+            self.assertEqual(int(out.split()[1]), folded)
+        weights = [int(n) for n in re.findall(r"^(\d+) \(", out, re.M)]
+        self.assertEqual((sum(weights), weights), (folded, sorted(weights, reverse=True)))
+        out = json.loads(self.run_tool("-q", "-j", *args, path)[0])
+        self.assertEqual([s["weight"] for s in out], weights)
+        self.assertEqual(sum(s["count"] for s in out), sum(s[0] for s in samples))
+        self.assertEqual(self.run_tool("-q", "--diff", path, *args, path)[0], "")
         return folded
 
 
@@ -1153,8 +1161,8 @@ class Recording(RecordingCase):
         self.assertNotIn("0x", out)
         out = self.run_tool("-q", "--perf-script", path)[0]
         self.assertRegex(out, r"\tffffffff81000148 \S+\+0x[0-9a-f]+ \(\[kernel.kallsyms\]\)\n")
-        # That is the report, if nothing else is said.
-        self.assertIn("# 1 events\n", self.run_tool("-q", path)[0])
+        # That is the text, if nothing else is said.
+        self.assertRegex(self.run_tool("-q", path)[0], r"^# 1 events\n1 \(100.0%\)\n        \S+\n")
 
     def test_names_of_functions(self):
         """Those of the recording as well."""
@@ -2061,6 +2069,95 @@ class Truth(RecordingCase):
             self.assertIn("has no stacks of such events (record with -e kmem)\n", err)
 
 
+class Questions(RecordingCase):
+    """What one asks a recording."""
+
+    def test_text(self):
+        """What a recording is, if nothing else is said."""
+        dat = self.dat()
+        for size, stack in [(30, "AB"), (5, "CB"), (40, "AB"), (7, "A")]:
+            self.event(dat, "kmalloc", 1, size, stack=stack)
+        self.assertEqual(self.tool(dat, "-q")[0], "# 4 events\n"
+                         "2 (50.0%)\n        schedule\n        do_exit\n\n"
+                         "1 (25.0%)\n        weak_one\n        do_exit\n\n"
+                         "1 (25.0%)\n        schedule\n\n")
+        out = self.tool(dat, "-q", "-w", "bytes_alloc", "--top", "1")[0]
+        self.assertEqual(out, "# 70 bytes_alloc (bytes)\n70 (100.0%), 2 events, at most 40\n"
+                         "        schedule\n        do_exit\n\n")
+        self.assertEqual(json.loads(self.tool(dat, "-q", "-j", "-w", "bytes_alloc")[0])[0],
+                         {"weight": 70, "count": 2, "largest": 40, "symbols": ["schedule", "do_exit"]})
+        more = {"stack_map_bin": golden_map("le64")}
+        self.assertEqual(self.tool(dat, "-q", "-M", more=more)[0], golden_text("text64.txt"))
+        self.assertIn("# 4 events", self.tool(dat, "-q", more=more)[0])
+        self.assertIn("for maps, not for recordings",
+                      self.run_tool("-s", self.file("one.dat", dat.bytes()), rc=2)[1])
+        # What only a recording has is of the last one.
+        os.rename(os.path.join(self.dir, "dir"), os.path.join(self.dir, "stackmap.data"))
+        done = subprocess.run([TOOL, "-q", "-w", "bytes_alloc"], cwd=self.dir, capture_output=True,
+                              check=True)
+        self.assertIn(b"# 82 bytes_alloc (bytes)", done.stdout)
+
+    def test_diff(self):
+        """Of two recordings, whatever their addresses are."""
+        dat = self.dat()
+        for stack in ["AB", "AB", "CB"]:
+            self.event(dat, "kmalloc", 1, 8, stack=stack)
+        old = self.dat()
+        for name in self.FULL["AB"], self.FULL["A"]:
+            self.event(old, "kmalloc", 1, 8)
+            old.add(self.now, "kernel_stack", len(name), [ip + 0x10000001 for ip in name])
+        path = os.path.join(self.dir, "old")
+        os.mkdir(path)
+        self.file("old/trace.dat", old.bytes())
+        self.file("old/kallsyms", golden_text("kallsyms64").replace("fffffff81", "fffffff91"))
+        for args in [[], ["--grep", "schedule|weak"]]:
+            out = self.tool(dat, "-q", "--diff", path, *args)[0]
+            self.assertEqual(out, "+1 moved 2\n        schedule\n        do_exit\n\n"
+                             "+1 new 1\n        weak_one\n        do_exit\n\n"
+                             "-1 gone 1\n        schedule\n\n")
+        self.assertEqual(self.tool(dat, "-q", "--diff", path, "-g", "weak")[0],
+                         "+1 new 1\n        weak_one\n        do_exit\n\n")
+        none = self.file("none.dat", self.dat().bytes())
+        self.assertEqual(self.tool(dat, "-q", "--diff", none, rc=1), ("", (
+            f"stackmap_dump: {none}: has no records\n")))
+        self.assertIn("two recordings, or two maps (--map-only)",
+                      self.tool(dat, "--diff", KALLSYMS, rc=2)[1])
+        more = {"stack_map_bin": golden_map("le64")}
+        self.assertEqual(self.tool(dat, "-q", "--diff", self.file("map", golden_map("le64")), "-M",
+                                   more=more)[0], "")
+
+    def test_callers(self):
+        """And callees, of one function."""
+        dat = self.dat()
+        # do_exit calls schedule, which calls schedule and weak_one; once more without do_exit
+        self.FULL = dict(self.FULL, CAAB=[self.C, self.A, self.A, self.B], BA=[self.B, self.A])
+        for stack, n in [("CAAB", 3), ("AB", 4), ("CB", 1), ("A", 2), ("BA", 6)]:
+            for _ in range(n):
+                self.event(dat, "kmalloc", 1, 8, stack=stack)
+        self.assertEqual(self.folded(dat, "--callees", "schedule"),
+                         {"schedule;schedule;weak_one": 3, "schedule": 6, "schedule;do_exit": 6})
+        self.assertEqual(self.folded(dat, "--callers", "schedule"),
+                         {"schedule;do_exit": 7, "schedule": 8})
+        for option, rows in [("--callers", [["8", "schedule"], ["7", "do_exit"]]),
+                             ("--callees", [["6", "schedule"], ["6", "do_exit"]])]:
+            out = self.tool(dat, "report", "-q", option, "schedule")[0]
+            got = [line.split()[0::4] for line in out.splitlines() if line[0] == " "]
+            self.assertEqual(sorted(got), sorted(rows if option == "--callers" else
+                                                 [["9", "schedule"], ["6", "do_exit"]]))
+            self.assertIn("# 15 events\n", out)
+            self.assertEqual(self.all_forms(dat, option, "schedule", perf=False), 15)
+        self.assertIn("no stack has a function sched", self.tool(dat, "-F", "--callers", "sched",
+                                                                rc=1)[1])
+        self.assertIn("--callers goes with", self.tool(dat, "--perf-script", "--callers", "schedule",
+                                                      rc=2)[1])
+        # Of a map, and with the name of a module.
+        data = golden_map("le64")
+        out = self.dump(data, "-k", KALLSYMS, "-F", "--callers", "first_of_mod")
+        self.assertEqual(out, self.dump(data, "-k", KALLSYMS, "-F", "--callers",
+                                        "first_of_mod[golden_mod]"))
+        self.assertTrue(out.startswith("first_of_mod[golden_mod]"), out)
+
+
 class UserStacks(RecordingCase):
     """Stacks of user space in recordings."""
 
@@ -2542,7 +2639,9 @@ class Usage(Case):
                      *(["-i", "a" + c] for c in "*?[]{}\\"), ["top", "-i", "*"],
                      ["--min-ref", "x", "-"], ["--text-base", "1", "-"],
                      ["-j", "--annotate", "x", "-"],
-                     ["-F", "--annotate", "x", "-"], ["-M", "-"], ["-s", "-M", "-"], ["recrod"],
+                     ["-F", "--annotate", "x", "-"], ["-s", "-M", "-"], ["recrod"],
+                     ["report", "--callers", "", "-"], ["--callers", "f", "-"],
+                     ["-F", "--callers", "f", "--callees", "f", "-"],
                      ["-F", "report", "-"],
                      ["save"], ["save", "a", "b"], ["-i", "x", "save"],
                      ["--annotate", "x", "--annotate", "y", "-"], ["--diff", "x", "--diff", "y", "-"],
@@ -2555,9 +2654,9 @@ class Usage(Case):
 
     def test_errors_say_what_to_type(self):
         for args, text in [
-                (["--off-cpu", "-"], "--off-cpu goes with --folded --speedscope --perf-script "
-                                     "--pprof report"),
-                (["-l", "-F", "-"], "--lines goes with the text of a map --json --annotate --diff"),
+                (["-s", "--off-cpu", "-"], "--off-cpu goes with the text --folded --json "
+                                           "--speedscope --diff --perf-script --pprof report"),
+                (["-l", "-F", "-"], "--lines goes with the text --json --annotate --diff"),
                 (["-l", "-"], "needs --vmlinux FILE"),
                 (["report", "--off-cpu", "-"], "stackmap_dump record -- COMMAND"),
                 (["report", "--cpu", "0,4-1", "-"], "a range begins with the smaller number: 0,4-1"),
