@@ -81,7 +81,11 @@ static const char report_help[] =
 "\n"
 "Weight of the samples (default: each event counts 1):\n"
 "  -w, --weight FIELD     this field of the events (bytes_alloc)\n"
-"      --off-cpu[=preempted]  microseconds that tasks sleep (or wait for a CPU)\n"
+"      --off-cpu          microseconds that tasks sleep; --off-cpu=uninterruptible, in state D;\n"
+"                         --off-cpu=preempted, wait for a CPU\n"
+"      --wakers           above the stack of a task that sleeps, who woke it, and its stack\n"
+"      --latency BEGIN:END:FIELDS  microseconds from one event to another with equal fields\n"
+"                         (block_rq_issue:block_rq_complete:dev,sector)\n"
 "      --outstanding ALLOC:FREE:FIELD  what was not freed (kmalloc:kfree:ptr)\n"
 "      --leaks            the bytes of kmalloc and kmem_cache_alloc that were not freed\n"
 "Selection of samples:\n"
@@ -172,21 +176,23 @@ static void set_by(const struct choice *c, char *arg)
 
 static void set_off_cpu(const struct choice *c, char *arg)
 {
-	if (arg && strcmp(arg, "preempted"))
-		usage("--off-cpu knows preempted, not", arg);
+	if (arg && strcmp(arg, "preempted") && strcmp(arg, "uninterruptible"))
+		usage("--off-cpu knows preempted and uninterruptible, not", arg);
 	cfg.off_cpu = true;
-	cfg.preempted = arg;
+	cfg.sleep = !arg ? SLEEP_ANY : *arg == 'p' ? SLEEP_PREEMPTED : SLEEP_UNINTERRUPTIBLE;
 }
 
 static void set_outstanding(const struct choice *c, char *arg)
 {
 	if (cfg.allocs)
-		usage("--outstanding or --leaks, once", NULL);
+		usage("--outstanding, --leaks or --latency, once", NULL);
 	cfg.allocs = strsep(&arg, ":");
 	cfg.frees = strsep(&arg, ":");
-	cfg.pointer = strsep(&arg, ":");
-	if (!cfg.pointer || arg || !*cfg.allocs || !*cfg.frees || !*cfg.pointer)
-		usage("--outstanding is ALLOC:FREE:FIELD", NULL);
+	cfg.keys = strsep(&arg, ":");
+	cfg.latency = !strcmp(c->name, "latency");
+	if (!cfg.keys || arg || !*cfg.allocs || !*cfg.frees || !*cfg.keys)
+		usage(format("--%s is %s", c->name, cfg.latency ? "BEGIN:END:FIELDS" :
+			     "ALLOC:FREE:FIELD"), NULL);
 }
 
 #define LEAKS \
@@ -222,6 +228,8 @@ static struct choice choices[] = {
 	{ "off-cpu", 0, MAY_ARG, set_off_cpu, NULL, RECORDED },
 	{ "outstanding", 0, ARG, set_outstanding, NULL, RECORDED },
 	{ "leaks", 0, NO_ARG, set_leaks, NULL, RECORDED },
+	{ "latency", 0, ARG, set_outstanding, NULL, RECORDED },
+	{ "wakers", 0, NO_ARG, set_flag, &cfg.wakers, RECORDED },
 	{ "event", 'e', ARG, set_text, &cfg.events, RECORDED },
 	{ "pid", 0, ARG, set_numbers, &cfg.pids, RECORDED },
 	{ "tid", 0, ARG, set_numbers, &cfg.tids, RECORDED },
@@ -290,7 +298,11 @@ static void check_options(bool recording)
 	}
 	if (cfg.off_cpu && cfg.allocs)
 		usage("--off-cpu is no weight of what is outstanding", NULL);
-	if (cfg.weight && cfg.off_cpu && mode != MODE_PPROF)
+	if (cfg.wakers && (!cfg.off_cpu || cfg.sleep == SLEEP_PREEMPTED))
+		usage("--wakers tells who ends a sleep: --off-cpu --wakers", NULL);
+	if (cfg.weight && strchr(cfg.weight, ','))
+		usage("--weight is one field", cfg.weight);
+	if (cfg.weight && (cfg.off_cpu || cfg.latency) && mode != MODE_PPROF)
 		usage("two weights only go into --pprof", NULL);
 	if (mode == MODE_PPROF && !output_file && isatty(STDOUT_FILENO))
 		usage("--pprof is binary: -o FILE", NULL);

@@ -28,9 +28,23 @@ static bool in_list(const char *list, const struct tep_event *ev)
 static struct tep_format_field *find_number(struct tep_event *ev, const char *name)
 {
 	const int others = TEP_FIELD_IS_ARRAY | TEP_FIELD_IS_DYNAMIC | TEP_FIELD_IS_STRING;
-	struct tep_format_field *f = name ? tep_find_field(ev, name) : NULL;
+	struct tep_format_field *f = name ? tep_find_any_field(ev, name) : NULL;
 
 	return f && !(f->flags & others) ? f : NULL;
+}
+
+/* @names: with commas between them. Returns their number; 0 if the event lacks one. */
+static u32 find_keys(struct tep_event *ev, const char *names, struct tep_format_field **fields)
+{
+	char *words __free(pointer) = copy_string(names ? names : "");
+	char *rest = words, *name;
+	u32 nr = 0;
+
+	while ((name = strsep(&rest, ","))) {
+		if (nr == MAX_KEYS || !(fields[nr++] = find_number(ev, name)))
+			return 0;
+	}
+	return nr;
 }
 
 /* With a weight, only what has it is counted. */
@@ -55,9 +69,9 @@ static struct kind *new_kind(const struct profile *p, struct tep_event *ev)
 	k->name = name_of(ev);
 	k->is_own = !cfg->events && in_list(p->own_events, ev);
 	k->field[FIELD_WEIGHT] = find_number(ev, cfg->weight);
-	k->field[FIELD_PTR] = find_number(ev, cfg->pointer);
-	k->is_alloc = k->field[FIELD_PTR] && in_list(cfg->allocs, ev);
-	k->is_free = k->field[FIELD_PTR] && in_list(cfg->frees, ev);
+	k->nr_keys = find_keys(ev, cfg->keys, &k->field[FIELD_KEY]);
+	k->is_alloc = k->nr_keys && in_list(cfg->allocs, ev);
+	k->is_free = k->nr_keys && in_list(cfg->frees, ev);
 	k->wanted = kind_is_wanted(k, cfg);
 	return k;
 }
@@ -129,28 +143,29 @@ static int check_clock(struct profile *p, const char *path, const char *clock)
 			    path, p->clock, clock);
 	p->clock = clock;
 	p->is_mono = !strcmp(clock, "mono");
-	for (i = 0; p->cfg->off_cpu && i < ARRAY_SIZE(others); i++) {
+	for (i = 0; (p->cfg->off_cpu || p->cfg->latency) && i < ARRAY_SIZE(others); i++) {
 		if (!strncmp(clock, others[i], strlen(others[i])))
-			return fail("%s: the clock %s does not count time, needed by --off-cpu",
-				    path, clock);
+			return fail("%s: the clock %s does not count time, needed by --%s",
+				    path, clock, p->cfg->off_cpu ? "off-cpu" : "latency");
 	}
 	return 0;
 }
 
 /*
  * Events that the file does not describe were not recorded. One of the list is enough. @list: NULL:
- * any event; @field: a number that it needs, or NULL
+ * any event; @field: numbers that it needs, or NULL
  */
 static int check_any(struct profile *p, const char *path, const char *list, const char *field)
 {
 	struct tep_event **ev = tep_list_events(p->tep, TEP_EVENT_SORT_ID);
+	struct tep_format_field *fields[MAX_KEYS];
 
 	for (; ev && *ev; ev++) {
-		if ((!list || in_list(list, *ev)) && (!field || find_number(*ev, field)))
+		if ((!list || in_list(list, *ev)) && (!field || find_keys(*ev, field, fields)))
 			return 0;
 	}
 	if (!field)
-		return fail("%s: has no event %s", path, list);
+		return fail("%s: has no event %s%s", path, list, advice(p->cfg));
 	return fail("%s: has no event%s%s with a field %s that is a number%s", path,
 		    list ? " " : "", list ? list : "", field, advice(p->cfg));
 }
@@ -175,8 +190,8 @@ static int check_events(struct profile *p, const char *path)
 	int ret;
 
 	ret = check_each(p, path, cfg->events, NULL) ?:
-	      check(p, path, cfg->allocs, cfg->pointer) ?:
-	      check(p, path, cfg->frees, cfg->pointer);
+	      check_each(p, path, cfg->wakers ? "sched:sched_waking" : NULL, NULL) ?:
+	      check(p, path, cfg->allocs, cfg->keys) ?: check(p, path, cfg->frees, cfg->keys);
 	return ret || !cfg->weight ? ret : check_any(p, path, list, cfg->weight);
 }
 

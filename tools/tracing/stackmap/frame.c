@@ -24,6 +24,8 @@ static char *address_text(const struct frame *f)
 		return copy_string("[no stack]");
 	if (!f->user && f->ip == WORD_UNDEFINED)
 		return copy_string("[stack not defined]");
+	if (!f->user && f->ip == WORD_WOKEN_BY)
+		return copy_string("[woken by]");
 	return format("0x%llx", f->ip);
 }
 
@@ -73,7 +75,7 @@ const char *frame_lines(const struct map *m, struct frame *f)
 /* No return addresses: the innermost frame, of the kernel and of user space, and what was hit. */
 static bool is_exact(const struct stack *s, u32 i)
 {
-	return !i || i == s->nr - s->nr_user || (i < 64 && s->hits >> i & 1);
+	return (!i && !s->woken) || i == s->nr - s->nr_user || (i < 64 && s->hits >> i & 1);
 }
 
 static void find_user_symbol(struct map *m, struct frame *f)
@@ -103,8 +105,8 @@ void frames_free(struct map *m)
 
 struct frame *frame_get(struct map *m, const struct stack *s, u32 i)
 {
-	bool user = i >= s->nr - s->nr_user, exact = is_exact(s, i);
-	u64 ip = m->ips[s->first + i];
+	bool user = i >= s->nr - s->nr_user || i < s->waker_user, exact = is_exact(s, i);
+	u64 ip = m->ips[s->first + i], label = ip - WORD_LABEL;
 	struct frame *f = pool_get(&m->frames, ip, user << 1 | exact, sizeof(*f));
 
 	if (f->text)
@@ -118,7 +120,8 @@ struct frame *frame_get(struct map *m, const struct stack *s, u32 i)
 		f->sym = NULL;
 		m->nr_replaced++;
 	}
-	f->text = make_text(f);
+	f->text = !user && label && label <= m->labels.nr ?
+		  copy_string(pool_string(&m->labels, label)) : make_text(f);
 	return f;
 }
 

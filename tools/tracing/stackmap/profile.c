@@ -45,6 +45,39 @@ static u32 resolve(struct profile *p, const struct sample *s, struct words *w)
 	return w->nr - nr;
 }
 
+static void add_hit(struct words *w, size_t i)
+{
+	w->hits |= i < 64 ? 1ULL << i : 0;
+}
+
+/*
+ * Above the stack of a task: who woke it, and the stack of that, turned round. Returns how many of
+ * these frames are of user space.
+ */
+static u32 add_waker(struct profile *p, const struct sample *s, struct words *w)
+{
+	struct words from = {}, all = {};
+	struct sample waker = {
+		.kind = s->kind, .kernel = s->waker_kernel, .user = s->waker_user,
+		.val[VAL_EVENTS] = s->val[VAL_EVENTS],
+	};
+	u32 i, nr_user = resolve(p, &waker, &from);
+
+	for (i = from.nr; i--; add_word(&all, from.w[i])) {
+		if (!i || i == from.nr - nr_user || (i < 64 && from.hits >> i & 1))
+			add_hit(&all, all.nr);
+	}
+	add_word(&all, s->waker);
+	add_word(&all, WORD_WOKEN_BY);
+	add_hit(&all, all.nr);
+	all.hits |= all.nr < 64 ? w->hits << all.nr : 0;
+	add_words(&all, w->w, w->nr);
+	free(from.w);
+	free(w->w);
+	*w = all;
+	return nr_user;
+}
+
 /* The tool follows mappings by perf events, for which the kernel allocates memory. */
 static bool is_own_stack(const struct profile *p, u32 nr)
 {
@@ -63,8 +96,8 @@ static bool is_own_stack(const struct profile *p, u32 nr)
 static struct stack *make_stack(struct profile *p, struct sample *sample)
 {
 	u64 ref = sample->val[p->map->main_value];
+	u32 nr_user, waker_user = 0;
 	struct stack *s;
-	u32 nr_user;
 
 	if (is_skipped_task(p, sample->task))
 		return NULL;
@@ -80,9 +113,15 @@ static struct stack *make_stack(struct profile *p, struct sample *sample)
 		p->counts[COUNT_OWN] += sample->val[VAL_EVENTS];
 		return NULL;
 	}
+	if (sample->waker)
+		waker_user = add_waker(p, sample, &p->words);
+	else if (p->cfg->wakers)
+		p->counts[COUNT_NO_WAKER] += sample->val[VAL_EVENTS];
 	s = map_add(p->map, p->words.w, p->words.nr);
 	s->id = p->map->nr_stacks - 1;
 	s->nr_user = nr_user;
+	s->woken = sample->waker;
+	s->waker_user = waker_user;
 	s->hits = p->words.hits;
 	s->ref = ref;
 	memcpy(s->val, sample->val, sizeof(s->val));
@@ -180,20 +219,23 @@ static int compare_samples(const void *a, const void *b)
 static void set_value_types(struct map *m, const struct config *cfg)
 {
 	m->values[VAL_EVENTS] = (struct value_type) {
-		cfg->off_cpu ? "switches" : cfg->allocs ? "objects" : "events", "count",
+		cfg->off_cpu ? "switches" : cfg->allocs && !cfg->latency ? "objects" : "events",
+		"count",
 	};
 	if (cfg->weight)
 		m->values[VAL_FIELD] = (struct value_type) {
 			cfg->weight, strstr(cfg->weight, "bytes") ? "bytes" : "count",
 		};
-	if (cfg->off_cpu)
+	if (cfg->off_cpu || cfg->latency)
 		m->values[VAL_DELAY] = (struct value_type) { "delay", "microseconds" };
-	m->main_value = cfg->off_cpu ? VAL_DELAY : cfg->weight ? VAL_FIELD : VAL_EVENTS;
+	m->main_value = cfg->off_cpu || cfg->latency ? VAL_DELAY :
+			cfg->weight ? VAL_FIELD : VAL_EVENTS;
 }
 
 const char *advice(const struct config *cfg)
 {
 	return cfg->leaks ? " (record with -e kmem)" :
+	       cfg->wakers ? " (record with -e sched_switch,sched_waking)" :
 	       cfg->off_cpu ? " (record with -e sched_switch)" : "";
 }
 
@@ -214,7 +256,11 @@ static int tell_counts(const struct profile *p, const char *path)
 		[COUNT_FREE_UNKNOWN] = "frees of what was not seen allocated",
 		[COUNT_REUSED] = "allocations at addresses in use: the older ones do not count",
 		[COUNT_PREEMPTED] = "switches were preemptions (see --off-cpu=preempted)",
-		[COUNT_OVER_GAP] = "times off the CPU left out: records were lost meanwhile",
+		[COUNT_OVER_GAP] = "times left out: records were lost meanwhile",
+		[COUNT_NO_WAKER] = "times off the CPU, of which nothing tells who ended them",
+		[COUNT_NO_BEGIN] = "ends of what was not seen to begin",
+		[COUNT_BEGUN_AGAIN] = "times left out: the same has begun again before it ended",
+		[COUNT_NOT_ENDED] = "times left out: they had not ended",
 		[COUNT_MAYBE_FREED] =
 			"allocations may have been freed: records were lost after them",
 		[COUNT_DIFFER] = "ids are other stacks in the map beside it, of another recording",
@@ -233,7 +279,7 @@ static int tell_counts(const struct profile *p, const char *path)
 			ret = fail("%s: %llu %s", path, n[i], texts[i]);
 	}
 	/* All memory may have been freed. */
-	if (n[COUNT_STACKS] || (p->cfg->allocs && n[COUNT_ALLOCS]))
+	if (n[COUNT_STACKS] || (p->cfg->allocs && !p->cfg->latency && n[COUNT_ALLOCS]))
 		return ret;
 	return fail("%s: has no %s%s", path, !n[COUNT_RECORDS] ? "records" :
 		    n[COUNT_SAMPLES] ? "stacks" : "stacks of such events", advice(p->cfg));
@@ -367,6 +413,7 @@ void profile_free(struct map *m)
 	pool_free(&p->roots);
 	pool_free(&p->sums);
 	pool_free(&p->addresses);
+	pool_free(&m->labels);
 	dat_close(p);
 	free(p);
 	m->profile = NULL;

@@ -24,6 +24,8 @@
 
 #define SPLIT_MORE	0x80000000	/* in an id of stack_split: one more part follows */
 
+#define MAX_KEYS	4	/* fields by which two events belong together */
+
 /* Fields of events; the names are in event.c. */
 enum field {
 	FIELD_PID, FIELD_FLAGS, FIELD_PREEMPT, FIELD_ID, FIELD_SIZE, FIELD_CALLER, FIELD_IP,
@@ -31,7 +33,7 @@ enum field {
 	FIELD_BUILD_ID, FIELD_PATH, FIELD_PREV_PID, FIELD_PREV_STATE, FIELD_PREV_COMM,
 	FIELD_NEXT_PID, FIELD_NEXT_COMM, FIELD_PARENT_PID, FIELD_CHILD_PID, FIELD_CHILD_COMM,
 	FIELD_TASK, FIELD_OLD_PID, FIELD_FILENAME, FIELD_OLD_COMM, FIELD_NEW_COMM, FIELD_MODULE,
-	FIELD_WEIGHT, FIELD_PTR, NR_FIELDS,
+	FIELD_WEIGHT, FIELD_KEY, NR_FIELDS = FIELD_KEY + MAX_KEYS,
 };
 
 struct record;
@@ -56,9 +58,12 @@ struct kind {
 	bool				wanted;
 	bool				has_stacks;	/* some sample has */
 	bool				is_switch;
+	bool				is_waking;
 	bool				is_alloc;
 	bool				is_free;
+	u32				nr_keys;	/* 0: it lacks some */
 	u64				sleeps;		/* bits of prev_state */
+	u64				uninterruptible;
 	u64				is_dead;
 	struct tep_format_field		*field[NR_FIELDS];
 };
@@ -98,6 +103,7 @@ struct task_state {
 	u32		unwound;	/* the stack of that, if it has come */
 	struct sample	*waiting;	/* for that stack */
 	struct sample	*away;		/* the switch with which it left the CPU */
+	struct sample	*waker;		/* the last one since it came to one */
 	u64		came;		/* then it came last, */
 	u32		on;		/* to this CPU + 1; 0: it has left again */
 	u32		was;		/* that CPU + 1 which it has not left before */
@@ -128,6 +134,7 @@ struct instance {
 struct sample {
 	struct sample	*next;		/* that waits for the same user stack */
 	struct sample	*next_unnamed;
+	struct sample	*wakes;		/* the time that it has ended */
 	struct kind	*kind;
 	struct task_state *task;
 	u32		named;		/* the task, as it was named then */
@@ -136,6 +143,9 @@ struct sample {
 	u64		val[NR_VALUES];
 	u32		kernel;		/* stacks; 0: none */
 	u32		user;
+	u32		waker_kernel;	/* the same of who has ended it */
+	u32		waker_user;
+	u64		waker;		/* the label with its name; 0: unknown */
 	u32		cpu;
 	u32		flags;
 	u32		preempt;
@@ -144,6 +154,7 @@ struct sample {
 	bool		has_kernel;	/* its stack has been seen */
 	bool		has_second;	/* and that of a trigger */
 	bool		has_cookie;
+	bool		is_waker;
 	char		*text;		/* the fields, if they are printed */
 };
 
@@ -154,7 +165,7 @@ enum count {
 	COUNT_OTHERS, COUNT_OWN, COUNT_CLOCKS,
 	COUNT_NO_EVENT, COUNT_UNDEFINED, COUNT_USER_LOST, COUNT_NEVER, COUNT_ASLEEP,
 	COUNT_SKIPPED, COUNT_FREE_UNKNOWN, COUNT_REUSED, COUNT_PREEMPTED, COUNT_OVER_GAP,
-	COUNT_MAYBE_FREED,
+	COUNT_MAYBE_FREED, COUNT_NO_WAKER, COUNT_NO_BEGIN, COUNT_BEGUN_AGAIN, COUNT_NOT_ENDED,
 	FIRST_ERROR, COUNT_DIFFER = FIRST_ERROR, COUNT_CUT, NR_COUNTS,
 };
 
@@ -182,6 +193,7 @@ struct profile {
 	struct sample		**samples;	/* that count */
 	size_t			nr_samples;
 	struct words		words;		/* of one stack */
+	u64			rest;		/* nanoseconds that no time has counted */
 	u64			last_seq;
 	u64			last_ts;
 	u64			counts[NR_COUNTS];

@@ -6,7 +6,8 @@
  * yet. A stack without an event is a sample of its own, but for the second one of an event: a
  * trigger has taken that.
  *
- * The values of samples: a field of the event, time off the CPU, memory that is not freed.
+ * The values of samples: a field of the event, time off the CPU or to another event, memory that is
+ * not freed.
  */
 #include <fnmatch.h>
 
@@ -83,8 +84,12 @@ void free_sample(struct sample *s)
 static void count_sample(struct profile *p, struct sample *s)
 {
 	u64 task = p->cfg->by_task || p->cfg->off_cpu ? s->named : 0;
-	struct pooled *e = p->script ? NULL : pool_find(&p->sums, task << 32 | s->kind->event->id,
-							(u64)s->kernel << 32 | s->user);
+	const u64 key[] = {
+		task, s->kind->event->id, s->kernel, s->user, s->waker, s->waker_kernel,
+		s->waker_user,
+	};
+	struct pooled *e = p->script ? NULL :
+			   pool_at(&p->sums, pool_add(&p->sums, key, ARRAY_SIZE(key)));
 	struct sample *sum = e ? e->ptr : NULL;
 
 	p->counts[COUNT_SAMPLES]++;
@@ -104,10 +109,25 @@ static bool has_comm(const struct profile *p, const struct sample *s)
 	return !p->cfg->comm || !fnmatch(p->cfg->comm, task_of(p, s)->comm, 0);
 }
 
+/* Who was interrupted has not woken anyone. */
+static void tell_waker(struct profile *p, struct sample *s)
+{
+	bool interrupt = s->flags & (FLAG_HARDIRQ | FLAG_SOFTIRQ | FLAG_NMI);
+	char *label __free(pointer) = interrupt ? copy_string("[interrupt]") :
+				      format("[%s]", task_of(p, s)->comm);
+
+	s->wakes->waker = WORD_LABEL + intern(&p->map->labels, label);
+	s->wakes->waker_kernel = s->kernel;
+	s->wakes->waker_user = interrupt ? 0 : s->user;
+	sample_put(p, s->wakes);
+}
+
 void sample_put(struct profile *p, struct sample *s)
 {
 	if (--s->holders)
 		return;
+	if (s->wakes)
+		tell_waker(p, s);
 	if (s->unwanted || !has_comm(p, s))
 		free_sample(s);
 	else
@@ -232,23 +252,29 @@ static bool is_over_gap(const struct instance *in, u64 since, u32 cpu)
 	return since < in->complete || is_in_gap(in, cpu);
 }
 
+static bool sleeps_so(const struct kind *k, const struct config *cfg, u64 state)
+{
+	if (cfg->sleep == SLEEP_PREEMPTED)
+		return !(state & k->sleeps);
+	return state & (cfg->sleep == SLEEP_UNINTERRUPTIBLE ? k->uninterruptible : k->sleeps);
+}
+
 /* A task leaves the CPU: the time counts from here. Its number may be that of another one then. */
 static void take_leave(struct record *r, struct sample *s)
 {
 	struct profile *p = r->profile;
 	struct task_state *t = s->task;
-	bool sleeps, ends;
 	u64 state = 0;
+	bool ends;
 
 	get_number(r, FIELD_PREV_STATE, &state);
-	sleeps = state & r->kind->sleeps;
 	ends = state & r->kind->is_dead;
 	if (ends)
 		t->family = 0;
 	if (s->unwanted || !p->cfg->off_cpu)
 		return;
-	s->unwanted = !t->id.pid || ends || sleeps == p->cfg->preempted || !has_comm(p, s);
-	p->counts[COUNT_PREEMPTED] += s->unwanted && t->id.pid && !sleeps;
+	s->unwanted = !t->id.pid || ends || !sleeps_so(r->kind, p->cfg, state) || !has_comm(p, s);
+	p->counts[COUNT_PREEMPTED] += s->unwanted && t->id.pid && !(state & r->kind->sleeps);
 	p->counts[COUNT_CLOCKS] += !s->unwanted && r->late;
 	if (s->unwanted || r->late)
 		return;
@@ -261,66 +287,111 @@ static void take_leave(struct record *r, struct sample *s)
 }
 
 /* What was freed is forgotten when there is much of it. */
-static struct pooled *find_address(struct profile *p, u64 in, u64 ptr)
+static struct pooled *find_address(struct profile *p, const u64 *key, u32 nr)
 {
 	struct pool live = {}, *all = &p->addresses;
-	const u64 *key;
-	u32 i;
+	u32 i, n;
 
 	if (all->nr < p->max_addresses)
-		return pool_find(all, in, ptr);
+		return pool_at(all, pool_add(all, key, nr));
 	for (i = 1; i <= all->nr; i++) {
-		key = pool_words(all, i);
-		if (all->list[i].ptr)
-			pool_find(&live, key[0], key[1])->ptr = all->list[i].ptr;
+		if (!all->list[i].ptr)
+			continue;
+		n = pool_add(&live, pool_words(all, i), all->list[i].nr);
+		live.list[n].ptr = all->list[i].ptr;
 	}
 	pool_free(all);
 	*all = live;
 	p->max_addresses = 2 * live.nr + MIN_ADDRESSES;
-	return pool_find(all, in, ptr);
+	return pool_at(all, pool_add(all, key, nr));
 }
 
 /*
- * Memory at an address is allocated again, with this sample, or freed, without one. @other: counts
- * what is not as it should be. Returns false if there is no address.
+ * The sums are right to a microsecond, however short the times are. Returns false if the time is
+ * not known.
  */
-static bool set_owner(struct record *r, struct sample *s, enum count other)
+static bool end_time(struct profile *p, struct sample *s, u64 now, u32 cpu)
 {
-	struct profile *p = r->profile;
-	struct sample *old;
-	struct pooled *e;
-	u64 ptr;
-
-	if (!get_number(r, FIELD_PTR, &ptr) || !ptr)
-		return false;
-	e = find_address(p, r->in->nr, ptr);
-	old = e->ptr;
-	p->counts[other] += s ? !!old : !old;
-	e->ptr = s;
-	if (s)
-		s->holders++;
-	if (old)
-		drop_sample(p, old);
-	return true;
-}
-
-/* Returns false if the time is not known. */
-static bool come_back(struct profile *p, struct task_state *t, u64 now, u32 cpu)
-{
-	struct sample *s = t->away;
-
-	t->away = NULL;
-	if (is_over_gap(t->in, s->ts, cpu)) {
+	if (!s->unwanted && is_over_gap(s->task->in, s->ts, cpu)) {
 		p->counts[COUNT_OVER_GAP]++;
 		drop_sample(p, s);
 		return false;
 	}
-	s->val[VAL_DELAY] = (now - s->ts + 500) / 1000;
+	p->rest += s->unwanted ? 0 : now - s->ts;
+	s->val[VAL_DELAY] = p->rest / 1000;
+	p->rest %= 1000;
 	s->ts = now;
 	s->seq = ++p->last_seq;
 	s->cpu = cpu;
 	sample_put(p, s);
 	return true;
+}
+
+/*
+ * Memory at an address is allocated again, with this sample, or freed, without one; or a time
+ * begins or ends. @other: counts what is not as it should be. Returns false if there is no address.
+ */
+static bool set_owner(struct record *r, struct sample *s, enum count other)
+{
+	u64 key[1 + MAX_KEYS] = { r->in->nr };
+	struct profile *p = r->profile;
+	struct sample *old;
+	struct pooled *e;
+	u32 i;
+
+	for (i = 0; i < r->kind->nr_keys; i++) {
+		if (!get_number(r, FIELD_KEY + i, &key[1 + i]))
+			return false;
+	}
+	if (!p->cfg->latency && !key[1])
+		return false;
+	e = find_address(p, key, 1 + i);
+	old = e->ptr;
+	p->counts[other] += s ? !!old : !old;
+	e->ptr = s;
+	if (s)
+		s->holders++;
+	if (old && !s && p->cfg->latency)
+		end_time(p, old, r->rec->ts, r->rec->cpu);
+	else if (old)
+		drop_sample(p, old);
+	return true;
+}
+
+static void put_waker(struct profile *p, struct task_state *t)
+{
+	if (t->waker)
+		sample_put(p, t->waker);
+	t->waker = NULL;
+}
+
+/* A task is woken, maybe a moment before it leaves the CPU. What it does not need is dropped. */
+static void take_waking(struct record *r, struct sample *s)
+{
+	struct task_state *t;
+	u64 pid;
+
+	if (!get_number(r, FIELD_TASK, &pid))
+		return;
+	t = get_task(r, pid);
+	put_waker(r->profile, t);
+	t->waker = s;
+	s->holders++;
+	s->is_waker = true;
+}
+
+/* Returns false if the time is not known. The stack of who woke it may still come. */
+static bool come_back(struct profile *p, struct task_state *t, u64 now, u32 cpu)
+{
+	struct sample *s = t->away;
+
+	t->away = NULL;
+	if (t->waker) {
+		t->waker->wakes = s;
+		s->holders++;
+		put_waker(p, t);
+	}
+	return end_time(p, s, now, cpu);
 }
 
 /*
@@ -374,6 +445,7 @@ static void weigh_switch(struct record *r, u32 prev, u32 next)
 	from->left = true;
 	if (to->away)
 		come_back(p, to, r->rec->ts, cpu);
+	put_waker(p, to);
 	to->was = to->on;
 	to->on = cpu + 1;
 	to->came = r->rec->ts;
@@ -470,13 +542,16 @@ static void take_event(struct record *r)
 	if (r->kind->learn)
 		r->kind->learn(r);
 	if (r->kind->is_free)
-		set_owner(r, NULL, COUNT_FREE_UNKNOWN);
+		set_owner(r, NULL, p->cfg->latency ? COUNT_NO_BEGIN : COUNT_FREE_UNKNOWN);
 	p->counts[COUNT_ALLOCS] += r->kind->is_free || r->kind->is_alloc;
 	r->cpu->has_gap = false;
 	s = add_sample(r);
 	/* Also what does not count has its address. */
-	if (r->kind->is_alloc && !set_owner(r, s, COUNT_REUSED))
+	if (r->kind->is_alloc &&
+	    !set_owner(r, s, p->cfg->latency ? COUNT_BEGUN_AGAIN : COUNT_REUSED))
 		s->unwanted = true;
+	if (r->kind->is_waking && p->cfg->wakers)
+		take_waking(r, s);
 	if (!s->unwanted && r->kind->field[FIELD_WEIGHT])
 		take_weight(r, s);
 	if (r->kind->is_switch)
@@ -561,7 +636,7 @@ static void take_cookie(struct record *r)
 	struct task_state *t;
 	u64 cookie;
 
-	if (!s || s->unwanted || !get_number(r, FIELD_COOKIE, &cookie))
+	if (!s || (s->unwanted && !s->is_waker) || !get_number(r, FIELD_COOKIE, &cookie))
 		return;
 	t = s->task;
 	if (cookie != t->cookie)
@@ -628,7 +703,7 @@ static void take_stack(struct record *r)
 		get_task(r, r->pid)->family |= get_task(r, tgid)->family;
 	if (!s && !user)
 		take_lone_stack(r);
-	else if (s && (!s->unwanted || r->kind->wanted))
+	else if (s && (!s->unwanted || s->is_waker || r->kind->wanted))
 		*(user ? &s->user : &s->kernel) = stack_of(r);
 }
 
@@ -655,6 +730,8 @@ static void read_states(struct kind *k, const struct tep_print_arg *arg)
 			k->sleeps |= strtoull(flag->value, NULL, 0);
 			if (strpbrk(flag->str, "XxZ"))
 				k->is_dead |= strtoull(flag->value, NULL, 0);
+			if (!strcmp(flag->str, "D"))
+				k->uninterruptible |= strtoull(flag->value, NULL, 0);
 		}
 		if (arg->type == TEP_PRINT_OP) {
 			read_states(k, arg->op.left);
@@ -694,11 +771,13 @@ void set_take(struct kind *k)
 	k->is_event = k->take == take_event;
 	k->is_sample = k->is_event || (k->take == take_stack && !k->is_user);
 	k->is_switch = k->learn == take_switch;
+	k->is_waking = !own && !strcmp(k->event->name, "sched_waking");
 	if (k->is_switch)
 		read_states(k, k->event->print_fmt.args);
 	if (!k->sleeps) {
 		k->sleeps = 0xff;
 		k->is_dead = 0x30;
+		k->uninterruptible = 0x02;
 	}
 }
 
@@ -732,14 +811,18 @@ void weigh_end(struct profile *p)
 		p->counts[COUNT_SKIPPED] += t->left && t->id.pid && is_skipped_task(p, t);
 		if (t->away && come_back(p, t, p->last_ts, t->away->cpu))
 			p->counts[COUNT_ASLEEP] += !is_skipped_task(p, t);
+		put_waker(p, t);
 	}
 	/* What is not freed. */
 	for (i = 1; i <= p->addresses.nr; i++) {
 		s = p->addresses.list[i].ptr;
 		if (!s)
 			continue;
-		if (!s->unwanted && is_over_gap(s->task->in, s->ts, s->cpu))
+		if (p->cfg->latency)
+			p->counts[COUNT_NOT_ENDED] += !s->unwanted;
+		else if (!s->unwanted && is_over_gap(s->task->in, s->ts, s->cpu))
 			p->counts[COUNT_MAYBE_FREED]++;
+		s->unwanted |= p->cfg->latency;
 		sample_put(p, s);
 	}
 }

@@ -52,6 +52,8 @@ struct stack {
 	u32		id;
 	u32		nr;
 	u32		nr_user;	/* so many of them, the outermost ones, are of user space */
+	bool		woken;		/* the first ones are of who woke the task, turned round */
+	u32		waker_user;	/* so many of these are of user space */
 	bool		user;		/* a user stack of a map, which may have no frames */
 	size_t		first;		/* index of the leaf in map->ips */
 	u64		hits;		/* bit i: frame i was hit by an interrupt, it is no call */
@@ -171,6 +173,7 @@ struct map {
 	struct profile	*profile;	/* the recording, if the stacks are from one */
 	const struct symbol *(*find_symbol)(struct profile *p, u64 addr);
 	struct pool	numbers;	/* of {the kernel's number} to that of an object */
+	struct pool	labels;		/* texts that are no functions */
 	char		*source;	/* description of where the symbols came from */
 };
 
@@ -180,6 +183,8 @@ static inline struct stack *stacks_end(const struct map *m)
 }
 
 enum sort_key { SORT_REF, SORT_DEPTH, SORT_ID };
+
+enum sleep { SLEEP_ANY, SLEEP_PREEMPTED, SLEEP_UNINTERRUPTIBLE };
 
 struct config {
 	const char	*kallsyms;
@@ -210,10 +215,12 @@ struct config {
 	u64		to;
 	const char	*weight;	/* a field */
 	bool		off_cpu;
-	bool		preempted;
+	enum sleep	sleep;
+	bool		wakers;
 	const char	*allocs;	/* events */
 	const char	*frees;
-	const char	*pointer;	/* their field */
+	const char	*keys;		/* their fields */
+	bool		latency;	/* the time from the ones to the others */
 	bool		leaks;		/* not all of these are in each kernel */
 	bool		keep_tracer;	/* the tracer's own frames, in a recording */
 	bool		drop_tracer;	/* in a map */
@@ -285,6 +292,9 @@ struct mapping {
 /* In the place of the kernel's frames: there is no stack, or its id has no definition. */
 #define WORD_NO_STACK	(UINT64_MAX - 1)
 #define WORD_UNDEFINED	(UINT64_MAX - 2)
+/* Before the stack of who woke the task, and the label with its name: no address is there. */
+#define WORD_WOKEN_BY	(UINT64_MAX - 3)
+#define WORD_LABEL	0x7ffe000000000000ULL
 
 struct frame {
 	u64			ip;

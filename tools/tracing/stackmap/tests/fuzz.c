@@ -242,10 +242,12 @@ static void fuzz_records(const uint8_t *data, size_t size)
 
 	cfg.weight = data[0] & 2 ? "bytes_alloc" : NULL;
 	cfg.off_cpu = data[0] & 4;
+	cfg.wakers = cfg.off_cpu && data[0] & 64;
 	if (!cfg.off_cpu && data[0] & 8) {
 		cfg.allocs = "kmalloc";
 		cfg.frees = "kfree";
-		cfg.pointer = "ptr";
+		cfg.keys = "ptr";
+		cfg.latency = data[0] & 64;
 	}
 	fixed_map(&m);
 	parse_user_line(&m.users, users);

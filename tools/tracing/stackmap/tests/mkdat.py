@@ -44,6 +44,8 @@ EVENTS = {
         "sched_process_fork": [("string", "parent_comm"), ("int", "parent_pid"),
                                ("string", "child_comm"), ("int", "child_pid")],
         "sched_process_exec": [("string", "filename"), ("int", "pid"), ("int", "old_pid")],
+        "sched_waking": [("char", "comm[16]"), ("int", "pid"), ("int", "prio"),
+                         ("int", "target_cpu")],
     },
     "task": {
         "task_rename": [("int", "pid"), ("char", "oldcomm[16]"), ("char", "newcomm[16]"),
@@ -61,6 +63,10 @@ EVENTS = {
     },
     "syscalls": {
         "sys_enter_close": [("int", "fd")],
+    },
+    "block": {
+        "block_rq_issue": [("unsigned int", "dev"), ("u64", "sector")],
+        "block_rq_complete": [("unsigned int", "dev"), ("u64", "sector")],
     },
 }
 SIZES = {"int": 4, "unsigned int": 4, "unsigned long": 8, "long": 8, "u64": 8, "u8": 1, "char": 1,
@@ -241,6 +247,8 @@ def corpus(path, directory):
         ("sched_process_fork", "a", 1, "a", 2), ("kernel_stack", 1, [1]), ("module_load", 0, "m"),
         ("sched_process_exec", "/x/cat", 2, 1), ("task_rename", 2, "cat", "dog", 0),
         ("module_free", "m"), ("kernel_stack", 2, [3, (1 << 64) - 1]),
+        ("sched_switch", "b", 2, 120, 2, "a", 1, 120), ("sched_waking", "b", 2, 120, 0),
+        ("stack_id", 7), ("sched_switch", "a", 1, 120, 0, "b", 2, 120),
     ]
     data = b""
     for name, *values in records:
@@ -249,7 +257,7 @@ def corpus(path, directory):
         data += bytes([len(record)]) + record
     with open(path, "wb") as f:
         f.write(dat.bytes())
-    for mode in range(32):
+    for mode in range(128):
         with open(os.path.join(directory, str(mode)), "wb") as f:
             f.write(b"R" + bytes([mode]) + data)
 

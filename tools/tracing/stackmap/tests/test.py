@@ -1111,7 +1111,7 @@ class RecordingCase(Case):
         self.assertEqual((sum(weights), weights), (folded, sorted(weights, reverse=True)))
         out = json.loads(self.run_tool("-q", "-j", *args, path)[0])
         self.assertEqual([s["weight"] for s in out], weights)
-        self.assertEqual(sum(s["count"] for s in out), sum(s[0] for s in samples))
+        self.assertEqual(sum(s["count"] for s in out), sum(s[0] for s in samples if s[-1]))
         self.assertEqual(self.run_tool("-q", "--diff", path, *args, path)[0], "")
         return folded
 
@@ -1361,7 +1361,7 @@ class Recording(RecordingCase):
         """A time counts only if no CPU has lost records meanwhile."""
         def result():
             out, err = self.tool(dat, "-F", "--off-cpu")
-            found = re.search(r": (\d+) times off the CPU left out: records were lost", err)
+            found = re.search(r": (\d+) times left out: records were lost", err)
             return out, int(found[1]) if found else 0
 
         # On the same CPU. Then the task goes again, until the end.
@@ -2156,6 +2156,150 @@ class Questions(RecordingCase):
         self.assertEqual(out, self.dump(data, "-k", KALLSYMS, "-F", "--callers",
                                         "first_of_mod[golden_mod]"))
         self.assertTrue(out.startswith("first_of_mod[golden_mod]"), out)
+
+    def test_uninterruptible(self):
+        """State D, apart from other sleeps."""
+        dat = self.dat()
+        for state, stack in [(1, "AB"), (2, "CB"), (0, "A"), (2, "AB")]:
+            self.switch(dat, 5, 0, state=state, stack=stack)
+            self.switch(dat, 0, 5, after=100 + state)
+        self.assertEqual(self.folded(dat, "--off-cpu"), {"do_exit": 203, "do_exit;weak_one": 102})
+        self.assertEqual(self.folded(dat, "--off-cpu=uninterruptible"),
+                         {"do_exit": 102, "do_exit;weak_one": 102})
+        self.assertEqual(self.folded(dat, "--off-cpu=preempted"), {"schedule": 100})
+        self.assertEqual(self.all_forms(dat, "--off-cpu=uninterruptible"), 204)
+
+    def waking(self, dat, woken, stack=None, **where):
+        """Someone wakes a task."""
+        self.event(dat, "sched_waking", f"t{woken}", woken, 120, 0, stack=stack, **where)
+
+    def test_wakers(self):
+        """Who has ended a sleep: in any order of what happens on two CPUs, and never an old one."""
+        dat = self.dat(comms=[(7, "seven"), (8, "eight")])
+        self.switch(dat, 5, 0, stack="AB")
+        self.waking(dat, 5, pid=7, cpu=1, stack="CB")
+        self.switch(dat, 0, 5, after=100)
+        # Woken just before it leaves; of a sleep that it did not begin, it was woken before.
+        self.waking(dat, 5, pid=8, cpu=1, stack="A")
+        self.waking(dat, 5, pid=7, cpu=1, stack="CB")
+        self.switch(dat, 5, 0, stack="AB")
+        self.switch(dat, 0, 5, after=1000)
+        # By an interrupt, which has hit someone.
+        self.switch(dat, 5, 0, stack="CB")
+        self.waking(dat, 5, pid=7, flags=8, preempt=1, stack="A")
+        self.switch(dat, 0, 5, after=30)
+        # By someone who is not recorded; and it was not woken yet.
+        self.switch(dat, 5, 0, stack="CB")
+        self.switch(dat, 0, 5, after=7)
+        self.switch(dat, 5, 0, stack="CB")
+        self.event(dat, "kfree", 1, after=9)
+        args = ["--off-cpu", "--wakers"]
+        self.assertEqual(self.folded(dat, *args), {
+            "do_exit;[woken_by];[seven];weak_one;do_exit": 1101,
+            "do_exit;weak_one;[woken_by];[interrupt];schedule": 31, "do_exit;weak_one": 16})
+        self.assertIn("2 times off the CPU, of which nothing tells", self.tool(dat, "-F", *args)[1])
+        self.assertEqual(self.all_forms(dat, *args), 1148)
+        self.assertEqual(self.folded(dat, *args, "--callees", "[woken by]"), {
+            "[woken_by];[seven];weak_one;do_exit": 1101, "[woken_by];[interrupt];schedule": 31})
+        self.assertEqual(self.folded(dat, "--off-cpu"), {"do_exit": 1101, "do_exit;weak_one": 47})
+        self.assertEqual(sum(self.folded(dat, "-e", "sched_waking").values()), 4)
+        for bad in [["--wakers"], ["--off-cpu=preempted", "--wakers"]]:
+            self.assertIn("--off-cpu --wakers", self.tool(dat, "-F", *bad, rc=2)[1])
+        del mkdat.EVENTS["sched"]["sched_waking"]
+        self.addCleanup(mkdat.EVENTS["sched"].update, sched_waking=[
+            ("char", "comm[16]"), ("int", "pid"), ("int", "prio"), ("int", "target_cpu")])
+        dat = self.dat()
+        self.switch(dat, 5, 0, stack="AB")
+        self.assertIn("(record with -e sched_switch,sched_waking)",
+                      self.tool(dat, "-F", *args, rc=1)[1])
+
+    def test_wakers_of_user_space(self):
+        """The stack of user space of who wakes comes on its way back, maybe after the task runs."""
+        for late in [False, True]:
+            dat = self.dat(comms=[(7, "seven")])
+            self.switch(dat, 5, 0, stack="AB")
+            self.add(dat, "user_unwind_cookie", 3, pid=5)
+            self.add(dat, "user_unwind_cookie", 4, pid=7, cpu=1)
+            self.waking(dat, 5, pid=7, cpu=1, stack="CB")
+            self.add(dat, "user_unwind_cookie", 4, pid=7, cpu=1)
+            back = lambda: self.add(dat, "user_unwind_stack", 4, 7, 2, [0x5000, 0x6000], pid=7, cpu=1)
+            if not late:
+                back()
+            self.switch(dat, 0, 5, after=100)
+            if late:
+                back()
+            self.add(dat, "user_unwind_stack", 3, 5, 1, [0x5500], pid=5)
+            (line, us), = self.folded(dat, "--off-cpu", "--wakers").items()
+            self.assertRegex(line, r"^0x5500\[user\];do_exit;\[woken_by\];\[seven\];weak_one;do_exit;"
+                             r"0x5000\[user\];0x6000\[user\]$")
+            self.assertGreater(us, 100)
+
+    def test_latency(self):
+        """From one event to another, by the stack of the first."""
+        dat = self.dat()
+        for dev, sector, stack in [(1, 0, "AB"), (2, 0, "CB"), (1, 8, "AB"), (1, 16, "A")]:
+            self.event(dat, "block_rq_issue", dev, sector, stack=stack)
+        self.event(dat, "block_rq_complete", 1, 0, after=100, pid=0, cpu=1)     # 104
+        self.event(dat, "block_rq_complete", 1, 8, after=10, pid=0, cpu=1)      # 112
+        self.event(dat, "block_rq_complete", 2, 0, after=10, pid=0, cpu=1)      # 123
+        self.event(dat, "block_rq_complete", 2, 8, after=10, pid=0, cpu=1)
+        args = ["--latency", "block_rq_issue:block_rq_complete:dev,sector"]
+        out, err = self.tool(dat, *args)
+        self.assertEqual(self.folded(dat, *args), {"do_exit;schedule": 103 + 111, "do_exit;weak_one": 122})
+        self.assertIn("214 (63.7%), 2 events, at most 111\n        schedule\n        do_exit\n\n", out)
+        self.assertIn(": 1 times left out: they had not ended", err)
+        self.assertIn(": 1 ends of what was not seen to begin", err)
+        self.assertEqual(self.all_forms(dat, *args), 336)
+        self.assertIn(" 1.000104: 103 block_rq_issue:", self.tool(dat, "--perf-script", *args)[0])
+        # By the sector alone, a request to another disk is the same.
+        err = self.tool(dat, "-F", "--latency", "block_rq_issue:block_rq_complete:sector")[1]
+        self.assertIn(": 1 times left out: the same has begun again", err)
+        for bad in ["block_rq_issue:block_rq_complete", "::x", "a:b:c:d"]:
+            self.assertIn("--latency is BEGIN:END:FIELDS", self.tool(dat, "--latency", bad, rc=2)[1])
+        for bad in ["block_rq_issue:block_rq_complete:dev,x", "block_rq_issue:nothing:dev",
+                    "block_rq_issue:kfree:dev", "block_rq_issue:block_rq_complete:dev,",
+                    "block_rq_issue:block_rq_complete:" + ",".join(["dev"] * 5)]:
+            self.assertIn("has no event", self.tool(dat, "--latency", bad, rc=1)[1])
+        self.assertIn("once", self.tool(dat, *args, "--leaks", rc=2)[1])
+        dat.clock = "[counter]"
+        self.assertIn("needed by --latency", self.tool(dat, *args, rc=1)[1])
+
+    def test_latency_of_a_task(self):
+        """By the number of the task; from one event to the next of its kind; and in gaps."""
+        dat = self.dat()
+        for pid in [1, 2, 0]:
+            self.event(dat, "kmalloc", 1, 8, stack="AB", pid=pid, cpu=pid & 1, after=10)
+        for pid in [1, 2, 0]:
+            self.event(dat, "kfree", 1, pid=pid, cpu=pid & 1, after=5)
+        self.assertEqual(self.folded(dat, "--latency", "kmalloc:kfree:common_pid"),
+                         {"do_exit;schedule": 25 + 20 + 15})
+        self.assertEqual(self.folded(dat, "--latency", "kmalloc:kfree:common_pid", "--pid", "2"),
+                         {"do_exit;schedule": 20})
+        self.assertEqual(self.folded(dat, "--latency", "kmalloc:kmalloc:ptr"),
+                         {"do_exit;schedule": 20})
+        dat = self.dat()
+        self.event(dat, "kmalloc", 1, 8, stack="AB")
+        self.event(dat, "kmalloc", 2, 8, stack="CB", cpu=1)
+        self.event(dat, "kfree", 1, lost=True)
+        self.event(dat, "kmalloc", 3, 8, stack="A", after=10)
+        self.event(dat, "kfree", 2, cpu=1)
+        self.event(dat, "kfree", 3)
+        out, err = self.tool(dat, "-F", "--latency", "kmalloc:kfree:ptr")
+        self.assertEqual(out, "schedule 2\n")
+        self.assertIn(": 2 times left out: records were lost meanwhile", err)
+
+    def test_short_times(self):
+        """Their sum is right in each form, as long as it is."""
+        dat = self.dat()
+        records = dat.cpus[""][0]
+        for i in range(1000):
+            self.event(dat, "kmalloc", 1, 8, stack="AB" if i % 2 else "CB")
+            self.event(dat, "kfree", 1)
+            time, data, lost = records[-1]
+            records[-1] = (time - 600, data, lost)
+        args = ["--latency", "kmalloc:kfree:ptr"]
+        self.assertEqual(self.all_forms(dat, *args), 400)
+        self.assertEqual(self.folded(dat, *args), {"do_exit;schedule": 200, "do_exit;weak_one": 200})
 
 
 class UserStacks(RecordingCase):
