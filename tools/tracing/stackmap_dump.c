@@ -94,7 +94,7 @@ static const char report_help[] =
 "      --comm PATTERN     of tasks with such a name (a pattern of the shell)\n"
 "      --from SECONDS, --to SECONDS  between these times of the recording's clock\n"
 "Output: all options of stackmap_dump --help, and\n"
-"      --by task          of report: for each task\n"
+"      --by WHAT          cpu, event, task or process: a report for each, or so told in the stacks\n"
 "\n"
 "Examples: where tasks waited, in all and as a flame graph\n"
 "  stackmap_dump report --off-cpu stackmap.data\n"
@@ -169,9 +169,12 @@ static void set_function(const struct choice *c, char *arg)
 
 static void set_by(const struct choice *c, char *arg)
 {
-	if (strcmp(arg, "task"))
-		usage("--by knows task, not", arg);
-	cfg.by_task = true;
+	static const char * const names[NR_BY] = { "", "cpu", "event", "task", "process" };
+
+	for (cfg.by = NR_BY - 1; cfg.by && strcmp(arg, names[cfg.by]); cfg.by--)
+		;
+	if (!cfg.by)
+		usage("--by knows cpu, event, task and process, not", arg);
 }
 
 static void set_off_cpu(const struct choice *c, char *arg)
@@ -245,7 +248,7 @@ static struct choice choices[] = {
 	{ "grep", 'g', ARG, set_grep, NULL, MAPS | BIT(MODE_DIFF) | BIT(MODE_PERF_SCRIPT) },
 	{ "callers", 0, ARG, set_function, NULL, MAPS | BIT(MODE_DIFF) },
 	{ "callees", 0, ARG, set_function, NULL, MAPS | BIT(MODE_DIFF) },
-	{ "by", 0, ARG, set_by, NULL, BIT(MODE_REPORT) | SAMPLES },
+	{ "by", 0, ARG, set_by, NULL, LISTS | BIT(MODE_REPORT) | SAMPLES },
 	{ "quiet", 'q', NO_ARG, set_flag, &quiet, ALL },
 	{ "version", 'V', NO_ARG, print_help, (char *)"stackmap_dump 2.0\n", ALL },
 	{ "help", 'h', NO_ARG, print_help, (char *)help_text, ALL },
@@ -486,9 +489,8 @@ static int run(int argc, char **argv)
 	if (path && cfg.instance && !recording)
 		usage("--instance is one of the kernel or of a recording, not of", path);
 	check_options(recording);
-	cfg.by_task |= mode == MODE_PPROF;
 	cfg.direct = mode == MODE_REPORT;
-	cfg.all_values = mode == MODE_PPROF;
+	cfg.for_pprof = mode == MODE_PPROF;
 	return live && check_instance(live) ? 1 : dump(path ? path : live, recording);
 }
 

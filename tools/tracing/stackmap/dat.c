@@ -41,7 +41,10 @@ static u32 find_keys(struct tep_event *ev, const char *names, struct tep_format_
 	u32 nr = 0;
 
 	while ((name = strsep(&rest, ","))) {
-		if (nr == MAX_KEYS || !(fields[nr++] = find_number(ev, name)))
+		if (nr == MAX_KEYS)
+			return 0;
+		fields[nr] = find_number(ev, name);
+		if (!fields[nr++])
 			return 0;
 	}
 	return nr;

@@ -16,7 +16,7 @@ void init_kind(struct kind *k, struct tep_event *ev)
 		[FIELD_CHILD_PID] = "child_pid", [FIELD_CHILD_COMM] = "child_comm",
 		[FIELD_TASK] = "pid", [FIELD_OLD_PID] = "old_pid", [FIELD_FILENAME] = "filename",
 		[FIELD_OLD_COMM] = "oldcomm", [FIELD_NEW_COMM] = "newcomm",
-		[FIELD_MODULE] = "name",
+		[FIELD_MODULE] = "name", [FIELD_CLONE_FLAGS] = "clone_flags",
 	};
 	int i;
 

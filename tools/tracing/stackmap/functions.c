@@ -206,8 +206,8 @@ static bool cut_stack(struct map *m, struct stack *s, const struct pool *names,
 }
 
 /*
- * Replaces addresses by the numbers of names, and adds up the stacks of a task that are equal then.
- * The most frequent names have the lowest numbers.
+ * Replaces addresses by the numbers of names, and adds up the stacks of a group that are equal
+ * then. The most frequent names have the lowest numbers.
  */
 void merge_stacks(struct map *m, struct pool *names, const struct config *cfg)
 {
@@ -228,6 +228,7 @@ void merge_stacks(struct map *m, struct pool *names, const struct config *cfg)
 		w.nr = 0;
 		add_words(&w, m->ips + s->first, s->nr);
 		add_word(&w, (uintptr_t)s->task);
+		add_word(&w, s->group);
 		nr = pool_add(&known, w.w, w.nr);
 		if (nr > n) {
 			m->stacks[n++] = *s;
@@ -242,12 +243,12 @@ void merge_stacks(struct map *m, struct pool *names, const struct config *cfg)
 	free(w.w);
 }
 
-/* What a function weighs in the stacks of a task, or the task itself. */
+/* What a function weighs in the stacks of a group, or the group itself. */
 struct function {
-	const struct function	*task;
-	const struct task	*id;	/* NULL without --by task */
+	const struct function	*group;
+	u32			label;	/* of the group, 0 without --by */
 	u32			nr;	/* in the order in which they came */
-	u32			name;	/* 0: the task */
+	u32			name;	/* 0: the group */
 	u64			self;
 	u64			total;
 	const struct stack	*last;	/* that counted here: recursion counts once */
@@ -255,13 +256,13 @@ struct function {
 
 static struct function *get_function(struct pool *fs, const struct stack *s, u32 name)
 {
-	struct function *f = pool_get(fs, (uintptr_t)s->task, name, sizeof(*f));
+	struct function *f = pool_get(fs, s->group, name, sizeof(*f));
 
 	if (!f->nr) {
 		f->nr = fs->nr;
-		f->id = s->task;
+		f->label = s->group;
 		f->name = name;
-		f->task = name ? get_function(fs, s, 0) : f;
+		f->group = name ? get_function(fs, s, 0) : f;
 	}
 	return f;
 }
@@ -280,15 +281,15 @@ static void count_stack(struct pool *fs, const struct map *m, const struct stack
 	}
 }
 
-/* The tasks that weigh most, and behind each its functions. */
+/* The groups that weigh most, and behind each its functions. */
 static int compare_functions(const void *a, const void *b)
 {
 	const struct function *fa = ((const struct pooled *)a)->ptr;
 	const struct function *fb = ((const struct pooled *)b)->ptr;
 
-	return compare_u64(fb->task->total, fa->task->total) ?:
-	       compare_u64(fa->task->nr, fb->task->nr) ?:
-	       (fb == fb->task) - (fa == fa->task) ?: compare_u64(fb->self, fa->self) ?:
+	return compare_u64(fb->group->total, fa->group->total) ?:
+	       compare_u64(fa->group->nr, fb->group->nr) ?:
+	       (fb == fb->group) - (fa == fa->group) ?: compare_u64(fb->self, fa->self) ?:
 	       compare_u64(fb->total, fa->total) ?: compare_u64(fa->nr, fb->nr);
 }
 
@@ -298,23 +299,20 @@ double share(u64 part, u64 all)
 	return all ? 100.0 * part / all : 0;
 }
 
-static void print_task(const struct function *f, u64 all)
+static void print_list(const struct map *m, const struct pool *fs, const struct pool *names,
+		       size_t top)
 {
-	char *comm __free(pointer) = hide_controls(copy_string(f->id->comm));
-
-	printf("\n# %s-%u: %llu (%.1f%%)\n", comm, f->id->pid, f->total, share(f->total, all));
-}
-
-static void print_list(const struct pool *fs, const struct pool *names, u64 all, size_t top)
-{
+	u64 all = sum_of(m);
 	const struct function *f;
 	size_t i, n = 0;
 
 	for (i = 1; i <= fs->nr; i++, n++) {
 		f = fs->list[i].ptr;
 		n = f->name ? n : 0;
-		if (!f->name && f->id)
-			print_task(f, all);
+		if (!f->name && f->label)
+			printf("\n# %s: %llu (%.1f%%)\n",
+			       hide_controls(pool_string(&m->labels, f->label)), f->total,
+			       share(f->total, all));
 		if (f->name && (!top || n <= top))
 			printf("%16llu %5.1f%% %16llu %5.1f%%  %s\n", f->self, share(f->self, all),
 			       f->total, share(f->total, all),
@@ -332,6 +330,6 @@ void print_functions(struct map *m, struct pool *names, const struct config *cfg
 	pool_sort(&fs, compare_functions);
 	print_sum(m);
 	printf("#%15s %6s %16s %6s  function\n", "self", "", "total", "");
-	print_list(&fs, names, sum_of(m), cfg->top);
+	print_list(m, &fs, names, cfg->top);
 	pool_free_all(&fs);
 }

@@ -57,6 +57,8 @@ void print_merged(struct map *m, const struct stack *s, struct pool *names)
 	if (m->main_value != VAL_EVENTS)
 		printf(", %llu %s, at most %llu", s->val[VAL_EVENTS], m->values[VAL_EVENTS].type,
 		       s->val[VAL_LARGEST]);
+	if (s->group)
+		printf(", %s", hide_controls(pool_string(&m->labels, s->group)));
 	putchar('\n');
 	for (i = 0; i < s->nr; i++)
 		printf("        %s\n", hide_controls(pool_string(names, m->ips[s->first + i])));
@@ -155,8 +157,14 @@ static void print_json_merged(const struct map *m, const struct stack *s,
 {
 	u32 i;
 
-	printf("{\"weight\": %llu, \"count\": %llu, \"largest\": %llu,\n  \"symbols\": [", s->ref,
+	printf("{\"weight\": %llu, \"count\": %llu, \"largest\": %llu,", s->ref,
 	       s->val[VAL_EVENTS], s->val[VAL_LARGEST]);
+	if (s->group) {
+		fputs(" \"by\": ", stdout);
+		print_json_string(pool_string(&m->labels, s->group));
+		putchar(',');
+	}
+	fputs("\n  \"symbols\": [", stdout);
 	for (i = 0; i < s->nr; i++) {
 		fputs_unlocked(i ? ", " : "", stdout);
 		print_json_string(pool_string(names, m->ips[s->first + i]));

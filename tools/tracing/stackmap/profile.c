@@ -92,6 +92,26 @@ static bool is_own_stack(const struct profile *p, u32 nr)
 	return false;
 }
 
+/* The label of what a sample is counted by. A process has the name that it had last. */
+static u32 group_of(struct profile *p, const struct sample *s)
+{
+	const struct task *task = p->cfg->by == BY_PROCESS && s->leader ? &s->leader->id :
+				  task_of(p, s);
+	char *label __free(pointer) = NULL;
+
+	if (p->cfg->by == BY_NOTHING)
+		return 0;
+	if (p->cfg->by == BY_CPU)
+		label = format("CPU %u", s->cpu);
+	else if (p->cfg->by == BY_EVENT)
+		label = copy_string(s->kind->name);
+	else
+		label = format("%s-%u", task->comm, task->pid);
+	p->counts[COUNT_NO_PROCESS] += p->cfg->by == BY_PROCESS && !s->leader && task->pid ?
+				       s->val[VAL_EVENTS] : 0;
+	return intern(&p->map->labels, label);
+}
+
 /* NULL if it does not count. */
 static struct stack *make_stack(struct profile *p, struct sample *sample)
 {
@@ -106,7 +126,7 @@ static struct stack *make_stack(struct profile *p, struct sample *sample)
 		return NULL;
 	}
 	p->counts[COUNT_STACKS] += sample->val[VAL_EVENTS];
-	if (!ref && !p->cfg->all_values)
+	if (!ref && !p->cfg->for_pprof)
 		return NULL;
 	nr_user = resolve(p, sample, &p->words);
 	if (is_own_stack(p, p->words.nr - nr_user)) {
@@ -125,7 +145,8 @@ static struct stack *make_stack(struct profile *p, struct sample *sample)
 	s->hits = p->words.hits;
 	s->ref = ref;
 	memcpy(s->val, sample->val, sizeof(s->val));
-	s->task = p->cfg->by_task ? task_of(p, sample) : NULL;
+	s->task = p->cfg->for_pprof ? task_of(p, sample) : NULL;
+	s->group = group_of(p, sample);
 	return s;
 }
 
@@ -258,6 +279,8 @@ static int tell_counts(const struct profile *p, const char *path)
 		[COUNT_PREEMPTED] = "switches were preemptions (see --off-cpu=preempted)",
 		[COUNT_OVER_GAP] = "times left out: records were lost meanwhile",
 		[COUNT_NO_WAKER] = "times off the CPU, of which nothing tells who ended them",
+		[COUNT_NO_PROCESS] =
+			"samples of threads whose process is not known, they stand alone",
 		[COUNT_NO_BEGIN] = "ends of what was not seen to begin",
 		[COUNT_BEGUN_AGAIN] = "times left out: the same has begun again before it ended",
 		[COUNT_NOT_ENDED] = "times left out: they had not ended",

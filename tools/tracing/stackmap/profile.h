@@ -33,6 +33,7 @@ enum field {
 	FIELD_BUILD_ID, FIELD_PATH, FIELD_PREV_PID, FIELD_PREV_STATE, FIELD_PREV_COMM,
 	FIELD_NEXT_PID, FIELD_NEXT_COMM, FIELD_PARENT_PID, FIELD_CHILD_PID, FIELD_CHILD_COMM,
 	FIELD_TASK, FIELD_OLD_PID, FIELD_FILENAME, FIELD_OLD_COMM, FIELD_NEW_COMM, FIELD_MODULE,
+	FIELD_CLONE_FLAGS,
 	FIELD_WEIGHT, FIELD_KEY, NR_FIELDS = FIELD_KEY + MAX_KEYS,
 };
 
@@ -98,6 +99,8 @@ struct task_state {
 	u32		nr;		/* in profile->tasks */
 	u32		family;
 	u32		named;		/* as it is named now, in profile->named */
+	struct task_state *leader;	/* of its process; NULL: not known */
+	bool		is_new;		/* this was told before its fork */
 	struct sample	*unnamed;	/* they may get the name that is told next */
 	u64		cookie;		/* the last one */
 	u32		unwound;	/* the stack of that, if it has come */
@@ -138,6 +141,7 @@ struct sample {
 	struct kind	*kind;
 	struct task_state *task;
 	u32		named;		/* the task, as it was named then */
+	const struct task_state *leader; /* of its process, as far as it is known */
 	u64		ts;
 	u64		seq;		/* they are printed in this order */
 	u64		val[NR_VALUES];
@@ -165,7 +169,8 @@ enum count {
 	COUNT_OTHERS, COUNT_OWN, COUNT_CLOCKS,
 	COUNT_NO_EVENT, COUNT_UNDEFINED, COUNT_USER_LOST, COUNT_NEVER, COUNT_ASLEEP,
 	COUNT_SKIPPED, COUNT_FREE_UNKNOWN, COUNT_REUSED, COUNT_PREEMPTED, COUNT_OVER_GAP,
-	COUNT_MAYBE_FREED, COUNT_NO_WAKER, COUNT_NO_BEGIN, COUNT_BEGUN_AGAIN, COUNT_NOT_ENDED,
+	COUNT_MAYBE_FREED, COUNT_NO_WAKER, COUNT_NO_PROCESS, COUNT_NO_BEGIN,
+	COUNT_BEGUN_AGAIN, COUNT_NOT_ENDED,
 	FIRST_ERROR, COUNT_DIFFER = FIRST_ERROR, COUNT_CUT, NR_COUNTS,
 };
 

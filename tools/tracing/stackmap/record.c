@@ -220,6 +220,7 @@ static int add_own_events(struct recording *r)
 	static const char * const events[][2] = {
 		{ "sched", "sched_process_fork" }, { "sched", "sched_process_exec" },
 		{ "sched", "sched_process_exit" }, { "task", "task_rename" },
+		{ "task", "task_newtask" },
 		{ "module", "module_load" }, { "module", "module_free" },
 	};
 	size_t i;

@@ -80,16 +80,23 @@ void free_sample(struct sample *s)
 	free(s);
 }
 
-/* Those with the same stacks, and maybe of the same task, are one. */
+/* Those with the same stacks, and maybe of the same task, process or CPU, are one. */
+static struct pooled *find_sum(struct profile *p, const struct sample *s)
+{
+	enum by by = p->cfg->by;
+	bool by_task = by >= BY_TASK || p->cfg->for_pprof || p->cfg->off_cpu;
+	const u64 key[] = {
+		by_task ? s->named : 0, by == BY_PROCESS ? (uintptr_t)s->leader : 0,
+		by == BY_CPU ? s->cpu : 0, s->kind->event->id, s->kernel, s->user,
+		s->waker, s->waker_kernel, s->waker_user,
+	};
+
+	return pool_at(&p->sums, pool_add(&p->sums, key, ARRAY_SIZE(key)));
+}
+
 static void count_sample(struct profile *p, struct sample *s)
 {
-	u64 task = p->cfg->by_task || p->cfg->off_cpu ? s->named : 0;
-	const u64 key[] = {
-		task, s->kind->event->id, s->kernel, s->user, s->waker, s->waker_kernel,
-		s->waker_user,
-	};
-	struct pooled *e = p->script ? NULL :
-			   pool_at(&p->sums, pool_add(&p->sums, key, ARRAY_SIZE(key)));
+	struct pooled *e = p->script ? NULL : find_sum(p, s);
 	struct sample *sum = e ? e->ptr : NULL;
 
 	p->counts[COUNT_SAMPLES]++;
@@ -113,8 +120,8 @@ static bool has_comm(const struct profile *p, const struct sample *s)
 static void tell_waker(struct profile *p, struct sample *s)
 {
 	bool interrupt = s->flags & (FLAG_HARDIRQ | FLAG_SOFTIRQ | FLAG_NMI);
-	char *label __free(pointer) = interrupt ? copy_string("[interrupt]") :
-				      format("[%s]", task_of(p, s)->comm);
+	const char *who = interrupt ? "interrupt" : task_of(p, s)->comm;
+	char *label __free(pointer) = format("[%s]", who);
 
 	s->wakes->waker = WORD_LABEL + intern(&p->map->labels, label);
 	s->wakes->waker_kernel = s->kernel;
@@ -190,6 +197,7 @@ static struct sample *new_sample(struct record *r)
 		.preempt = r->preempt, .holders = 1, .val[VAL_EVENTS] = 1,
 	};
 	s->named = s->task->named;
+	s->leader = s->task->leader;
 	s->unwanted = !is_wanted(r, s->task);
 	return s;
 }
@@ -269,8 +277,10 @@ static void take_leave(struct record *r, struct sample *s)
 
 	get_number(r, FIELD_PREV_STATE, &state);
 	ends = state & r->kind->is_dead;
-	if (ends)
+	if (ends) {
 		t->family = 0;
+		t->leader = NULL;
+	}
 	if (s->unwanted || !p->cfg->off_cpu)
 		return;
 	s->unwanted = !t->id.pid || ends || !sleeps_so(r->kind, p->cfg, state) || !has_comm(p, s);
@@ -463,6 +473,21 @@ static void take_switch(struct record *r)
 		weigh_switch(r, prev, next);
 }
 
+#define THREAD		0x10000		/* the kernel's CLONE_THREAD */
+
+/* Tells if it is a thread. */
+static void take_newtask(struct record *r)
+{
+	struct task_state *t;
+	u64 pid, flags;
+
+	if (!get_number(r, FIELD_TASK, &pid) || !get_number(r, FIELD_CLONE_FLAGS, &flags))
+		return;
+	t = get_task(r, pid);
+	t->leader = flags & THREAD ? get_task(r, r->pid)->leader : t;
+	t->is_new = true;
+}
+
 /* Of a process or a thread. Its number may have been that of another one. */
 static void take_fork(struct record *r)
 {
@@ -472,6 +497,8 @@ static void take_fork(struct record *r)
 	if (!get_number(r, FIELD_PARENT_PID, &parent) || !get_number(r, FIELD_CHILD_PID, &pid))
 		return;
 	child = get_task(r, pid);
+	child->leader = child->is_new ? child->leader : NULL;
+	child->is_new = false;
 	child->family = get_task(r, parent)->family | family_by_number(r->profile, pid);
 	learn_name(r, pid, FIELD_CHILD_COMM, false);
 }
@@ -487,6 +514,7 @@ static void take_exec(struct record *r)
 		return;
 	t = get_task(r, pid);
 	t->family |= get_task(r, old)->family;
+	t->leader = t;
 	get_text(r, FIELD_FILENAME, path, sizeof(path));
 	set_name(r->profile, t, basename(path), false);
 }
@@ -618,6 +646,7 @@ static void end_waiting(struct profile *p, struct task_state *t, u32 user)
 	while ((s = t->waiting)) {
 		t->waiting = s->next;
 		s->user = user;
+		s->leader = user ? t->leader : s->leader;
 		p->counts[COUNT_USER_LOST] += !user;
 		sample_put(p, s);
 	}
@@ -661,12 +690,21 @@ static u32 stack_of(struct record *r)
 	return read_stack(r, &p->stacks, r->in->nr, epoch);
 }
 
+static void set_leader(struct record *r, u64 tgid)
+{
+	struct task_state *leader = get_task(r, tgid);
+
+	get_task(r, r->pid)->leader = leader;
+}
+
 /* For all events since the task has entered the kernel. */
 static void take_unwound(struct record *r)
 {
 	struct task_state *t = get_task(r, r->pid);
-	u64 cookie;
+	u64 cookie, tgid;
 
+	if (get_number(r, FIELD_TGID, &tgid))
+		set_leader(r, tgid);
 	if (!get_number(r, FIELD_COOKIE, &cookie))
 		return;
 	if (cookie != t->cookie)
@@ -699,8 +737,12 @@ static void take_stack(struct record *r)
 	struct sample *s = find_event(r, !user);
 	u64 tgid;
 
-	if (user && get_number(r, FIELD_TGID, &tgid))
+	if (user && get_number(r, FIELD_TGID, &tgid)) {
+		set_leader(r, tgid);
 		get_task(r, r->pid)->family |= get_task(r, tgid)->family;
+	}
+	if (s && user)
+		s->leader = s->task->leader;
 	if (!s && !user)
 		take_lone_stack(r);
 	else if (s && (!s->unwanted || s->is_waker || r->kind->wanted))
@@ -755,7 +797,8 @@ void set_take(struct kind *k)
 		{ "user_unwind_stack", take_unwound }, { "stack_def", take_definition },
 		{ "user_stack_def", take_definition }, { "user_object_def", take_object },
 		{ "sched_switch", NULL, take_switch }, { "sched_process_fork", NULL, take_fork },
-		{ "sched_process_exec", NULL, take_exec }, { "task_rename", NULL, take_rename },
+		{ "sched_process_exec", NULL, take_exec }, { "task_newtask", NULL, take_newtask },
+		{ "task_rename", NULL, take_rename },
 		{ "module_load", NULL, take_module }, { "module_free", NULL, take_module },
 	};
 	bool own = !strcmp(k->event->system, "ftrace");

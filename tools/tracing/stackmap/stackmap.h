@@ -59,7 +59,8 @@ struct stack {
 	u64		hits;		/* bit i: frame i was hit by an interrupt, it is no call */
 	u64		ref;		/* what it weighs */
 	u64		val[NR_VALUES];	/* in a profile */
-	const struct task *task;	/* in one by task */
+	const struct task *task;	/* in one for pprof */
+	u32		group;		/* the label of what it is counted by; 0: none */
 };
 
 /* A stack in parts, innermost first. A stack of user space has one part. */
@@ -185,6 +186,7 @@ static inline struct stack *stacks_end(const struct map *m)
 enum sort_key { SORT_REF, SORT_DEPTH, SORT_ID };
 
 enum sleep { SLEEP_ANY, SLEEP_PREEMPTED, SLEEP_UNINTERRUPTIBLE };
+enum by { BY_NOTHING, BY_CPU, BY_EVENT, BY_TASK, BY_PROCESS, NR_BY };
 
 struct config {
 	const char	*kallsyms;
@@ -224,8 +226,8 @@ struct config {
 	bool		leaks;		/* not all of these are in each kernel */
 	bool		keep_tracer;	/* the tracer's own frames, in a recording */
 	bool		drop_tracer;	/* in a map */
-	bool		by_task;
-	bool		all_values;	/* also of what weighs nothing */
+	enum by		by;
+	bool		for_pprof;	/* also what weighs nothing, and by task */
 };
 
 #define MAX_READS	5	/* of a file that the kernel may replace meanwhile */

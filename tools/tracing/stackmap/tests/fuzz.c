@@ -236,7 +236,7 @@ int __wrap_dat_read(struct profile *p, const char *path)
 
 static void fuzz_records(const uint8_t *data, size_t size)
 {
-	struct config cfg = { .by_task = data[0] & 1, .all_values = data[0] & 1 };
+	struct config cfg = { .by = data[0] % NR_BY, .for_pprof = data[0] & 1 };
 	struct map m = { .name = copy_string("map") };
 	char users[] = "map 1 5000-6000 0 - /x/cat";
 

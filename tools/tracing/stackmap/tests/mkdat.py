@@ -48,6 +48,7 @@ EVENTS = {
                          ("int", "target_cpu")],
     },
     "task": {
+        "task_newtask": [("int", "pid"), ("char", "comm[16]"), ("unsigned long", "clone_flags")],
         "task_rename": [("int", "pid"), ("char", "oldcomm[16]"), ("char", "newcomm[16]"),
                         ("int", "oom_score_adj")],
     },
@@ -246,6 +247,7 @@ def corpus(path, directory):
         ("user_unwind_stack", 6, 1, 1, [0x5500]), ("function", 1, 2),
         ("sched_process_fork", "a", 1, "a", 2), ("kernel_stack", 1, [1]), ("module_load", 0, "m"),
         ("sched_process_exec", "/x/cat", 2, 1), ("task_rename", 2, "cat", "dog", 0),
+        ("task_newtask", 9, "dog", 0x10000),
         ("module_free", "m"), ("kernel_stack", 2, [3, (1 << 64) - 1]),
         ("sched_switch", "b", 2, 120, 2, "a", 1, 120), ("sched_waking", "b", 2, 120, 0),
         ("stack_id", 7), ("sched_switch", "a", 1, 120, 0, "b", 2, 120),

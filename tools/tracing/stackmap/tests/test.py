@@ -1461,7 +1461,7 @@ class Recording(RecordingCase):
             self.assertIn("needs a recording", err)
             self.run_tool("-s", *option, self.file("map", golden_map("le64")), rc=2)
         for option in [["--pid", "x"], ["--from", "x"], ["--outstanding", "a:b"],
-                       ["--off-cpu=x"], ["--by", "x"], ["--pid", "1-"], ["--cpu", "1,-"]]:
+                       ["--off-cpu=x"], ["--by", "x"], ["--by", ""], ["--by", "cpu"], ["--pid", "1-"], ["--cpu", "1,-"]]:
             self.tool(dat, "-F", *option, rc=2)
 
     def test_outstanding_needs_its_events(self):
@@ -2300,6 +2300,56 @@ class Questions(RecordingCase):
         args = ["--latency", "kmalloc:kfree:ptr"]
         self.assertEqual(self.all_forms(dat, *args), 400)
         self.assertEqual(self.folded(dat, *args), {"do_exit;schedule": 200, "do_exit;weak_one": 200})
+
+    def groups(self, dat, by, *args):
+        """What each weighs, in the report, which the other forms must say, too."""
+        out = self.tool(dat, "report", "-q", "--by", by, *args)[0]
+        groups = {name: int(n) for name, n in re.findall(r"\n# (.*): (\d+) \(", out)}
+        stacks = json.loads(self.tool(dat, "-q", "-j", "--by", by, *args)[0])
+        text = re.findall(r"^(\d+) \(.*, (.*)$", self.tool(dat, "-q", "--by", by, *args)[0], re.M)
+        for name, n in groups.items():
+            self.assertEqual(sum(s["weight"] for s in stacks if s["by"] == name), n)
+            self.assertEqual(sum(int(w) for w, g in text if g == name), n)
+        self.assertEqual(sum(groups.values()), sum(int(w) for w, _ in text))
+        return groups
+
+    def test_by(self):
+        """CPU, event, task."""
+        dat = self.dat(comms=[(1, "one"), (2, "two")])
+        for pid, event, cpu, n in [(1, "kfree", 0, 3), (2, "kfree", 1, 2), (1, "kmem_cache_free", 1, 1)]:
+            for _ in range(n):
+                self.event(dat, event, 1, stack="AB", pid=pid, cpu=cpu)
+        self.assertEqual(self.groups(dat, "cpu"), {"CPU 0": 3, "CPU 1": 3})
+        self.assertEqual(self.groups(dat, "event"), {"kfree": 5, "kmem_cache_free": 1})
+        self.assertEqual(self.groups(dat, "task"), {"one-1": 4, "two-2": 2})
+        self.assertEqual(self.groups(dat, "cpu", "-e", "kfree"), {"CPU 0": 3, "CPU 1": 2})
+        self.switch(dat, 5, 0, stack="AB")
+        self.switch(dat, 0, 5, after=100, cpu=1)
+        self.switch(dat, 5, 0, stack="AB", after=10, cpu=1)
+        self.switch(dat, 0, 5, after=10, cpu=1)
+        self.assertEqual(self.groups(dat, "event", "--off-cpu"), {"sched_switch": 110})
+        err = self.tool(dat, "report", "--by", "process")[1]
+        self.assertIn("samples of threads whose process is not known", err)
+
+    def test_by_process(self):
+        """What is known of threads; a number is that of another process later."""
+        dat = self.dat(comms=[(1, "one"), (2, "two"), (3, "three"), (4, "four")])
+        self.event(dat, "sched_process_exec", "/bin/one", 1, 1)
+        for thread, flags in [(2, 0x10000), (3, 0)]:
+            self.event(dat, "task_newtask", thread, "x", flags)
+            self.event(dat, "sched_process_fork", "one", 1, "x", thread)
+        for pid in [1, 2, 2, 3]:
+            self.event(dat, "kfree", 1, stack="AB", pid=pid)
+        # 4 is a thread of 3, as its stack of user space tells.
+        self.event(dat, "kfree", 1, stack="AB", pid=4)
+        self.add(dat, "user_stack", 3, [0x5000], pid=4)
+        self.assertEqual(self.groups(dat, "process"), {"one-1": 3, "x-3": 2})
+        self.assertNotIn("not known", self.tool(dat, "report", "--by", "process")[1])
+        # Without the event that tells what it is.
+        self.event(dat, "sched_process_fork", "one", 1, "x", 2)
+        self.event(dat, "kfree", 1, stack="AB", pid=2)
+        self.assertEqual(self.groups(dat, "process"), {"one-1": 3, "x-3": 2, "x-2": 1})
+        self.assertIn(": 1 samples of threads whose", self.tool(dat, "report", "--by", "process")[1])
 
 
 class UserStacks(RecordingCase):
