@@ -300,7 +300,7 @@ static void check_options(bool recording)
 		       "needs a recording (stackmap_dump record -- COMMAND), or a trace.dat");
 	}
 	if (cfg.off_cpu && cfg.allocs)
-		usage("--off-cpu is no weight of what is outstanding", NULL);
+		usage("one weight: --off-cpu, --outstanding, --leaks or --latency", NULL);
 	if (cfg.wakers && (!cfg.off_cpu || cfg.sleep == SLEEP_PREEMPTED))
 		usage("--wakers tells who ends a sleep: --off-cpu --wakers", NULL);
 	if (cfg.weight && strchr(cfg.weight, ','))
@@ -440,22 +440,6 @@ static int dump(const char *path, const char *recording)
 	return ret || old_ret;
 }
 
-/* Of a directory, the map has what its instance has counted, the recording has whole stacks. */
-static char *find_recording(const char *path)
-{
-	char *recording = cfg.map_only ? NULL : recording_of(path);
-
-	if (recording && BIT(mode) & BOTH) {
-		if (strcmp(path, recording))
-			note("the stacks are those of %s (--map-only: of the map)", recording);
-		return recording;
-	}
-	if (recording && !strcmp(path, recording))
-		usage("this form of output is for maps, not for recordings", path);
-	free(recording);
-	return NULL;
-}
-
 /* Not only a form of output that a map has as well. */
 static bool wants_profile(void)
 {
@@ -465,6 +449,24 @@ static bool wants_profile(void)
 	for (c = choices; c < choices + NR_CHOICES; c++)
 		wants |= c->given && c->modes & SAMPLES;
 	return wants;
+}
+
+/* Of a directory, the map has what its instance has counted, the recording has whole stacks. */
+static char *find_recording(const char *path)
+{
+	char *recording = cfg.map_only ? NULL : recording_of(path);
+	bool is_dir = recording && strcmp(path, recording);
+
+	/* Without the libraries, there is the map. */
+	if (recording && BIT(mode) & BOTH && (HAS_LIBS || !is_dir || wants_profile())) {
+		if (is_dir)
+			note("the stacks are those of %s (--map-only: of the map)", recording);
+		return recording;
+	}
+	if (recording && !is_dir)
+		usage("this form of output is for maps, not for recordings", path);
+	free(recording);
+	return NULL;
 }
 
 /* A profile is of the last recording, if there is one here. */

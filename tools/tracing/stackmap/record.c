@@ -27,6 +27,8 @@ struct recording {
 	struct wanted	*events;
 	size_t		nr_events;
 	size_t		last;		/* the first one of the last --event */
+	const char	**functions;
+	size_t		nr_functions;
 	u64		*pids;
 	size_t		nr_pids;
 	u64		pid_arg;	/* the last one */
@@ -60,6 +62,7 @@ static const char record_help[] =
 "\n"
 "  -e, --event EVENT      an event or a group (sched:sched_switch is the default); repeatable\n"
 "  -f, --filter FILTER    only those of the last EVENT that FILTER selects (prev_prio < 100)\n"
+"      --function PATTERN record calls of these functions of the kernel (vfs_*); repeatable\n"
 "  -p, --pid PID          record this process and its children to come; repeatable\n"
 "  -a, --all              record all processes while COMMAND runs\n"
 "  -d, --duration SECONDS end after this time (1.5); COMMAND gets a SIGTERM\n"
@@ -105,6 +108,13 @@ static void set_filters(const struct choice *c, char *arg)
 		rec.events[i].filter = arg;
 }
 
+static void add_function(const struct choice *c, char *arg)
+{
+	if (!*arg || strpbrk(arg, " \t\n:!"))
+		usage("not a function or a pattern", arg);
+	*APPEND(rec.functions, rec.nr_functions) = arg;
+}
+
 static void add_pid(const struct choice *c, char *arg)
 {
 	set_number(c, arg);
@@ -121,6 +131,7 @@ static void set_user(const struct choice *c, char *arg)
 static struct choice choices[] = {
 	{ "event", 'e', ARG, add_events, NULL },
 	{ "filter", 'f', ARG, set_filters, NULL },
+	{ "function", 0, ARG, add_function, NULL },
 	{ "pid", 'p', ARG, add_pid, &rec.pid_arg },
 	{ "all", 'a', NO_ARG, set_flag, &rec.all },
 	{ "duration", 'd', ARG, set_seconds, &rec.duration },
@@ -147,7 +158,7 @@ static void parse_record_options(int argc, char **argv)
 	if (rec.realtime > 99)
 		usage("--realtime is a priority from 1 to 99", NULL);
 	rec.all |= !rec.command && !rec.nr_pids;
-	if (!rec.nr_events)
+	if (!rec.nr_events && !rec.nr_functions)
 		add_events(NULL, copy_string("sched:sched_switch"));
 	if (!rec.instance)
 		rec.instance = format("stackmap_record_%d", getpid());
@@ -240,6 +251,58 @@ static int add_own_events(struct recording *r)
 	return 0;
 }
 
+static int copy_pids(const struct recording *r, const char *from, const char *to)
+{
+	char *path __free(pointer) = format("%s/%s", r->dir, from);
+	char *pids __free(pointer) = NULL;
+	size_t len;
+
+	pids = slurp(path, &len);
+	return pids && len ? set(r->dir, to, pids) : 0;
+}
+
+/*
+ * The tracer cannot be changed while its buffer is read, and trace-cmd resets most of this. So it
+ * begins with functions that are not to be traced.
+ */
+static int set_functions(const struct recording *r)
+{
+	int ret = 0;
+	size_t i;
+
+	for (i = 0; !ret && i < r->nr_functions; i++) {
+		char *line __free(pointer) = format("%s\n", r->functions[i]);
+
+		ret = write_file(r->dir, "set_ftrace_filter", line) ?:
+		      write_file(r->dir, "set_ftrace_notrace", line);
+		if (ret == -EINVAL)
+			complain("there is no function %s to trace (see " TRACEFS
+				 "/available_filter_functions)", r->functions[i]);
+		else if (ret)
+			trace_error(r->dir, "set_ftrace_filter", ret);
+	}
+	return ret || !i ? ret : set(r->dir, "current_tracer", "function");
+}
+
+static int start_functions(const struct recording *r)
+{
+	size_t i;
+	int ret;
+
+	if (!r->nr_functions)
+		return 0;
+	ret = (r->all ? 0 : copy_pids(r, "set_event_pid", "set_ftrace_pid")) ?:
+	      copy_pids(r, "set_event_notrace_pid", "set_ftrace_notrace_pid") ?:
+	      set(r->dir, "options/function-fork", "1") ?:
+	      set(r->dir, "options/func_stack_trace", "1");
+	for (i = 0; !ret && i < r->nr_functions; i++) {
+		char *undo __free(pointer) = format("!%s\n", r->functions[i]);
+
+		ret = set(r->dir, "set_ftrace_notrace", undo);
+	}
+	return ret;
+}
+
 /* trace-cmd sets the events itself. But it hangs if it does not like a filter. */
 static int set_up(struct recording *r)
 {
@@ -265,6 +328,8 @@ static int set_up(struct recording *r)
 		ret = select_processes(r);
 	for (i = 0; !ret && i < r->nr_events; i++)
 		ret = enable_event(r->dir, r->events[i].event, r->events[i].filter);
+	if (!ret)
+		ret = set_functions(r);
 	return ret ? ret : add_own_events(r);
 }
 
@@ -279,8 +344,12 @@ static pid_t start_recorder(const struct recording *r)
 	};
 	size_t i, nr = ARRAY_SIZE(first);
 
-	args = check_mem(calloc(nr + 4 * r->nr_events + 1, sizeof(*args)));
+	args = check_mem(calloc(nr + 4 * r->nr_events + 3, sizeof(*args)));
 	memcpy(args, first, sizeof(first));
+	if (r->nr_functions) {
+		args[nr++] = "-p";
+		args[nr++] = "function";
+	}
 	for (i = 0; i < r->nr_events; i++) {
 		args[nr++] = "-e";
 		args[nr++] = r->events[i].event;
@@ -495,7 +564,8 @@ static int start_recording(struct recording *r)
 	if (disk_is_full(r))
 		return -ENOSPC;
 	r->recorder = start_recorder(r);
-	ret = wait_for_recorder(r) ?: save_file(r->dir, "set_event_notrace_pid", "own_pids");
+	ret = wait_for_recorder(r) ?: start_functions(r) ?:
+	      save_file(r->dir, "set_event_notrace_pid", "own_pids");
 	if (!ret && r->command && write(r->go, "", 1) != 1)
 		ret = -errno;
 	r->start = now_ms();

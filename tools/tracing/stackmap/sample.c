@@ -119,10 +119,10 @@ static bool has_comm(const struct profile *p, const struct sample *s)
 /* Who was interrupted has not woken anyone. */
 static void tell_waker(struct profile *p, struct sample *s)
 {
+	char *label __free(pointer) = NULL;
 	bool interrupt = s->flags & (FLAG_HARDIRQ | FLAG_SOFTIRQ | FLAG_NMI);
-	const char *who = interrupt ? "interrupt" : task_of(p, s)->comm;
-	char *label __free(pointer) = format("[%s]", who);
 
+	label = format("[%s]", interrupt ? "interrupt" : task_of(p, s)->comm);
 	s->wakes->waker = WORD_LABEL + intern(&p->map->labels, label);
 	s->wakes->waker_kernel = s->kernel;
 	s->wakes->waker_user = interrupt ? 0 : s->user;

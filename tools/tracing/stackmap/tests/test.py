@@ -1659,9 +1659,11 @@ class Recording(RecordingCase):
                 self.event(dat, "kmalloc", 1 + i, 8, stack="AB")
                 self.event(dat, "kfree", 1 + i, stack="CB")
                 if i % 10 == 0:
+                    self.event(dat, "sched_waking", "x", 1 + i % 20, 120, 0, stack="A")
                     self.switch(dat, 1 + i % 20, 1 + (i + 10) % 20, stack="AB")
             path = self.file("one.dat", dat.bytes())
-            for key in [("-F",), ("-F", "--off-cpu"), ("report",), ("report", "--leaks")]:
+            for key in [("-F",), ("-F", "--off-cpu"), ("report",), ("report", "--leaks"),
+                        ("--latency", "kmalloc:kfree:ptr"), ("--off-cpu", "--wakers")]:
                 sizes.setdefault(key, []).append(self.memory(*key, "-q", path) - os.path.getsize(path) // 1024)
         for key, (small, large) in sizes.items():
             self.assertLess(large, small + 3000, (key, sizes))
@@ -2188,7 +2190,10 @@ class Questions(RecordingCase):
         self.switch(dat, 5, 0, stack="CB")
         self.waking(dat, 5, pid=7, flags=8, preempt=1, stack="A")
         self.switch(dat, 0, 5, after=30)
-        # By someone who is not recorded; and it was not woken yet.
+        # By someone who is not recorded, and not as before it was preempted; and it was not woken yet.
+        self.waking(dat, 5, pid=8, cpu=1, stack="A")
+        self.switch(dat, 5, 0, state=0, stack="A")
+        self.switch(dat, 0, 5)
         self.switch(dat, 5, 0, stack="CB")
         self.switch(dat, 0, 5, after=7)
         self.switch(dat, 5, 0, stack="CB")
@@ -2202,7 +2207,7 @@ class Questions(RecordingCase):
         self.assertEqual(self.folded(dat, *args, "--callees", "[woken by]"), {
             "[woken_by];[seven];weak_one;do_exit": 1101, "[woken_by];[interrupt];schedule": 31})
         self.assertEqual(self.folded(dat, "--off-cpu"), {"do_exit": 1101, "do_exit;weak_one": 47})
-        self.assertEqual(sum(self.folded(dat, "-e", "sched_waking").values()), 4)
+        self.assertEqual(sum(self.folded(dat, "-e", "sched_waking").values()), 5)
         for bad in [["--wakers"], ["--off-cpu=preempted", "--wakers"]]:
             self.assertIn("--off-cpu --wakers", self.tool(dat, "-F", *bad, rc=2)[1])
         del mkdat.EVENTS["sched"]["sched_waking"]
@@ -2890,6 +2895,16 @@ class Usage(Case):
             self.run_tool("save", new, option, rc=2)
             self.assertFalse(os.path.exists(new))
 
+    def test_without_libraries(self):
+        """A directory has a map as well."""
+        self.file("trace.dat", b"\x17\x08\x44tracing6\0")
+        self.file("stack_map_bin", golden_map("le64"))
+        self.file("kallsyms", golden_text("kallsyms64"))
+        if WITHOUT not in self.run_tool("-F", self.dir, rc=1)[1]:
+            self.skipTest("it has the libraries")
+        self.assertEqual(self.run_tool("-q", self.dir)[0], golden_text("text64.txt"))
+        self.assertIn(WITHOUT, self.run_tool("--off-cpu", self.dir, rc=1)[1])
+
     def test_no_live_map(self):
         if os.path.exists("/sys/kernel/tracing/stack_map_bin"):
             self.skipTest("this kernel has a stack map")
@@ -2909,27 +2924,36 @@ class Examples(RecordingCase):
     # tests have them.
     ELSEWHERE = (r"stackmap_dump (record|save|top) |stackmap_dump --top 3$|/sys/kernel/|^make |"
                  r"^rmdir |^trace-cmd (record|restore) |--vmlinux|kernelshark|^cd DIR$|"
-                 r"^stackmap_dump --diff")
+                 r"probe_events$|^libc=|^at\(\)|/tmp/(read|heap)$|"
+                 r"^stackmap_dump --diff|^# 2997|^1990|^futex_wait$|^do_syscall_64$")
 
     def commands(self):
         """Each once."""
-        blocks = re.findall(r"::\n\n((?:        .*\n)+)", Usage.man())
+        blocks = re.findall(r"::\n\n((?:        .*\n|\n)+)", Usage.man())
         lines = "".join(blocks).replace("|\n", "|").splitlines()
         for command in ["", "report", "record", "save", "top"]:
             out = self.run_tool(*command.split(), "--help")[0]
             example = re.search(r"\nExamples?[:,].*", out, re.S)[0]
             lines += re.findall(r"stackmap_dump .*", example)
         lines = [re.sub(" +", " ", line.split(" # ")[0]).strip() for line in lines]
-        return [c for c in dict.fromkeys(lines) if not c.startswith("@")]
+        return [c for c in dict.fromkeys(lines) if c and not c.startswith("@")]
 
     def test_typed(self):
         dat = self.dat()
         self.event(dat, "kmalloc", 1, 8, stack="AB", pid=99)
         self.event(dat, "kmem_cache_alloc", 2, 8, stack="CB", pid=99)
+        self.event(dat, "block_rq_issue", 1, 8, stack="AB")
+        self.event(dat, "block_rq_complete", 1, 8)
+        self.switch(dat, 99, 0, stack="AB")
+        self.event(dat, "sched_waking", "t99", 99, 120, 0, stack="AB")
+        self.switch(dat, 0, 99, after=100)
+        names = {"kallsyms": golden_text("kallsyms64").replace("weak_one", "mutex_lock")
+                                                      .replace("do_exit", "vfs_read"),
+                 "stack_map_bin": golden_map("le64")}
+        self.tool(dat, "-F", more=names)
+        os.rename(os.path.join(self.dir, "dir"), os.path.join(self.dir, "stackmap.data.old"))
         self.switch(dat, 99, 0, stack="AB")
         self.switch(dat, 0, 99, after=100)
-        names = {"kallsyms": golden_text("kallsyms64").replace("weak_one", "mutex_lock"),
-                 "stack_map_bin": golden_map("le64")}
         self.tool(dat, "-F", more=names)
         self.file("trace.dat", dat.bytes())
         self.file("map.bin", golden_map("le64"))
@@ -2977,6 +3001,7 @@ class Record(Case):
                      ["-o", "-"], ["-b", "0"], ["-b", "x"], ["-b", "-1"], ["-b", "99999999999"],
                      ["-i", "a/b"], ["-i", ".."], ["-i", "a[1]"], ["-F"], ["--user=x"],
                      ["-u=delay"],
+                     ["--function", ""], ["--function", "x:stacktrace"], ["--function", "!x"],
                      ["-e", ","], ["-e", "x,"], ["-e", ",x"], ["-e", "a,,b"], ["-e", "a,!a"],
                      ["-o", "."], ["-o", ".."], ["-o", "./"], ["-o", "x/."], ["-o", "x/.//"],
                      ["-o", "../.."], ["-o", "/"], ["-d", ""], ["-d", "1s"]]:
