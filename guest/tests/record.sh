@@ -29,7 +29,7 @@ says "see: stackmap_dump report $out"
 pid=$(cat "$out/command")
 grep -q " sched_process_exec: .* pid=$pid " "$TMPDIR/report" || fail "the command is not $pid"
 [ "$(grep -v '^module:' "$out/own_events" | tr '\n' ' ')" = \
-	"sched:sched_process_fork sched:sched_process_exec sched:sched_process_exit task:task_rename " ] || fail "own events: $(cat "$out/own_events")"
+	"sched:sched_process_fork sched:sched_process_exec sched:sched_process_exit task:task_rename task:task_newtask " ] || fail "own events: $(cat "$out/own_events")"
 grep -q ' task_rename: ' "$TMPDIR/report" || fail "no names of tasks"
 stackmap_dump -q --perf-script "$out" > "$TMPDIR/samples"
 ! grep -q ' task_rename:' "$TMPDIR/samples" || fail "what the tool needs counts"

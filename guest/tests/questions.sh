@@ -1,0 +1,116 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# The questions that bcc's tools answer, as the table of the man page has them: a program knows the numbers, and awk
+# makes them of the report of the same recording. In all forms of output they are the same.
+# takes: 60
+# timeout: 400
+. /guest/lib.sh
+. /guest/record.sh
+
+command -v known > /dev/null || skip "there is no known here"
+[ -e options/func_stack_trace ] || [ -e set_ftrace_filter ] || skip "no function tracer"
+
+trap 'rc=$?; cd $TRACING_DIR; echo > kprobe_events; echo > uprobe_events; (exit $rc); stackmap_cleanup' EXIT
+
+sum() { awk '{ n += $NF } END { print n + 0 }'; }
+folded() { stackmap_dump -q --folded "$@" "$out"; }
+# same WHAT A B
+same() { echo "$1: $2, $3 are right"; [ "$2" -gt 0 ] && [ "$2" -eq "$3" ] || fail "$1: they differ"; }
+# near WHAT A B PER_CENT: B is what the program has measured, with its own calls.
+near() {
+	echo "$1: $2, $3 by the program's clock"
+	awk -v a="$2" -v b="$3" -v p="$4" 'BEGIN { exit !(a <= b && a >= b * (1 - p / 100)) }' || fail "$1: too far apart"
+}
+# recorded_known ARGUMENTS...: recorded with the options in $options. Sets $pid and $truth.
+recorded_known() {
+	# shellcheck disable=SC2016 # the inner shell expands it
+	recorded 0 -o "$out" "${options[@]}" -- sh -c 'echo $$ > "$TMPDIR/pid"; exec known "$@"' sh "$@"
+	case $err in
+	*"were lost"*) fail "entries were lost" ;;
+	esac
+	pid=$(cat "$TMPDIR/pid") truth=$(cat "$TMPDIR/stdout")
+	trace-cmd report -q -t -i "$out/trace.dat" 2> /dev/null > "$TMPDIR/report"
+}
+
+echo "stackcount"
+options=(--function 'vfs_rea[d]')
+recorded_known read 200
+recorded 1 -o "$out-none" --function 'no_such*' touch "$TMPDIR/ran"
+says "there is no function no_such* to trace"
+[ ! -e "$TMPDIR/ran" ] && [ ! -e "$out-none" ] || fail "it has begun"
+same "vfs_read" "$(folded -e function --comm known | sum)" "$truth"
+same "vfs_read in the report" "$(folded -e function | sum)" "$(grep -c ': function: *vfs_read' "$TMPDIR/report")"
+same "its caller" "$(stackmap_dump report -q --comm known --callers vfs_read "$out" | awk '$NF == "ksys_read" { print $1 }')" "$truth"
+
+echo "funclatency"
+echo 'p:probes/enter vfs_read' > kprobe_events
+echo 'r:probes/leave vfs_read' >> kprobe_events
+options=(-u -e probes)
+recorded_known pipe 10
+near "vfs_read" "$(folded --latency enter:leave:common_pid --comm known --grep takes | sum)" "$truth" 5
+us=$(sed -nE 's/^.*-([0-9]+) +\[[0-9]+\].* ([0-9]+)\.([0-9]{9}): +(enter|leave): .*$/\1 \2\3 \4/p' "$TMPDIR/report" |
+	awk '$3 == "enter" { since[$1] = $2 } $3 == "leave" && $1 in since { n += $2 - since[$1]; delete since[$1] }
+		END { printf "%d\n", n / 1000 }')
+same "all of the report" "$(folded --latency enter:leave:common_pid | sum)" "$us"
+echo > kprobe_events
+
+echo "offcputime, offwaketime, wakeuptime"
+options=(-a -u -b 8192 -e "sched_switch,sched_waking")
+recorded_known wake 20
+# off_cpu STATES: of the main thread, by the report
+off_cpu() {
+	sed -nE 's/^.* ([0-9]+)\.([0-9]{9}): +sched_switch: +.*:([0-9]+) \[-?[0-9]+\] ([^ ]+) ==> .*:([0-9]+) \[.*$/\1\2 \3 \4 \5/p' \
+		"$TMPDIR/report" | awk -v pid="$pid" -v states="$1" '
+		$4 == pid && since { n += $1 - since; since = 0 }
+		$2 == pid { since = index(states, substr($3, 1, 1)) ? $1 : 0 }
+		END { printf "%d\n", n / 1000 }'
+}
+same "off the CPU" "$(folded --off-cpu --tid "$pid" | sum)" "$(off_cpu SDI)"
+same "preempted" "$(($(folded --off-cpu=preempted --tid "$pid" | sum) + 1))" "$(($(off_cpu R) + 1))"
+us=$(folded --off-cpu --tid "$pid" --grep 'waits\+' | sum)
+near "waits" "$us" "$truth" 5
+folded --off-cpu --wakers --tid "$pid" --grep 'waits\+' > "$TMPDIR/woken"
+cat "$TMPDIR/woken"
+same "woken in wakes by helper" "$(grep ';waits\[known\];.*;\[woken_by\];\[helper\];.*;wakes\[known\];helper\[known\];' "$TMPDIR/woken" | sum)" "$us"
+same "of who wakes" "$(folded --off-cpu --wakers --tid "$pid" --grep 'waits\+' --callees '[woken by]' |
+	grep '^\[woken_by\];\[helper\];.*;wakes\[known\];' | sum)" "$us"
+us=$(folded --off-cpu --comm helper --grep nanosleep | sum)
+same "woken by the clock" "$(folded --off-cpu --wakers --comm helper --grep nanosleep | grep ';\[woken_by\];\[interrupt\];' | sum)" "$us"
+
+echo "forms, and by"
+for args in --off-cpu "--off-cpu --wakers" "-e sched_waking"; do
+	# shellcheck disable=SC2086 # words
+	{
+		all=$(folded $args | sum)
+		same "text, $args" "$(stackmap_dump -q $args "$out" | awk '/^[0-9]+ \(/ { n += $1 } END { print n }')" "$all"
+		same "JSON, $args" "$(stackmap_dump -q --json $args "$out" | sed -n 's/^ {"weight": \([0-9]*\),.*/\1/p' | sum)" "$all"
+		for by in cpu event task process; do
+			same "by $by, $args" "$(stackmap_dump report -q --by $by $args "$out" |
+				awk '/^# .*: [0-9]+ \([0-9.]+%\)$/ { n += $(NF - 1) } END { print n }')" "$all"
+		done
+		[ -z "$(stackmap_dump -q $args --diff "$out" "$out")" ] || fail "it differs from itself"
+	}
+done
+stackmap_dump report -q --off-cpu --by process "$out" | grep '^# known-'"$pid:"
+! stackmap_dump report -q --off-cpu --by process "$out" | grep '^# helper-' || fail "a thread is a process"
+
+echo "uninterruptible"
+options=(-a -u -b 8192 -e sched_switch)
+recorded_known vfork 10
+same "state D" "$(folded --off-cpu=uninterruptible --tid "$pid" | sum)" "$(off_cpu D)"
+near "state D" "$(folded --off-cpu=uninterruptible --tid "$pid" --grep 'vfork' | sum)" "$truth" 10
+
+echo "memleak of user space"
+read -r malloc free < <(known where)
+echo "r:heap/malloc $(command -v known):$malloc ptr=\$retval" > uprobe_events
+echo "p:heap/free $(command -v known):$free ptr=%di" >> uprobe_events
+# On the way back, the program is still in the probe.
+options=(--user=now -e heap)
+recorded_known heap
+same "leaky" "$(folded --outstanding malloc:free:ptr --grep 'leaky\+' | sum)" "$truth"
+[ "$(folded --outstanding malloc:free:ptr --grep 'tidy\+' | sum)" -eq 0 ] || fail "tidy"
+same "all of the report" "$(folded --outstanding malloc:free:ptr | sum)" "$(awk '
+	{ ptr = ""; for (i = 1; i <= NF; i++) if (sub(/^ptr=/, "", $i)) ptr = $i }
+	/ malloc: / { held[ptr] = 1 }
+	/ free: / { delete held[ptr] }
+	END { for (ptr in held) n++; print n }' "$TMPDIR/report")"
