@@ -16,10 +16,10 @@ sum() { awk '{ n += $NF } END { print n + 0 }'; }
 folded() { stackmap_dump -q --folded "$@" "$out"; }
 # same WHAT A B
 same() { echo "$1: $2, $3 are right"; [ "$2" -gt 0 ] && [ "$2" -eq "$3" ] || fail "$1: they differ"; }
-# near WHAT A B PER_CENT: B is what the program has measured, with its own calls.
-near() {
+# within WHAT A B: B is what the program has measured, with its own calls and what a busy machine adds.
+within() {
 	echo "$1: $2, $3 by the program's clock"
-	awk -v a="$2" -v b="$3" -v p="$4" 'BEGIN { exit !(a <= b && a >= b * (1 - p / 100)) }' || fail "$1: too far apart"
+	[ "$2" -le "$3" ] && [ "$2" -ge $(($3 / 2)) ] || fail "$1: too far apart"
 }
 # recorded_known ARGUMENTS...: recorded with the options in $options. Sets $pid and $truth.
 recorded_known() {
@@ -47,7 +47,7 @@ echo 'p:probes/enter vfs_read' > kprobe_events
 echo 'r:probes/leave vfs_read' >> kprobe_events
 options=(-u -e probes)
 recorded_known pipe 10
-near "vfs_read" "$(folded --latency enter:leave:common_pid --comm known --grep takes | sum)" "$truth" 5
+within "vfs_read" "$(folded --latency enter:leave:common_pid --comm known --grep takes | sum)" "$truth"
 us=$(sed -nE 's/^.*-([0-9]+) +\[[0-9]+\].* ([0-9]+)\.([0-9]{9}): +(enter|leave): .*$/\1 \2\3 \4/p' "$TMPDIR/report" |
 	awk '$3 == "enter" { since[$1] = $2 } $3 == "leave" && $1 in since { n += $2 - since[$1]; delete since[$1] }
 		END { printf "%d\n", n / 1000 }')
@@ -68,7 +68,7 @@ off_cpu() {
 same "off the CPU" "$(folded --off-cpu --tid "$pid" | sum)" "$(off_cpu SDI)"
 same "preempted" "$(($(folded --off-cpu=preempted --tid "$pid" | sum) + 1))" "$(($(off_cpu R) + 1))"
 us=$(folded --off-cpu --tid "$pid" --grep 'waits\+' | sum)
-near "waits" "$us" "$truth" 5
+within "waits" "$us" "$truth"
 folded --off-cpu --wakers --tid "$pid" --grep 'waits\+' > "$TMPDIR/woken"
 cat "$TMPDIR/woken"
 same "woken in wakes by helper" "$(grep ';waits\[known\];.*;\[woken_by\];\[helper\];.*;wakes\[known\];helper\[known\];' "$TMPDIR/woken" | sum)" "$us"
@@ -98,7 +98,7 @@ echo "uninterruptible"
 options=(-a -u -b 8192 -e sched_switch)
 recorded_known vfork 10
 same "state D" "$(folded --off-cpu=uninterruptible --tid "$pid" | sum)" "$(off_cpu D)"
-near "state D" "$(folded --off-cpu=uninterruptible --tid "$pid" --grep 'vfork' | sum)" "$truth" 10
+within "state D" "$(folded --off-cpu=uninterruptible --tid "$pid" --grep 'vfork' | sum)" "$truth"
 
 echo "memleak of user space"
 read -r malloc free < <(known where)

@@ -326,6 +326,7 @@ static int print_stacks(struct map *m, struct map *old, bool merge)
 		merge_stacks(m, &names, &cfg);
 	if (merge && mode == MODE_DIFF)
 		merge_stacks(old, &names, &cfg);
+	m->sum = sum_of(m);
 	if (cfg.function && !m->nr_stacks && !old->nr_stacks)
 		ret = fail("%s: no stack has a function %s", m->name, cfg.function);
 	if (mode == MODE_DIFF) {
@@ -338,12 +339,20 @@ static int print_stacks(struct map *m, struct map *old, bool merge)
 	return ret;
 }
 
-static int show(struct map *m, struct map *old, const char *recording, const char *old_recording)
+static int open_output(void)
 {
-	int ret = 0, old_ret = 0;
-
 	if (output_file && !freopen(output_file, "w", stdout))
 		return fail("%s: %s", output_file, strerror(errno));
+	return 0;
+}
+
+static int show(struct map *m, struct map *old, const char *recording, const char *old_recording)
+{
+	bool streams = mode == MODE_ANNOTATE || mode == MODE_PERF_SCRIPT;
+	int ret = 0, old_ret = 0;
+
+	if (streams && open_output())
+		return -EINVAL;
 	if (m->split && !recording && mode != MODE_ANNOTATE && mode != MODE_SUMMARY)
 		note("interrupts split %llu stacks, the parts are separate", m->split);
 	if (mode == MODE_ANNOTATE)
@@ -355,6 +364,8 @@ static int show(struct map *m, struct map *old, const char *recording, const cha
 	if (HAS_LIBS && old_recording)
 		old_ret = make_profile(old, old_recording, false, &cfg);
 	if ((ret && !m->nr_stacks) || (old_ret && !old->nr_stacks))
+		return -EINVAL;
+	if (!streams && open_output())
 		return -EINVAL;
 	ret |= old_ret;
 	if (mode == MODE_SUMMARY)

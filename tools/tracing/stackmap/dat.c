@@ -73,8 +73,8 @@ static struct kind *new_kind(const struct profile *p, struct tep_event *ev)
 	k->is_own = !cfg->events && in_list(p->own_events, ev);
 	k->field[FIELD_WEIGHT] = find_number(ev, cfg->weight);
 	k->nr_keys = find_keys(ev, cfg->keys, &k->field[FIELD_KEY]);
-	k->is_alloc = k->nr_keys && in_list(cfg->allocs, ev);
-	k->is_free = k->nr_keys && in_list(cfg->frees, ev);
+	k->is_alloc = k->is_event && k->nr_keys && in_list(cfg->allocs, ev);
+	k->is_free = k->is_event && k->nr_keys && in_list(cfg->frees, ev);
 	k->wanted = kind_is_wanted(k, cfg);
 	return k;
 }
@@ -164,6 +164,9 @@ static int check_any(struct profile *p, const char *path, const char *list, cons
 	struct tep_format_field *fields[MAX_KEYS];
 
 	for (; ev && *ev; ev++) {
+		/* A stack without an event has no numbers. */
+		if (field && !strcmp(name_of(*ev), "stacktrace"))
+			continue;
 		if ((!list || in_list(list, *ev)) && (!field || find_keys(*ev, field, fields)))
 			return 0;
 	}

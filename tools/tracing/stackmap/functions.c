@@ -185,11 +185,16 @@ static bool cut_stack(struct map *m, struct stack *s, const struct pool *names,
 		      const struct config *cfg)
 {
 	u64 *ips = m->ips + s->first, swap;
-	u32 i = s->nr, a, b;
+	const char *name = "";
+	u32 i, a, b;
 
-	while (i && !is_named(pool_string(names, ips[i - 1]), cfg->function))
-		i--;
-	if (!i)
+	/* Not beyond a sleep: the stack of its waker is turned round. */
+	for (i = s->nr; i && strcmp(name, "[woken by]"); i--) {
+		name = pool_string(names, ips[i - 1]);
+		if (is_named(name, cfg->function))
+			break;
+	}
+	if (!i || !is_named(name, cfg->function))
 		return false;
 	for (a = i - 1, b = s->nr - 1; cfg->callers && a < b; a++, b--) {
 		swap = ips[a];
@@ -302,7 +307,6 @@ double share(u64 part, u64 all)
 static void print_list(const struct map *m, const struct pool *fs, const struct pool *names,
 		       size_t top)
 {
-	u64 all = sum_of(m);
 	const struct function *f;
 	size_t i, n = 0;
 
@@ -312,10 +316,10 @@ static void print_list(const struct map *m, const struct pool *fs, const struct 
 		if (!f->name && f->label)
 			printf("\n# %s: %llu (%.1f%%)\n",
 			       hide_controls(pool_string(&m->labels, f->label)), f->total,
-			       share(f->total, all));
+			       share(f->total, m->sum));
 		if (f->name && (!top || n <= top))
-			printf("%16llu %5.1f%% %16llu %5.1f%%  %s\n", f->self, share(f->self, all),
-			       f->total, share(f->total, all),
+			printf("%16llu %5.1f%% %16llu %5.1f%%  %s\n", f->self,
+			       share(f->self, m->sum), f->total, share(f->total, m->sum),
 			       hide_controls(pool_string(names, f->name)));
 	}
 }

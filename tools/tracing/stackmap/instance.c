@@ -46,7 +46,9 @@ int write_file(const char *dir, const char *file, const char *text)
 {
 	FILE *f = open_in(dir, file, "r+e");
 
-	return f && fputs(text, f) >= 0 && !fclose(f) ? 0 : -errno;
+	if (!f || setvbuf(f, NULL, _IOFBF, strlen(text) + 1))
+		return -errno;
+	return fputs(text, f) >= 0 && !fclose(f) ? 0 : -errno;
 }
 
 int set(const char *dir, const char *file, const char *text)

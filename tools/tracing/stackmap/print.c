@@ -45,7 +45,7 @@ void print_sum(const struct map *m)
 	const struct value_type *v = &m->values[m->main_value];
 	bool has_unit = strcmp(v->unit, "count");
 
-	printf("# %llu %s%s%s%s\n", sum_of(m), v->type, has_unit ? " (" : "",
+	printf("# %llu %s%s%s%s\n", m->sum, v->type, has_unit ? " (" : "",
 	       has_unit ? v->unit : "", has_unit ? ")" : "");
 }
 
@@ -67,14 +67,13 @@ void print_merged(struct map *m, const struct stack *s, struct pool *names)
 
 void print_text(struct map *m, struct pool *names, const struct config *cfg)
 {
-	u64 all = sum_of(m);
 	const struct stack *s;
 
 	if (m->merged)
 		print_sum(m);
 	for (s = m->stacks; s != stacks_end(m); s++) {
 		if (m->merged) {
-			printf("%llu (%.1f%%)", s->ref, share(s->ref, all));
+			printf("%llu (%.1f%%)", s->ref, share(s->ref, m->sum));
 			print_merged(m, s, names);
 		} else {
 			print_stack(m, s, cfg);

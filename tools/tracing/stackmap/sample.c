@@ -18,6 +18,7 @@
 #define FLAG_NMI	0x40
 
 #define MAX_SKEW	1000000	/* nanoseconds, more than the clocks of two CPUs differ */
+#define MAX_LEAVE	10000	/* nanoseconds: a task may be woken on its way from the CPU */
 
 /* In the profile, a task is another one with each name that it has had. The idle tasks are one. */
 static void set_comm(struct profile *p, struct task_state *t, const char *comm)
@@ -260,6 +261,13 @@ static bool is_over_gap(const struct instance *in, u64 since, u32 cpu)
 	return since < in->complete || is_in_gap(in, cpu);
 }
 
+static void put_waker(struct profile *p, struct task_state *t)
+{
+	if (t->waker)
+		sample_put(p, t->waker);
+	t->waker = NULL;
+}
+
 static bool sleeps_so(const struct kind *k, const struct config *cfg, u64 state)
 {
 	if (cfg->sleep == SLEEP_PREEMPTED)
@@ -292,6 +300,9 @@ static void take_leave(struct record *r, struct sample *s)
 		p->counts[COUNT_OVER_GAP] += is_over_gap(t->in, t->away->ts, s->cpu);
 		drop_sample(p, t->away);
 	}
+	/* Who woke it before has not ended this sleep. */
+	if (t->waker && s->ts > t->waker->ts + MAX_LEAVE)
+		put_waker(p, t);
 	t->away = s;
 	s->holders++;
 }
@@ -352,6 +363,9 @@ static bool set_owner(struct record *r, struct sample *s, enum count other)
 	for (i = 0; i < r->kind->nr_keys; i++) {
 		if (!get_number(r, FIELD_KEY + i, &key[1 + i]))
 			return false;
+		/* Each CPU has an idle task of its own. */
+		if (!key[1 + i] && !strcmp(r->kind->field[FIELD_KEY + i]->name, "common_pid"))
+			key[1 + i] = ~(u64)r->rec->cpu;
 	}
 	if (!p->cfg->latency && !key[1])
 		return false;
@@ -366,13 +380,6 @@ static bool set_owner(struct record *r, struct sample *s, enum count other)
 	else if (old)
 		drop_sample(p, old);
 	return true;
-}
-
-static void put_waker(struct profile *p, struct task_state *t)
-{
-	if (t->waker)
-		sample_put(p, t->waker);
-	t->waker = NULL;
 }
 
 /* A task is woken, maybe a moment before it leaves the CPU. What it does not need is dropped. */
@@ -584,7 +591,7 @@ static void take_event(struct record *r)
 		take_weight(r, s);
 	if (r->kind->is_switch)
 		take_leave(r, s);
-	else if (!s->unwanted)
+	else if (!s->unwanted || s->is_waker)
 		wait_for_name(p, s);
 	if (p->script && !s->unwanted)
 		s->text = text_of(r);

@@ -155,6 +155,7 @@ struct map {
 	u64		*ips;
 	size_t		nr_ips;
 	bool		merged;		/* they are numbers of names */
+	u64		sum;		/* of all, also of those that are not selected */
 	u64		split;		/* section 4: number of stacks that were split */
 	u64		text;		/* section 1, 0 if there is none */
 	struct build_id	build_id;	/* section 2 */

@@ -2084,7 +2084,7 @@ class Questions(RecordingCase):
                          "1 (25.0%)\n        weak_one\n        do_exit\n\n"
                          "1 (25.0%)\n        schedule\n\n")
         out = self.tool(dat, "-q", "-w", "bytes_alloc", "--top", "1")[0]
-        self.assertEqual(out, "# 70 bytes_alloc (bytes)\n70 (100.0%), 2 events, at most 40\n"
+        self.assertEqual(out, "# 82 bytes_alloc (bytes)\n70 (85.4%), 2 events, at most 40\n"
                          "        schedule\n        do_exit\n\n")
         self.assertEqual(json.loads(self.tool(dat, "-q", "-j", "-w", "bytes_alloc")[0])[0],
                          {"weight": 70, "count": 2, "largest": 40, "symbols": ["schedule", "do_exit"]})
@@ -2217,6 +2217,56 @@ class Questions(RecordingCase):
         self.switch(dat, 5, 0, stack="AB")
         self.assertIn("(record with -e sched_switch,sched_waking)",
                       self.tool(dat, "-F", *args, rc=1)[1])
+
+    def test_wakers_that_are_not(self):
+        """A task that ran was woken before it slept; a name is that of the time."""
+        args = ["--off-cpu", "--wakers"]
+        dat = self.dat(comms=[(7, "seven")])
+        self.waking(dat, 5, pid=7, cpu=1, stack="CB")
+        self.switch(dat, 5, 0, stack="AB", after=400)
+        self.switch(dat, 0, 5, after=100)
+        self.assertEqual(list(self.folded(dat, *args)), ["do_exit"])
+        # By a clock that is ahead, it was woken after it came.
+        dat = self.dat(comms=[(7, "seven")])
+        for _ in range(2):
+            self.switch(dat, 5, 0, stack="AB", after=400)
+            self.switch(dat, 0, 5, after=100)
+            self.waking(dat, 5, pid=7, cpu=1, stack="CB", after=3)
+        self.assertEqual(list(self.folded(dat, *args)), ["do_exit"])
+        dat = self.dat(comms=[(7, "later")])
+        self.switch(dat, 5, 0, stack="AB")
+        self.waking(dat, 5, pid=7, cpu=1, stack="CB")
+        self.event(dat, "task_rename", 7, "earlier", "later", 0, pid=7, cpu=1)
+        self.switch(dat, 0, 5, after=100)
+        self.assertEqual(list(self.folded(dat, *args)), ["do_exit;[woken_by];[earlier];weak_one;do_exit"])
+        # The stack of a waker is turned round: no callers there.
+        self.assertIn("no stack has a function weak_one",
+                      self.tool(dat, "-F", *args, "--callers", "weak_one", rc=1)[1])
+        self.assertEqual(list(self.folded(dat, *args, "--callers", "[woken by]")), ["[woken_by];do_exit"])
+
+    def test_no_event(self):
+        """A stack without an event is of no use to what needs numbers."""
+        dat = self.dat()
+        self.event(dat, "kfree", 1, stack="AB")
+        for option in "--outstanding", "--latency":
+            self.assertIn("has no event stacktrace", self.tool(
+                dat, "-F", option, "stacktrace:kfree:common_pid", rc=1)[1])
+
+    def test_latency_of_idle_tasks(self):
+        """Each CPU has its own, with one number."""
+        dat = self.dat()
+        for name, cpu, after in [("kmalloc", 0, 1), ("kmalloc", 1, 100), ("kfree", 0, 10), ("kfree", 1, 500)]:
+            self.event(dat, name, 1, *[8] * (name == "kmalloc"), pid=0, cpu=cpu, after=after,
+                       stack="AB" if name == "kmalloc" and not cpu else "CB")
+        self.assertEqual(sorted(self.folded(dat, "--latency", "kmalloc:kfree:common_pid")),
+                         ["do_exit;schedule", "do_exit;weak_one"])
+
+    def test_output_stays(self):
+        """A file is not touched before there is what goes into it."""
+        out = self.file("out", b"mine")
+        self.run_tool("-F", "-o", out, self.file("cut.dat", self.dat().bytes()[:200]), rc=1)
+        with open(out, "rb") as file:
+            self.assertEqual(file.read(), b"mine")
 
     def test_wakers_of_user_space(self):
         """The stack of user space of who wakes comes on its way back, maybe after the task runs."""
