@@ -115,6 +115,9 @@ wait_for_room() { # dir
 	done
 }
 
+# The sum of the numbers at the ends of lines, where folded stacks have their weights.
+total() { awk '{ n += $NF } END { print n + 0 }'; }
+
 # Each event has its stack behind it, so half of what was recorded are stacks. When tracing starts or stops, a
 # CPU may be between the two: the function tracer records a stack even if its event was refused.
 check_recorded() { # stacks that the map was asked for, dir

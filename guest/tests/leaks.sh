@@ -32,8 +32,7 @@ esac
 
 # outstanding NUMBER FUNCTION OPTION...
 outstanding() {
-	n=$(stackmap_dump -q --folded --outstanding kmalloc:kfree:ptr --grep "$2" "${@:3}" "$out" |
-		awk '{ n += $NF } END { print n + 0 }')
+	n=$(stackmap_dump -q --folded --outstanding kmalloc:kfree:ptr --grep "$2" "${@:3}" "$out" | total)
 	echo "$2: $n outstanding ${*:3}, $1 are right"
 	[ "$n" -eq "$1" ] || fail "wrong"
 }
@@ -44,7 +43,7 @@ outstanding $((30 * 128)) shmem_symlink --weight bytes_alloc
 
 for weight in leaks events; do
 	[ $weight = events ] && args=(--outstanding kmalloc:kfree:ptr) || args=(--leaks)
-	tool=$(stackmap_dump -q --folded "${args[@]}" "$out" | awk '{ n += $NF } END { print n + 0 }')
+	tool=$(stackmap_dump -q --folded "${args[@]}" "$out" | total)
 	truth=$(awk -v weight=$weight '{ ptr = bytes = ""
 			for (i = 1; i <= NF; i++)
 				if (sub(/^ptr=/, "", $i)) ptr = $i; else if (sub(/^bytes_alloc=/, "", $i)) bytes = $i }

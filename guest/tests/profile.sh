@@ -15,7 +15,6 @@ make_instance full
 cd "$TMPDIR"
 
 folded() { stackmap_dump -q --folded "$@"; }
-sum() { awk '{ n += $NF } END { print n + 0 }'; }
 
 # Microseconds of the longest wait of each sleep, which is that in nanosleep, by trace-cmd's report.
 slept() { # instance file
@@ -52,7 +51,7 @@ record() { # file command
 echo "four tasks sleep two seconds each, on two CPUs"
 record sleep.dat sh -c 'for cpu in 0 1 0 1; do taskset $((cpu + 1)) sleep 2 & done; wait'
 for instance in ids full; do
-	us=$(folded -i $instance --off-cpu --comm sleep --grep nanosleep sleep.dat | sum)
+	us=$(folded -i $instance --off-cpu --comm sleep --grep nanosleep sleep.dat | total)
 	truth=$(slept $instance sleep.dat)
 	echo "$instance: $us us in nanosleep, $truth by the report"
 	[ "$truth" -ge 4000000 ] && [ "$us" -ge $((truth - 100)) ] && [ "$us" -le $((truth + 100)) ] ||
@@ -66,7 +65,7 @@ echo "$same of $(wc -l < ids.folded) different stacks have the same count"
 [ "$same" -ge $(($(wc -l < ids.folded) * 8 / 10)) ] || { diff ids.folded full.folded; fail "the profiles differ"; }
 
 echo "bytes"
-bytes=$(folded -i ids --weight bytes_alloc sleep.dat | sum)
+bytes=$(folded -i ids --weight bytes_alloc sleep.dat | total)
 report=$(trace-cmd report -q -i sleep.dat 2> /dev/null | grep '^ *ids:.* kmem_cache_alloc: ' |
 	awk '{ for (i = 1; i <= NF; i++) if (sub("^bytes_alloc=", "", $i)) n += $i } END { print n + 0 }')
 echo "$bytes, and $report in the report"
@@ -85,6 +84,6 @@ echo "50 files are opened, 20 of them closed"
 record files.dat bash -c 'for i in {1..50}; do exec {fd[$i]}< /dev/null; done
 	for i in {1..20}; do exec {fd[$i]}<&-; done; echo $$ > pid; sleep 100 & echo $! > holder; sleep 1'
 kill "$(cat holder)"
-open=$(folded -i ids --outstanding kmem_cache_alloc:kmem_cache_free:ptr --pid "$(cat pid)" --grep alloc_empty_file files.dat | sum)
+open=$(folded -i ids --outstanding kmem_cache_alloc:kmem_cache_free:ptr --pid "$(cat pid)" --grep alloc_empty_file files.dat | total)
 echo "$open files are not freed"
 [ "$open" -eq 30 ] || fail "30 are"

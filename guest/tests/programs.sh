@@ -131,8 +131,6 @@ profile() { # time | preempted | bytes, options
 		}' | sort
 }
 
-total() { awk '{ n += $NF } END { print n + 0 }'; }
-
 # differ TOOL AWK: the lines of AWK that TOOL has otherwise, and those of TOOL that AWK has not
 differ() {
 	awk '

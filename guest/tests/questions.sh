@@ -12,7 +12,6 @@ command -v known > /dev/null || skip "there is no known here"
 
 trap 'rc=$?; cd $TRACING_DIR; echo > kprobe_events; echo > uprobe_events; (exit $rc); stackmap_cleanup' EXIT
 
-sum() { awk '{ n += $NF } END { print n + 0 }'; }
 folded() { stackmap_dump -q --folded "$@" "$out"; }
 # same WHAT A B
 same() { echo "$1: $2, $3 are right"; [ "$2" -gt 0 ] && [ "$2" -eq "$3" ] || fail "$1: they differ"; }
@@ -38,8 +37,8 @@ recorded_known read 200
 recorded 1 -o "$out-none" --function 'no_such*' touch "$TMPDIR/ran"
 says "there is no function no_such* to trace"
 [ ! -e "$TMPDIR/ran" ] && [ ! -e "$out-none" ] || fail "it has begun"
-same "vfs_read" "$(folded -e function --comm known | sum)" "$truth"
-same "vfs_read in the report" "$(folded -e function | sum)" "$(grep -c ': function: *vfs_read' "$TMPDIR/report")"
+same "vfs_read" "$(folded -e function --comm known | total)" "$truth"
+same "vfs_read in the report" "$(folded -e function | total)" "$(grep -c ': function: *vfs_read' "$TMPDIR/report")"
 same "its caller" "$(stackmap_dump report -q --comm known --callers vfs_read "$out" | awk '$NF == "ksys_read" { print $1 }')" "$truth"
 
 echo "funclatency"
@@ -47,11 +46,11 @@ echo 'p:probes/enter vfs_read' > kprobe_events
 echo 'r:probes/leave vfs_read' >> kprobe_events
 options=(-u -e probes)
 recorded_known pipe 10
-within "vfs_read" "$(folded --latency enter:leave:common_pid --comm known --grep takes | sum)" "$truth"
+within "vfs_read" "$(folded --latency enter:leave:common_pid --comm known --grep takes | total)" "$truth"
 us=$(sed -nE 's/^.*-([0-9]+) +\[[0-9]+\].* ([0-9]+)\.([0-9]{9}): +(enter|leave): .*$/\1 \2\3 \4/p' "$TMPDIR/report" |
 	awk '$3 == "enter" { since[$1] = $2 } $3 == "leave" && $1 in since { n += $2 - since[$1]; delete since[$1] }
 		END { printf "%d\n", n / 1000 }')
-same "all of the report" "$(folded --latency enter:leave:common_pid | sum)" "$us"
+same "all of the report" "$(folded --latency enter:leave:common_pid | total)" "$us"
 echo > kprobe_events
 
 echo "offcputime, offwaketime, wakeuptime"
@@ -65,25 +64,25 @@ off_cpu() {
 		$2 == pid { since = index(states, substr($3, 1, 1)) ? $1 : 0 }
 		END { printf "%d\n", n / 1000 }'
 }
-same "off the CPU" "$(folded --off-cpu --tid "$pid" | sum)" "$(off_cpu SDI)"
-same "preempted" "$(($(folded --off-cpu=preempted --tid "$pid" | sum) + 1))" "$(($(off_cpu R) + 1))"
-us=$(folded --off-cpu --tid "$pid" --grep 'waits\+' | sum)
+same "off the CPU" "$(folded --off-cpu --tid "$pid" | total)" "$(off_cpu SDI)"
+same "preempted" "$(($(folded --off-cpu=preempted --tid "$pid" | total) + 1))" "$(($(off_cpu R) + 1))"
+us=$(folded --off-cpu --tid "$pid" --grep 'waits\+' | total)
 within "waits" "$us" "$truth"
 folded --off-cpu --wakers --tid "$pid" --grep 'waits\+' > "$TMPDIR/woken"
 cat "$TMPDIR/woken"
-same "woken in wakes by helper" "$(grep ';waits\[known\];.*;\[woken_by\];\[helper\];.*;wakes\[known\];helper\[known\];' "$TMPDIR/woken" | sum)" "$us"
+same "woken in wakes by helper" "$(grep ';waits\[known\];.*;\[woken_by\];\[helper\];.*;wakes\[known\];helper\[known\];' "$TMPDIR/woken" | total)" "$us"
 same "of who wakes" "$(folded --off-cpu --wakers --tid "$pid" --grep 'waits\+' --callees '[woken by]' |
-	grep '^\[woken_by\];\[helper\];.*;wakes\[known\];' | sum)" "$us"
-us=$(folded --off-cpu --comm helper --grep nanosleep | sum)
-same "woken by the clock" "$(folded --off-cpu --wakers --comm helper --grep nanosleep | grep ';\[woken_by\];\[interrupt\];' | sum)" "$us"
+	grep '^\[woken_by\];\[helper\];.*;wakes\[known\];' | total)" "$us"
+us=$(folded --off-cpu --comm helper --grep nanosleep | total)
+same "woken by the clock" "$(folded --off-cpu --wakers --comm helper --grep nanosleep | grep ';\[woken_by\];\[interrupt\];' | total)" "$us"
 
 echo "forms, and by"
 for args in --off-cpu "--off-cpu --wakers" "-e sched_waking"; do
 	# shellcheck disable=SC2086 # words
 	{
-		all=$(folded $args | sum)
+		all=$(folded $args | total)
 		same "text, $args" "$(stackmap_dump -q $args "$out" | awk '/^[0-9]+ \(/ { n += $1 } END { print n }')" "$all"
-		same "JSON, $args" "$(stackmap_dump -q --json $args "$out" | sed -n 's/^ {"weight": \([0-9]*\),.*/\1/p' | sum)" "$all"
+		same "JSON, $args" "$(stackmap_dump -q --json $args "$out" | sed -n 's/^ {"weight": \([0-9]*\),.*/\1/p' | total)" "$all"
 		for by in cpu event task process; do
 			same "by $by, $args" "$(stackmap_dump report -q --by $by $args "$out" |
 				awk '/^# .*: [0-9]+ \([0-9.]+%\)$/ { n += $(NF - 1) } END { print n }')" "$all"
@@ -97,8 +96,8 @@ stackmap_dump report -q --off-cpu --by process "$out" | grep '^# known-'"$pid:"
 echo "uninterruptible"
 options=(-a -u -b 8192 -e sched_switch)
 recorded_known vfork 10
-same "state D" "$(folded --off-cpu=uninterruptible --tid "$pid" | sum)" "$(off_cpu D)"
-within "state D" "$(folded --off-cpu=uninterruptible --tid "$pid" --grep 'vfork' | sum)" "$truth"
+same "state D" "$(folded --off-cpu=uninterruptible --tid "$pid" | total)" "$(off_cpu D)"
+within "state D" "$(folded --off-cpu=uninterruptible --tid "$pid" --grep 'vfork' | total)" "$truth"
 
 echo "memleak of user space"
 read -r malloc free < <(known where)
@@ -107,9 +106,9 @@ echo "p:heap/free $(command -v known):$free ptr=%di" >> uprobe_events
 # On the way back, the program is still in the probe.
 options=(--user=now -e heap)
 recorded_known heap
-same "leaky" "$(folded --outstanding malloc:free:ptr --grep 'leaky\+' | sum)" "$truth"
-[ "$(folded --outstanding malloc:free:ptr --grep 'tidy\+' | sum)" -eq 0 ] || fail "tidy"
-same "all of the report" "$(folded --outstanding malloc:free:ptr | sum)" "$(awk '
+same "leaky" "$(folded --outstanding malloc:free:ptr --grep 'leaky\+' | total)" "$truth"
+[ "$(folded --outstanding malloc:free:ptr --grep 'tidy\+' | total)" -eq 0 ] || fail "tidy"
+same "all of the report" "$(folded --outstanding malloc:free:ptr | total)" "$(awk '
 	{ ptr = ""; for (i = 1; i <= NF; i++) if (sub(/^ptr=/, "", $i)) ptr = $i }
 	/ malloc: / { held[ptr] = 1 }
 	/ free: / { delete held[ptr] }

@@ -25,7 +25,7 @@ static char *address_text(const struct frame *f)
 	if (!f->user && f->ip == WORD_UNDEFINED)
 		return copy_string("[stack not defined]");
 	if (!f->user && f->ip == WORD_WOKEN_BY)
-		return copy_string("[woken by]");
+		return copy_string(WOKEN_BY);
 	return format("0x%llx", f->ip);
 }
 

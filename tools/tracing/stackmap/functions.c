@@ -185,16 +185,14 @@ static bool cut_stack(struct map *m, struct stack *s, const struct pool *names,
 		      const struct config *cfg)
 {
 	u64 *ips = m->ips + s->first, swap;
-	const char *name = "";
-	u32 i, a, b;
+	u32 i = s->nr, a, b;
 
-	/* Not beyond a sleep: the stack of its waker is turned round. */
-	for (i = s->nr; i && strcmp(name, "[woken by]"); i--) {
-		name = pool_string(names, ips[i - 1]);
-		if (is_named(name, cfg->function))
-			break;
+	while (i && !is_named(pool_string(names, ips[i - 1]), cfg->function)) {
+		/* The stack of who ended a sleep is turned round. */
+		if (!strcmp(pool_string(names, ips[--i]), WOKEN_BY))
+			return false;
 	}
-	if (!i || !is_named(name, cfg->function))
+	if (!i)
 		return false;
 	for (a = i - 1, b = s->nr - 1; cfg->callers && a < b; a++, b--) {
 		swap = ips[a];

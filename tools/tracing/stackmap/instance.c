@@ -41,14 +41,18 @@ int check_instance(const char *dir)
 	return -ENOENT;
 }
 
-/* Files of tracefs want all by one write(2), which fclose() does. */
+/* Files of tracefs want all by one write(2). */
 int write_file(const char *dir, const char *file, const char *text)
 {
-	FILE *f = open_in(dir, file, "r+e");
+	char *path __free(pointer) = format("%s/%s", dir, file);
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int ret;
 
-	if (!f || setvbuf(f, NULL, _IOFBF, strlen(text) + 1))
+	if (fd < 0)
 		return -errno;
-	return fputs(text, f) >= 0 && !fclose(f) ? 0 : -errno;
+	ret = write(fd, text, strlen(text)) < 0 ? -errno : 0;
+	close(fd);
+	return ret;
 }
 
 int set(const char *dir, const char *file, const char *text)

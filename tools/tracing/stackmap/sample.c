@@ -354,6 +354,7 @@ static bool end_time(struct profile *p, struct sample *s, u64 now, u32 cpu)
  */
 static bool set_owner(struct record *r, struct sample *s, enum count other)
 {
+	struct tep_format_field **field = r->kind->field;
 	u64 key[1 + MAX_KEYS] = { r->in->nr };
 	struct profile *p = r->profile;
 	struct sample *old;
@@ -364,7 +365,7 @@ static bool set_owner(struct record *r, struct sample *s, enum count other)
 		if (!get_number(r, FIELD_KEY + i, &key[1 + i]))
 			return false;
 		/* Each CPU has an idle task of its own. */
-		if (!key[1 + i] && !strcmp(r->kind->field[FIELD_KEY + i]->name, "common_pid"))
+		if (!key[1 + i] && field[FIELD_KEY + i] == field[FIELD_PID])
 			key[1 + i] = ~(u64)r->rec->cpu;
 	}
 	if (!p->cfg->latency && !key[1])

@@ -297,6 +297,7 @@ struct mapping {
 #define WORD_UNDEFINED	(UINT64_MAX - 2)
 /* Before the stack of who woke the task, and the label with its name: no address is there. */
 #define WORD_WOKEN_BY	(UINT64_MAX - 3)
+#define WOKEN_BY	"[woken by]"
 #define WORD_LABEL	0x7ffe000000000000ULL
 
 struct frame {
