@@ -19,6 +19,7 @@
 # timeout: 900
 . /guest/lib.sh
 . /guest/record.sh
+. /guest/profile.sh
 
 for program in make gcc sqlite3 redis-check-rdb redis-cli strace perf; do
 	command -v $program > /dev/null || skip "there is no $program here"
@@ -55,109 +56,6 @@ redis-cli -s socket flushall async
 redis-cli -s socket shutdown nosave
 wait
 W
-
-# awk's own way, over lines of the report, "comm-pid [cpu] time: event: fields". A task is followed if it was from
-# the start or its parent is. It prints the same as profile() below, and by how much that may differ: each time is
-# whole microseconds there, and what is left over goes to the next one.
-own_profile() { # time | preempted | bytes
-	trace-cmd report -q -t -N -i "$out/trace.dat" 2> /dev/null | awk -v what="$1" -v command="$out/command" '
-		function number(field) {
-			return match($0, " " field "=(0x)?[0-9]+") ? substr($0, RSTART + length(field) + 2) + 0 : -1
-		}
-		function back(pid) {
-			if (pid in left) {
-				sum[comm[pid] " " pid] += (now - left[pid]) / 1000
-				n[comm[pid] " " pid]++
-			}
-			delete left[pid]
-		}
-		BEGIN {
-			while ((getline pid < command) > 0)
-				followed[pid] = 1
-		}
-		!match($0, /-[0-9]+ +\[[0-9]+\] +[0-9]+\.[0-9]+: /) { next }
-		{
-			split(substr($0, RSTART + 1, RLENGTH - 1), head, / +/)
-			split(head[3], time, /[.:]/)
-			now = time[1] * 1000000000 + time[2]
-			pid = head[1]
-			event = substr($0, RSTART + RLENGTH)
-			sub(/^ */, "", event)
-			sub(/:.*/, "", event)
-		}
-		event == "sched_process_fork" && number("pid") in followed { followed[number("child_pid")] = 1 }
-		event == "sched_switch" {
-			prev = number("prev_pid")
-			match($0, /prev_state=[^ ]*/)
-			state = substr($0, RSTART + 11, RLENGTH - 11)
-			if (prev in followed && state ~ (what == "time" ? "^[^RXZ]" : what == "preempted" ? "^R" : "^$")) {
-				left[prev] = now
-				comm[prev] = $0
-				sub(/.* prev_comm=/, "", comm[prev])
-				sub(/ prev_pid=.*/, "", comm[prev])
-			}
-			back(number("next_pid"))
-			if (state ~ /^[XZ]/)
-				delete followed[prev]
-		}
-		what == "bytes" && pid in followed && / bytes_alloc=/ { sum[event " " pid] += number("bytes_alloc") }
-		END {
-			for (pid in left)
-				back(pid)
-			for (key in sum)
-				printf "%s %d %d\n", key, sum[key], n[key]
-		}' | sort
-}
-
-# Of each task, the microseconds or the bytes: "name pid sum", where the name is the task's or the event's.
-profile() { # time | preempted | bytes, options
-	case $1 in
-	time) args=(--off-cpu) ;;
-	preempted) args=(--off-cpu=preempted) ;;
-	bytes) args=(--weight bytes_alloc) ;;
-	esac
-	stackmap_dump -q --perf-script "${args[@]}" "${@:2}" "$out" | awk -v what="$1" '
-		/^[^\t]/ {
-			match($0, / +[0-9]+ \[[0-9]+\] +[0-9.]+: +[0-9]+ /)
-			split(substr($0, RSTART, RLENGTH), head)
-			event = substr($0, RSTART + RLENGTH)
-			sub(/:.*/, "", event)
-			sum[(what == "bytes" ? event : substr($0, 1, RSTART - 1)) " " head[1]] += head[4]
-		}
-		END {
-			for (key in sum)
-				if (sum[key])
-					print key, sum[key]
-		}' | sort
-}
-
-# differ TOOL AWK: the lines of AWK that TOOL has otherwise, and those of TOOL that AWK has not
-differ() {
-	awk '
-		FNR == NR { tool[$1 " " $2] = $3; next }
-		{
-			d = tool[$1 " " $2] - $3
-			if (d > $4 || d < -$4)
-				print $0 ", not " tool[$1 " " $2] + 0
-			delete tool[$1 " " $2]
-		}
-		END { for (key in tool) print key, tool[key] }' "$1" "$2"
-}
-
-same() { # time | preempted | bytes
-	profile "$1" > "$TMPDIR/tool.$1"
-	own_profile "$1" > "$TMPDIR/awk.$1"
-	n=$(total < "$TMPDIR/tool.$1")
-	truth=$(awk '{ n += $3 } END { print n + 0 }' "$TMPDIR/awk.$1")
-	tasks=$(wc -l < "$TMPDIR/awk.$1")
-	echo "$program: $1: $n of $(wc -l < "$TMPDIR/tool.$1"), awk $truth of $tasks"
-	differ "$TMPDIR/tool.$1" "$TMPDIR/awk.$1" > "$TMPDIR/bad"
-	cat "$TMPDIR/bad"
-	[ ! -s "$TMPDIR/bad" ] || fail "awk says something else"
-	# awk has cut what is less than a microsecond of each task.
-	[ "$n" -gt 0 ] && [ "$n" -ge "$truth" ] && [ "$n" -le $((truth + tasks)) ] || fail "awk has another sum"
-	[ "$(stackmap_dump -q --folded "${args[@]}" "$out" | total)" = "$n" ] || fail "another sum in folded stacks"
-}
 
 # perf counts allocations by itself, of what it starts and from that exec on. It leaves a task where that begins to end.
 same_for_perf() {
@@ -208,9 +106,9 @@ for program in build database server; do
 	*"were lost"*) fail "entries were lost" ;;
 	esac
 	whole "$out"
-	same time
-	same preempted
-	same bytes
+	same_profile time
+	same_profile preempted
+	same_profile bytes
 	same_for_perf
 
 	in_directory $program.2
