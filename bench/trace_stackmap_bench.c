@@ -569,7 +569,7 @@ static int bench_refused(unsigned int depth)
 	if (bench_setup(peers, ARRAY_SIZE(peers), depth, 1))
 		return -ENOMEM;
 	tr = b[1].map;
-	map = bench_enable_map(tr, STACKMAP_BITS_DEFAULT);
+	map = bench_enable_map(tr, ftrace_stackmap_bits);
 	if (!map)
 		return -ENOMEM;
 

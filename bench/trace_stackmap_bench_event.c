@@ -244,8 +244,8 @@ static int bench_event_setup(void)
 		if (!bench_tr[i])
 			return -ENOMEM;
 	}
-	return bench_enable_map(bench_tr[BENCH_IDS], STACKMAP_BITS_DEFAULT) &&
-	       bench_enable_map(bench_tr[BENCH_IDS_LARGE], STACKMAP_BITS_DEFAULT) ? 0 : -ENOMEM;
+	return bench_enable_map(bench_tr[BENCH_IDS], ftrace_stackmap_bits) &&
+	       bench_enable_map(bench_tr[BENCH_IDS_LARGE], ftrace_stackmap_bits) ? 0 : -ENOMEM;
 }
 
 static void bench_one_depth(unsigned int depth, unsigned int reps)

@@ -32,7 +32,7 @@ static int bench_split_setup(unsigned int variant)
 	bench_tr[variant] = bench_instance(names[variant], 0);
 	if (!bench_tr[variant])
 		return -ENOMEM;
-	map = bench_enable_map(bench_tr[variant], STACKMAP_BITS_DEFAULT);
+	map = bench_enable_map(bench_tr[variant], ftrace_stackmap_bits);
 	if (!map)
 		return -ENOMEM;
 
