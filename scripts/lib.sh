@@ -49,12 +49,11 @@ machine() {
 	arm64) ARCH=arm64 DEB=arm64 CROSS=aarch64-linux-gnu- IMAGE=arch/arm64/boot/Image CONFIGS=(arm64) ;;
 	i386) ARCH=i386 DEB=i386 CROSS='' IMAGE=arch/x86/boot/bzImage CONFIGS=(pc i386) ;;
 	s390x) ARCH=s390 DEB=s390x CROSS=s390x-linux-gnu- IMAGE=arch/s390/boot/bzImage CONFIGS=(s390x) ;;
-	uml|uml-pristine) ARCH=um DEB=amd64 CROSS='' IMAGE=linux CONFIGS=(uml) ;;
 	*) ARCH=x86_64 DEB=amd64 CROSS='' IMAGE=arch/x86/boot/bzImage CONFIGS=(pc x86_64) ;;
 	esac
 }
 
-KINDS=(x86_64 pristine debug kcsan startup off nofunc objects arm64 i386 s390x uml uml-pristine)
+KINDS=(x86_64 pristine debug kcsan startup off nofunc objects arm64 i386 s390x)
 
 # known_flavour KIND[+FRAGMENT...]: ends the script where scripts/kernel can't build that.
 known_flavour() {
@@ -70,7 +69,6 @@ known_flavour() {
 kernel_dir() {
 	case $1 in
 	pristine) printf '%s' "$BUILD/$(base)/plain/x86_64" ;;
-	uml-pristine) printf '%s' "$BUILD/$(base)/plain/uml" ;;
 	*) printf '%s' "$BUILD/$(base)/$1" ;;
 	esac
 }
