@@ -234,7 +234,7 @@ struct ftrace_stackmap *bench_enable_map(struct trace_array *tr, unsigned int bi
 	inst->recycle = false;
 	guard(mutex)(&inst->lock);
 	map = stackmap_alloc(bits, 2048 << STACKMAP_SLOT_BITS);
-	gen = map ? stackmap_gen_alloc(map->first_id, map, NULL) : NULL;
+	gen = map ? stackmap_gen_alloc(map->first_id, map) : NULL;
 	return gen && !stackmap_begin_map(inst, gen) ? map : NULL;
 }
 

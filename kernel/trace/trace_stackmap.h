@@ -32,6 +32,28 @@
  */
 
 /**
+ * struct stackmap_user - what makes a stack a user stack
+ * @type: the event with its id
+ * @size: size of that event
+ * @tgid: the process
+ * @cookie: of a stack that was taken on the way back to user space
+ * @ip: the instruction that was hit, for TRACE_USER_UNWIND_STACK_SPLIT
+ * @objects: the table that the frames refer to, or NULL
+ * @cut: the stack ends outside of code
+ * @addresses: frames that were not translated
+ */
+struct stackmap_user {
+	int			type;
+	unsigned int		size;
+	unsigned int		tgid;
+	u64			cookie;
+	unsigned long		ip;
+	struct user_objects	*objects;
+	bool			cut;
+	unsigned int		addresses;
+};
+
+/**
  * struct stackmap_stack - a stack to record
  * @ips: its frames, innermost first
  * @nr: number of frames
@@ -42,6 +64,19 @@ struct stackmap_stack {
 	unsigned int		nr;
 	struct stackmap_user	*user;
 };
+
+/*
+ * The frames of a user stack before the 0 that ends it. Some unwinders go on behind that.
+ * What is no address of a program ends it, too.
+ */
+static inline unsigned int user_stack_depth(const unsigned long *ips, unsigned int nr)
+{
+	for (unsigned int i = 0; i < nr; i++) {
+		if (!ips[i] || user_word_by_file(ips[i]))
+			return i;
+	}
+	return nr;
+}
 
 #ifdef CONFIG_FTRACE_STACKMAP
 int ftrace_stackmap_set(struct trace_array *tr, bool enable);

@@ -25,7 +25,9 @@ enum stackmap_bin_section {
 	STACKMAP_BIN_BUILD_ID	= 2,	/* build id of the kernel */
 	STACKMAP_BIN_RELEASE	= 3,	/* kernel release, not terminated */
 	STACKMAP_BIN_SPLIT	= 4,	/* u64, number of stacks that were split */
-	STACKMAP_BIN_SECTIONS	= IS_ENABLED(CONFIG_TRACE_USER_OBJECTS) ? STACKMAP_BIN_FILES : 4,
+	STACKMAP_BIN_FILES	= 5,	/* objects, see struct user_object_bin */
+	STACKMAP_BIN_SECTIONS	= IS_ENABLED(CONFIG_TRACE_USER_OBJECTS) ?
+				  STACKMAP_BIN_FILES : STACKMAP_BIN_SPLIT,
 };
 
 /* The position of the trailer. The header is at 0, the stacks are between them. */

@@ -153,10 +153,13 @@ void ftrace_stackmap_swap_end(struct trace_array *tr)
  */
 bool ftrace_stackmap_hidden(const struct trace_iterator *iter)
 {
-	int type = iter->ent->type;
-
-	return (type == TRACE_STACK_DEF || type == TRACE_USER_STACK_DEF ||
-		type == TRACE_USER_OBJECT_DEF) && stackmap_frames(iter);
+	switch (iter->ent->type) {
+	case TRACE_STACK_DEF:
+	case TRACE_USER_STACK_DEF:
+	case TRACE_USER_OBJECT_DEF:
+		return stackmap_frames(iter);
+	}
+	return false;
 }
 
 static enum print_line_t trace_stack_def_print(struct trace_iterator *iter,

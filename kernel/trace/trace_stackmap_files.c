@@ -10,11 +10,20 @@
 
 #include "trace_stackmap_internal.h"
 
+static void stackmap_show_user_frame(struct seq_file *m, unsigned int i, unsigned long ip)
+{
+	const char *path = user_word_object(ip) ? user_object_path(ip) : NULL;
+
+	if (path)
+		seq_printf(m, "  [%u] %s+0x%llx\n", i, path, ip & USER_WORD_OFFSET);
+	else
+		seq_printf(m, "  [%u] 0x%lx\n", i, ip);
+}
+
 static int stackmap_text_show(struct seq_file *m, void *v)
 {
 	struct stackmap_iter *iter = m->private;
 	const struct stackmap_record *rec = v;
-	const char *path;
 	unsigned long ip;
 	unsigned int nr;
 
@@ -25,11 +34,8 @@ static int stackmap_text_show(struct seq_file *m, void *v)
 		   stackmap_iter_ref(iter, rec), nr);
 	for (unsigned int i = 0; i < nr; i++) {
 		ip = rec->ips[i];
-		path = rec->user && user_word_object(ip) ? user_object_path(ip) : NULL;
-		if (path)
-			seq_printf(m, "  [%u] %s+0x%llx\n", i, path, ip & USER_WORD_OFFSET);
-		else if (rec->user)
-			seq_printf(m, "  [%u] 0x%lx\n", i, ip);
+		if (rec->user)
+			stackmap_show_user_frame(m, i, ip);
 		else if (ip == FTRACE_TRAMPOLINE_MARKER)
 			seq_printf(m, "  [%u] [FTRACE TRAMPOLINE]\n", i);
 		else

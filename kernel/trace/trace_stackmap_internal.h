@@ -123,6 +123,9 @@ extern const char __start_notes[];
 extern const char __stop_notes[];
 
 /* trace_stackmap_bin.c */
+#define STACKMAP_BIN_USER	1	/* flag: a stack of user space */
+#define STACKMAP_BIN_OBJECTS	2	/* flag: refers to objects */
+
 extern const struct file_operations stackmap_bin_fops;
 
 #if IS_ENABLED(CONFIG_KUNIT)

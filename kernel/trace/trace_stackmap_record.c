@@ -15,13 +15,14 @@
 /* Fill in what follows the id in the event of a user stack. */
 static void stackmap_fill_user(struct stack_id_entry *entry, const struct stackmap_user *user)
 {
-	struct user_unwind_stack_split_entry *field = (void *)entry;
+	struct user_unwind_stack_split_entry *split = (void *)entry;
+	struct user_unwind_stack_id_entry *field = (void *)entry;
 
 	field->tgid = user->tgid;
 	if (user->type != TRACE_USER_STACK_ID)
 		field->cookie = user->cookie;
 	if (user->type == TRACE_USER_UNWIND_STACK_SPLIT)
-		field->ip = user->ip;
+		split->ip = user->ip;
 }
 
 /* Count a stack of @nr parts that was recorded by its ids. */
@@ -91,6 +92,12 @@ static int stackmap_write_ids(struct trace_array *tr, struct ftrace_stackmap *ma
 	stackmap_success(tr->stackmap, map, parts, nr);
 	__buffer_unlock_commit(buffer, event);
 	return ret;
+}
+
+/* Are the frames those of a table of objects? */
+static bool user_by_file(const struct stackmap_user *user)
+{
+	return IS_ENABLED(CONFIG_TRACE_USER_OBJECTS) && user && user->objects;
 }
 
 /*

@@ -55,8 +55,7 @@ static int stackmap_unused_id(const struct stackmap_instance *inst)
 }
 
 /* An empty map of 2^@bits stacks, as a generation of its own. */
-static struct stackmap_gen *stackmap_create(struct stackmap_instance *inst, unsigned int bits,
-					    struct user_objects *objects)
+static struct stackmap_gen *stackmap_create(struct stackmap_instance *inst, unsigned int bits)
 {
 	struct ftrace_stackmap *map;
 	struct stackmap_gen *gen;
@@ -71,7 +70,7 @@ static struct stackmap_gen *stackmap_create(struct stackmap_instance *inst, unsi
 		return ERR_PTR(first_id);
 
 	map = stackmap_alloc(bits, first_id);
-	gen = map ? stackmap_gen_alloc(first_id, map, objects) : NULL;
+	gen = map ? stackmap_gen_alloc(first_id, map) : NULL;
 	if (!gen) {
 		stackmap_free(map);
 		return ERR_PTR(-ENOMEM);
@@ -89,7 +88,6 @@ static struct stackmap_gen *stackmap_create(struct stackmap_instance *inst, unsi
  */
 struct stackmap_gen *stackmap_create_first(struct stackmap_instance *inst)
 {
-	struct user_objects *objects = user_objects_next(NULL);
 	unsigned int bits = READ_ONCE(ftrace_stackmap_bits);
 	bool recycle = READ_ONCE(stackmap_recycle);
 	struct stackmap_gen *gen;
@@ -97,11 +95,11 @@ struct stackmap_gen *stackmap_create_first(struct stackmap_instance *inst)
 	/* Unless it can't be replaced, or not by a work yet, it may be small. */
 	if (recycle && system_state >= SYSTEM_SCHEDULING)
 		bits = min(bits, STACKMAP_BITS_FIRST);
-	gen = stackmap_create(inst, bits, objects);
-	user_objects_put(objects);
+	gen = stackmap_create(inst, bits);
 	if (IS_ERR(gen))
 		return gen;
 
+	gen->objects = user_objects_next(NULL);
 	inst->recycle = recycle;
 	stackmap_set_entry(gen->map);
 	return gen;
@@ -173,7 +171,6 @@ VISIBLE_IF_KUNIT int stackmap_replace(struct stackmap_instance *inst)
 	/* A table of objects that is half full is no reason for a larger map. */
 	unsigned int bits = ilog2(map->max_entries) + stackmap_nearly_full(map);
 	struct stackmap_gen *gen = map->owner, *new;
-	struct user_objects *objects;
 	int ret;
 
 	if (!stackmap_has_room(inst))
@@ -181,12 +178,11 @@ VISIBLE_IF_KUNIT int stackmap_replace(struct stackmap_instance *inst)
 	if (!stackmap_has_room(inst))
 		return -ENOSPC;
 
-	objects = user_objects_next(gen->objects);
-	new = stackmap_create(inst, min(bits, READ_ONCE(ftrace_stackmap_bits)), objects);
-	user_objects_put(objects);
+	new = stackmap_create(inst, min(bits, READ_ONCE(ftrace_stackmap_bits)));
 	if (IS_ERR(new))
 		return PTR_ERR(new);
 
+	new->objects = user_objects_next(gen->objects);
 	new->map->entry_start = map->entry_start;
 	new->map->entry_size = map->entry_size;
 	ret = stackmap_begin_map(inst, new);

@@ -34,12 +34,10 @@ static size_t stackmap_marks_size(void)
  * stackmap_gen_alloc - allocate a generation
  * @first_id: its first id
  * @map: its map, which passes to it, or NULL
- * @objects: the files that its user stacks refer to
  *
  * Return: the generation, with a reference for the caller, or NULL without memory.
  */
-struct stackmap_gen *stackmap_gen_alloc(u32 first_id, struct ftrace_stackmap *map,
-					struct user_objects *objects)
+struct stackmap_gen *stackmap_gen_alloc(u32 first_id, struct ftrace_stackmap *map)
 {
 	struct stackmap_gen *gen = kvzalloc(stackmap_marks_size(), GFP_KERNEL);
 
@@ -48,7 +46,6 @@ struct stackmap_gen *stackmap_gen_alloc(u32 first_id, struct ftrace_stackmap *ma
 
 	refcount_set(&gen->users, 1);
 	gen->first_id = first_id;
-	gen->objects = user_objects_hold(objects);
 	gen->size = stackmap_marks_size();
 	if (map) {
 		map->owner = gen;
@@ -224,8 +221,7 @@ static void stackmap_copy(struct stackmap_gen *to, const struct stackmap_gen *fr
 static struct stackmap_gen *stackmap_pack(const struct stackmap_gen *gen, unsigned long cpus,
 					  const struct stackmap_tally *tally)
 {
-	struct user_objects *objects = tally->user ? gen->objects : NULL;
-	struct stackmap_gen *new = stackmap_gen_alloc(gen->first_id, NULL, objects);
+	struct stackmap_gen *new = stackmap_gen_alloc(gen->first_id, NULL);
 	size_t size = (tally->nr + tally->units) * STACKMAP_UNIT;
 
 	if (!new)
@@ -235,6 +231,8 @@ static struct stackmap_gen *stackmap_pack(const struct stackmap_gen *gen, unsign
 	if (!tally->nr)
 		return new;
 
+	if (tally->user)
+		new->objects = user_objects_hold(gen->objects);
 	new->places = kvmalloc(size, GFP_KERNEL | __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
 	if (!new->places) {
 		stackmap_gen_put(new);

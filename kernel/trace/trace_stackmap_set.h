@@ -125,8 +125,7 @@ void stackmap_read_positions(struct stackmap_instance *inst);
 unsigned long stackmap_pins(const struct stackmap_instance *inst, const struct stackmap_gen *gen);
 
 /* trace_stackmap_set.c */
-struct stackmap_gen *stackmap_gen_alloc(u32 first_id, struct ftrace_stackmap *map,
-					struct user_objects *objects);
+struct stackmap_gen *stackmap_gen_alloc(u32 first_id, struct ftrace_stackmap *map);
 struct stackmap_gen *stackmap_keep(struct stackmap_instance *inst, struct stackmap_gen *gen);
 struct stackmap_gen *stackmap_forget(struct stackmap_instance *inst, struct stackmap_gen *gen);
 struct stackmap_set *stackmap_build(struct stackmap_instance *inst, struct stackmap_gen *new,

@@ -2,10 +2,12 @@
 /*
  * User stacks by their ids: recording that of the current task, and printing.
  *
- * A user stack is a TRACE_USER_STACK_ID event, or a TRACE_USER_UNWIND_STACK_ID or
- * TRACE_USER_UNWIND_STACK_SPLIT event if it was taken on the way back. The map stores
- * them like kernel stacks, but in one part. A user stack and a kernel stack with equal
- * frames are two stacks.
+ * A user stack is a TRACE_USER_STACK_ID event, or a TRACE_USER_UNWIND_STACK_ID event if it
+ * was taken on the way back to user space.
+ * Where an interrupt had hit, it is a TRACE_USER_UNWIND_STACK_SPLIT event.
+ *
+ * The map stores them like kernel stacks, but in one part. A user stack and a kernel stack
+ * with equal frames are two stacks.
  *
  * A program chooses its user stacks. The hash has a random key, so a program can't pile
  * its stacks up on one slot.
@@ -122,27 +124,35 @@ bool user_object_print(struct trace_iterator *iter, unsigned long word)
 static enum print_line_t trace_user_stack_id_print(struct trace_iterator *iter,
 						   int flags, struct trace_event *event)
 {
-	struct user_unwind_stack_split_entry *field = (void *)iter->ent;
-	unsigned long ips[USER_STACK_MAX_DEPTH + 1];
-	int nr, split = 0, type = iter->ent->type;
+	struct user_unwind_stack_split_entry *split = (void *)iter->ent;
+	struct user_unwind_stack_id_entry *field = (void *)iter->ent;
+	unsigned long ips[USER_STACK_MAX_DEPTH];
 	struct trace_seq *s = &iter->seq;
+	int nr;
 
-	if (type == TRACE_USER_STACK_ID) {
+	switch (iter->ent->type) {
+	case TRACE_USER_STACK_ID:
 		trace_seq_printf(s, "<user_stack_id %d>", field->stack_id);
-	} else if (type == TRACE_USER_UNWIND_STACK_ID) {
+		break;
+	case TRACE_USER_UNWIND_STACK_ID:
 		trace_seq_printf(s, "<user_unwind_stack_id %llx %d>", field->cookie,
 				 field->stack_id);
-	} else {
+		break;
+	case TRACE_USER_UNWIND_STACK_SPLIT:
 		trace_seq_printf(s, "<user_unwind_stack_split %llx @%lx %d>", field->cookie,
-				 field->ip, field->stack_id);
-		ips[split++] = field->ip;
+				 split->ip, field->stack_id);
+		break;
 	}
 
 	/* Copied, because to look up the file of an address may sleep. */
-	nr = stackmap_copy_user(iter, field->stack_id, ips + split);
+	nr = stackmap_copy_user(iter, field->stack_id, ips);
 	trace_seq_puts(s, nr < 0 ? " (stale)\n" : "\n");
-	if (nr > 0 && stackmap_frames(iter))
-		trace_print_user_frames(iter, flags, field->tgid, ips, split + nr);
+	if (nr < 0 || !stackmap_frames(iter))
+		return trace_handle_return(s);
+
+	if (iter->ent->type == TRACE_USER_UNWIND_STACK_SPLIT)
+		trace_print_user_frames(iter, flags, field->tgid, &split->ip, 1);
+	trace_print_user_frames(iter, flags, field->tgid, ips, nr);
 	return trace_handle_return(s);
 }
 

@@ -90,15 +90,15 @@ static void trace_user_unwind_callback(struct unwind_work *work, struct unwind_s
 		.tgid	= current->tgid,
 		.cookie	= cookie,
 	};
-	struct stackmap_stack full = {
+	struct stackmap_stack stack = {
 		.ips	= trace->entries,
 		.nr	= user_stack_depth(trace->entries,
 					    min(trace->nr, USER_STACK_MAX_DEPTH)),
 		.user	= &user,
 	};
-	unsigned int trace_ctx = tracing_gen_ctx();
 	unsigned long words[USER_STACK_MAX_DEPTH] __uninitialized;
-	struct stackmap_stack stack = full;
+	const struct stackmap_stack full = stack;
+	unsigned int trace_ctx = tracing_gen_ctx();
 	struct trace_buffer *buffer;
 	int ret = 1;
 
