@@ -81,7 +81,6 @@ static inline unsigned int user_stack_depth(const unsigned long *ips, unsigned i
 #ifdef CONFIG_FTRACE_STACKMAP
 int ftrace_stackmap_set(struct trace_array *tr, bool enable);
 void ftrace_stackmap_destroy(struct trace_array *tr);
-void ftrace_stackmap_create_files(struct trace_array *tr, struct dentry *dir);
 bool ftrace_stackmap_hidden(const struct trace_iterator *iter);
 void ftrace_stackmap_undefine(struct trace_array *tr);
 void ftrace_stackmap_swap_begin(struct trace_array *tr);
@@ -93,8 +92,6 @@ static inline int ftrace_stackmap_set(struct trace_array *tr, bool enable)
 }
 
 static inline void ftrace_stackmap_destroy(struct trace_array *tr) { }
-
-static inline void ftrace_stackmap_create_files(struct trace_array *tr, struct dentry *dir) { }
 
 static inline bool ftrace_stackmap_hidden(const struct trace_iterator *iter)
 {

@@ -13,7 +13,7 @@
 
 #include <asm/sections.h>
 
-#include "trace_stackmap_internal.h"
+#include "trace_stackmap_files.h"
 
 /* "FMSB", read as a native word. */
 #define STACKMAP_BIN_MAGIC	0x464D5342

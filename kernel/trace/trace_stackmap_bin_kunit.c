@@ -5,6 +5,7 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
+#include "trace_stackmap_files.h"
 #include "trace_stackmap_instance_kunit.h"
 
 /* More references than 32 bits count. */

@@ -8,7 +8,7 @@
 #include <linux/string.h>
 #include <linux/uaccess.h>
 
-#include "trace_stackmap_internal.h"
+#include "trace_stackmap_files.h"
 
 static void stackmap_show_user_frame(struct seq_file *m, unsigned int i, unsigned long ip)
 {

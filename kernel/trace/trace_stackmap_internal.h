@@ -8,7 +8,6 @@
 #include <linux/percpu.h>
 #include <linux/rcupdate.h>
 #include <linux/ring_buffer.h>
-#include <linux/seq_file.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
 
@@ -77,20 +76,6 @@ struct stackmap_instance {
 	struct delayed_work	work;
 };
 
-/* A reader of the files, and the stack that it is at. */
-struct stackmap_iter {
-	struct trace_array	*tr;		/* the open file holds a reference */
-	struct stackmap_set	*set;		/* with a reference, or NULL if there is no map */
-	const struct ftrace_stackmap *map;	/* the newest one */
-	const void		*map_end;	/* newer records of the map are left out */
-	const struct stackmap_gen *gen;		/* of the stack */
-	unsigned int		resets;		/* of the instance when it began */
-	u32			idx;		/* index of its slot */
-	/* In the header and the trailer of stack_map_bin. */
-	u32			nr_stacks;
-	u64			split;
-};
-
 /* trace_stackmap_param.c */
 extern unsigned int ftrace_stackmap_bits;
 
@@ -105,36 +90,9 @@ const struct stackmap_record *stackmap_resolve(struct trace_array *tr, int id);
 /* trace_stackmap_instance.c */
 int stackmap_reset(struct trace_array *tr);
 
-/* trace_stackmap_stat.c */
-extern const struct file_operations stackmap_stat_fops;
-
-/* trace_stackmap_seq.c */
-int stackmap_open(struct inode *inode, struct file *file, const struct seq_operations *ops);
-int stackmap_release(struct inode *inode, struct file *file);
-void *stackmap_seq_start(struct seq_file *m, loff_t *pos);
-void *stackmap_seq_next(struct seq_file *m, void *v, loff_t *pos);
-void stackmap_seq_stop(struct seq_file *m, void *v);
-const struct stackmap_record *stackmap_next(struct stackmap_iter *iter, loff_t *pos);
-unsigned long stackmap_iter_ref(const struct stackmap_iter *iter,
-				const struct stackmap_record *rec);
-
-/* ELF notes of the kernel, from the linker script. */
-extern const char __start_notes[];
-extern const char __stop_notes[];
-
-/* trace_stackmap_bin.c */
-#define STACKMAP_BIN_USER	1	/* flag: a stack of user space */
-#define STACKMAP_BIN_OBJECTS	2	/* flag: refers to objects */
-
-extern const struct file_operations stackmap_bin_fops;
-
 #if IS_ENABLED(CONFIG_KUNIT)
 void stackmap_success(struct stackmap_instance *inst, struct ftrace_stackmap *map,
 		      const struct stackmap_key *parts, int nr);
-void stackmap_latch(struct stackmap_iter *iter);
-u32 stackmap_bin_flags(const struct stackmap_record *rec);
-int stackmap_bin_show(struct seq_file *m, void *v);
-void *stackmap_bin_start(struct seq_file *m, loff_t *pos);
 #endif
 
 static inline u32 stackmap_id(const struct ftrace_stackmap *map, u32 idx)

@@ -13,7 +13,7 @@
 
 #include <kunit/visibility.h>
 
-#include "trace_stackmap_internal.h"
+#include "trace_stackmap_files.h"
 
 /* The position of a stack: from 1, by its generation's place in the set, then its own. */
 #define STACKMAP_POS_GEN	((loff_t)1 << STACKMAP_SLOT_BITS)

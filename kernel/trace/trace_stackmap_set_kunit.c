@@ -13,6 +13,7 @@
 #include <linux/ring_buffer.h>
 #include <linux/slab.h>
 
+#include "trace_stackmap_files.h"
 #include "trace_stackmap_instance_kunit.h"
 
 /* What a stack that was not in the map has begun is over then, without a pause. */

@@ -7,7 +7,7 @@
 #include <linux/mutex.h>
 #include <linux/seq_file.h>
 
-#include "trace_stackmap_internal.h"
+#include "trace_stackmap_files.h"
 
 /* What the statistics show, 0 without a map. */
 struct stackmap_stats {

@@ -8,6 +8,7 @@
 #include <linux/fs.h>
 #include <linux/highmem.h>
 #include <linux/mman.h>
+#include <linux/seq_file.h>
 #include <linux/shmem_fs.h>
 #include <linux/trace_clock.h>
 
