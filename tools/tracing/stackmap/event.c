@@ -17,6 +17,7 @@ void init_kind(struct kind *k, struct tep_event *ev)
 		[FIELD_TASK] = "pid", [FIELD_OLD_PID] = "old_pid", [FIELD_FILENAME] = "filename",
 		[FIELD_OLD_COMM] = "oldcomm", [FIELD_NEW_COMM] = "newcomm",
 		[FIELD_MODULE] = "name", [FIELD_CLONE_FLAGS] = "clone_flags",
+		[FIELD_COMM] = "comm",
 	};
 	int i;
 

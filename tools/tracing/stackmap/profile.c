@@ -95,7 +95,7 @@ static bool is_own_stack(const struct profile *p, u32 nr)
 /* The label of what a sample is counted by. A process has the name that it had last. */
 static u32 group_of(struct profile *p, const struct sample *s)
 {
-	const struct task *task = p->cfg->by == BY_PROCESS && s->leader ? &s->leader->id :
+	const struct task *task = p->cfg->by == BY_PROCESS && s->process ? s->process :
 				  task_of(p, s);
 	char *label __free(pointer) = NULL;
 
@@ -105,9 +105,11 @@ static u32 group_of(struct profile *p, const struct sample *s)
 		label = format("CPU %u", s->cpu);
 	else if (p->cfg->by == BY_EVENT)
 		label = copy_string(s->kind->name);
+	else if (task->nth)
+		label = format("%s-%u (%u)", task->comm, task->pid, task->nth + 1);
 	else
 		label = format("%s-%u", task->comm, task->pid);
-	p->counts[COUNT_NO_PROCESS] += p->cfg->by == BY_PROCESS && !s->leader && task->pid ?
+	p->counts[COUNT_NO_PROCESS] += p->cfg->by == BY_PROCESS && !s->process && task->pid ?
 				       s->val[VAL_EVENTS] : 0;
 	return intern(&p->map->labels, label);
 }
@@ -433,6 +435,7 @@ void profile_free(struct map *m)
 	stacks_free(&p->stacks);
 	pool_free_all(&p->tasks);
 	pool_free_all(&p->named);
+	pool_free_all(&p->processes);
 	pool_free(&p->roots);
 	pool_free(&p->sums);
 	pool_free(&p->addresses);

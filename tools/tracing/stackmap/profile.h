@@ -33,7 +33,7 @@ enum field {
 	FIELD_BUILD_ID, FIELD_PATH, FIELD_PREV_PID, FIELD_PREV_STATE, FIELD_PREV_COMM,
 	FIELD_NEXT_PID, FIELD_NEXT_COMM, FIELD_PARENT_PID, FIELD_CHILD_PID, FIELD_CHILD_COMM,
 	FIELD_TASK, FIELD_OLD_PID, FIELD_FILENAME, FIELD_OLD_COMM, FIELD_NEW_COMM, FIELD_MODULE,
-	FIELD_CLONE_FLAGS,
+	FIELD_CLONE_FLAGS, FIELD_COMM,
 	FIELD_WEIGHT, FIELD_KEY, NR_FIELDS = FIELD_KEY + MAX_KEYS,
 };
 
@@ -99,8 +99,9 @@ struct task_state {
 	u32		nr;		/* in profile->tasks */
 	u32		family;
 	u32		named;		/* as it is named now, in profile->named */
-	struct task_state *leader;	/* of its process; NULL: not known */
+	struct task	*process;	/* with the name of its leader; NULL: not known */
 	bool		is_new;		/* this was told before its fork */
+	bool		seen;		/* it has samples */
 	struct sample	*unnamed;	/* they may get the name that is told next */
 	u64		cookie;		/* the last one */
 	u32		unwound;	/* the stack of that, if it has come */
@@ -141,7 +142,7 @@ struct sample {
 	struct kind	*kind;
 	struct task_state *task;
 	u32		named;		/* the task, as it was named then */
-	const struct task_state *leader; /* of its process, as far as it is known */
+	const struct task *process;	/* as far as it is known */
 	u64		ts;
 	u64		seq;		/* they are printed in this order */
 	u64		val[NR_VALUES];
@@ -192,6 +193,7 @@ struct profile {
 	struct pool		tasks;		/* of {instance, pid} to a task_state */
 	u32			nr_unnamed;
 	struct pool		named;		/* of a task's number and its name to a task */
+	struct pool		processes;	/* of a task's number and which it is to a task */
 	struct pool		addresses;	/* of {instance, address} to a sample */
 	size_t			max_addresses;
 	bool			script;		/* samples are printed, so they are not added up */

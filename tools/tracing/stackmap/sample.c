@@ -20,14 +20,19 @@
 #define MAX_SKEW	1000000	/* nanoseconds, more than the clocks of two CPUs differ */
 #define MAX_LEAVE	10000	/* nanoseconds: a task may be woken on its way from the CPU */
 
-/* In the profile, a task is another one with each name that it has had. The idle tasks are one. */
+/*
+ * In the profile, a task is another one with each name that it has had. The idle tasks are one. A
+ * process has the last name of its leader.
+ */
 static void set_comm(struct profile *p, struct task_state *t, const char *comm)
 {
 	char *key __free(pointer) = NULL;
 	struct pooled *e;
 
 	snprintf(t->id.comm, sizeof(t->id.comm), "%.*s", COMM_LEN, comm);
-	key = format("%u %s", t->nr, t->id.pid ? t->id.comm : "");
+	if (t->process && t->process->pid == t->id.pid)
+		*t->process = t->id;
+	key = format("%u %u %s", t->nr, t->id.nth, t->id.pid ? t->id.comm : "");
 	t->named = intern(&p->named, key);
 	e = pool_at(&p->named, t->named);
 	if (!e->ptr)
@@ -87,7 +92,7 @@ static struct pooled *find_sum(struct profile *p, const struct sample *s)
 	enum by by = p->cfg->by;
 	bool by_task = by >= BY_TASK || p->cfg->for_pprof || p->cfg->off_cpu;
 	const u64 key[] = {
-		by_task ? s->named : 0, by == BY_PROCESS ? (uintptr_t)s->leader : 0,
+		by_task ? s->named : 0, by == BY_PROCESS ? (uintptr_t)s->process : 0,
 		by == BY_CPU ? s->cpu : 0, s->kind->event->id, s->kernel, s->user,
 		s->waker, s->waker_kernel, s->waker_user,
 	};
@@ -198,7 +203,8 @@ static struct sample *new_sample(struct record *r)
 		.preempt = r->preempt, .holders = 1, .val[VAL_EVENTS] = 1,
 	};
 	s->named = s->task->named;
-	s->leader = s->task->leader;
+	s->process = s->task->process;
+	s->task->seen = true;
 	s->unwanted = !is_wanted(r, s->task);
 	return s;
 }
@@ -287,7 +293,7 @@ static void take_leave(struct record *r, struct sample *s)
 	ends = state & r->kind->is_dead;
 	if (ends) {
 		t->family = 0;
-		t->leader = NULL;
+		t->process = NULL;
 	}
 	if (s->unwanted || !p->cfg->off_cpu)
 		return;
@@ -483,6 +489,27 @@ static void take_switch(struct record *r)
 
 #define THREAD		0x10000		/* the kernel's CLONE_THREAD */
 
+/* Its number may have been that of another task, whose samples keep their name. */
+static void begin_task(struct record *r, struct task_state *t, enum field which)
+{
+	char comm[COMM_LEN + 1];
+
+	set_name(r->profile, t, t->id.comm, false);
+	t->id.nth += t->seen && t->id.pid;
+	t->seen = false;
+	t->process = NULL;
+	get_text(r, which, comm, sizeof(comm));
+	set_comm(r->profile, t, comm);
+}
+
+/* Of which this task is the leader. */
+static struct task *process_of(struct profile *p, struct task_state *t)
+{
+	t->process = pool_get(&p->processes, t->nr, t->id.nth, sizeof(*t->process));
+	*t->process = t->id;
+	return t->process;
+}
+
 /* Tells if it is a thread. */
 static void take_newtask(struct record *r)
 {
@@ -492,11 +519,12 @@ static void take_newtask(struct record *r)
 	if (!get_number(r, FIELD_TASK, &pid) || !get_number(r, FIELD_CLONE_FLAGS, &flags))
 		return;
 	t = get_task(r, pid);
-	t->leader = flags & THREAD ? get_task(r, r->pid)->leader : t;
+	begin_task(r, t, FIELD_COMM);
+	t->process = flags & THREAD ? get_task(r, r->pid)->process : process_of(r->profile, t);
 	t->is_new = true;
 }
 
-/* Of a process or a thread. Its number may have been that of another one. */
+/* Of a process or a thread. */
 static void take_fork(struct record *r)
 {
 	struct task_state *child;
@@ -505,7 +533,8 @@ static void take_fork(struct record *r)
 	if (!get_number(r, FIELD_PARENT_PID, &parent) || !get_number(r, FIELD_CHILD_PID, &pid))
 		return;
 	child = get_task(r, pid);
-	child->leader = child->is_new ? child->leader : NULL;
+	if (!child->is_new)
+		begin_task(r, child, FIELD_CHILD_COMM);
 	child->is_new = false;
 	child->family = get_task(r, parent)->family | family_by_number(r->profile, pid);
 	learn_name(r, pid, FIELD_CHILD_COMM, false);
@@ -522,7 +551,7 @@ static void take_exec(struct record *r)
 		return;
 	t = get_task(r, pid);
 	t->family |= get_task(r, old)->family;
-	t->leader = t;
+	process_of(r->profile, t);
 	get_text(r, FIELD_FILENAME, path, sizeof(path));
 	set_name(r->profile, t, basename(path), false);
 }
@@ -654,7 +683,7 @@ static void end_waiting(struct profile *p, struct task_state *t, u32 user)
 	while ((s = t->waiting)) {
 		t->waiting = s->next;
 		s->user = user;
-		s->leader = user ? t->leader : s->leader;
+		s->process = user ? t->process : s->process;
 		p->counts[COUNT_USER_LOST] += !user;
 		sample_put(p, s);
 	}
@@ -698,11 +727,11 @@ static u32 stack_of(struct record *r)
 	return read_stack(r, &p->stacks, r->in->nr, epoch);
 }
 
-static void set_leader(struct record *r, u64 tgid)
+static void set_process(struct record *r, u64 tgid)
 {
-	struct task_state *leader = get_task(r, tgid);
+	struct task *process = process_of(r->profile, get_task(r, tgid));
 
-	get_task(r, r->pid)->leader = leader;
+	get_task(r, r->pid)->process = process;
 }
 
 /* For all events since the task has entered the kernel. */
@@ -712,7 +741,7 @@ static void take_unwound(struct record *r)
 	u64 cookie, tgid;
 
 	if (get_number(r, FIELD_TGID, &tgid))
-		set_leader(r, tgid);
+		set_process(r, tgid);
 	if (!get_number(r, FIELD_COOKIE, &cookie))
 		return;
 	if (cookie != t->cookie)
@@ -746,11 +775,11 @@ static void take_stack(struct record *r)
 	u64 tgid;
 
 	if (user && get_number(r, FIELD_TGID, &tgid)) {
-		set_leader(r, tgid);
+		set_process(r, tgid);
 		get_task(r, r->pid)->family |= get_task(r, tgid)->family;
 	}
 	if (s && user)
-		s->leader = s->task->leader;
+		s->process = s->task->process;
 	if (!s && !user)
 		take_lone_stack(r);
 	else if (s && (!s->unwanted || s->is_waker || r->kind->wanted))

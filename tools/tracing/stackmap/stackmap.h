@@ -104,6 +104,7 @@ struct build_id {
 struct task {
 	char	comm[COMM_LEN + 1];
 	u32	pid;
+	u32	nth;		/* of those that have had this number, from 0 */
 };
 
 enum object_state {

@@ -2403,8 +2403,31 @@ class Questions(RecordingCase):
         # Without the event that tells what it is.
         self.event(dat, "sched_process_fork", "one", 1, "x", 2)
         self.event(dat, "kfree", 1, stack="AB", pid=2)
-        self.assertEqual(self.groups(dat, "process"), {"one-1": 3, "x-3": 2, "x-2": 1})
+        self.assertEqual(self.groups(dat, "process"), {"one-1": 3, "x-3": 2, "x-2 (2)": 1})
         self.assertIn(": 1 samples of threads whose", self.tool(dat, "report", "--by", "process")[1])
+
+    def test_number_that_is_used_again(self):
+        """By a process of another or of the same name, and by a thread, which names no process."""
+        for newtask in [True, False]:
+            dat = self.dat()
+            for comm, flags in [("sh", 0), ("cc", 0), ("cc", 0), ("worker", 0x10000)]:
+                if newtask:
+                    self.event(dat, "task_newtask", 100, comm, flags, pid=200)
+                self.event(dat, "sched_process_fork", "main", 200, comm, 100, pid=200)
+                if not flags:
+                    self.event(dat, "sched_process_exec", "/bin/" + comm, 100, 100, pid=100)
+                self.event(dat, "kfree", 1, stack="AB", pid=100)
+                self.event(dat, "sched_switch", comm, 100, 120, 16, "swapper", 0, 120, pid=100)
+            groups = {"sh-100": 1, "cc-100 (2)": 1, "cc-100 (3)": 1, "worker-100 (4)": 1}
+            self.assertEqual(self.groups(dat, "task", "-e", "kfree"), groups)
+            self.assertEqual(self.groups(dat, "process", "-e", "kfree"), groups)
+            self.assertEqual(self.all_forms(dat, "-e", "kfree"), 4)
+        # The process of the thread is known, by its stack of user space; a leader is renamed late.
+        self.event(dat, "kfree", 1, stack="AB", pid=100)
+        self.add(dat, "user_stack", 200, [0x5000], pid=100)
+        self.event(dat, "task_rename", 200, "main", "maker", 0, pid=200)
+        self.assertEqual(self.groups(dat, "process", "-e", "kfree"),
+                         {"sh-100": 1, "cc-100 (2)": 1, "cc-100 (3)": 1, "worker-100 (4)": 1, "maker-200": 1})
 
 
 class UserStacks(RecordingCase):
