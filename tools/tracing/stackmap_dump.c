@@ -433,6 +433,9 @@ static int dump(const char *path, const char *recording)
 	ret = load(&m, path, recording, NULL);
 	if (ret >= 0 && cfg.old)
 		old_ret = load(&old, cfg.old, old_recording, recording ? NULL : &m);
+	if (old_recording && ret >= 0 && old_ret >= 0 && !m.kallsyms.nr != !old.kallsyms.nr)
+		old_ret = fail("only one of %s and %s has a kallsyms: name the trace.dat of both",
+			       path, cfg.old);
 	if (ret >= 0 && m.live && !m.nr_stacks)
 		note_empty(m.dir ? m.dir : TRACEFS);
 	if (ret >= 0 && old_ret >= 0) {

@@ -2120,8 +2120,16 @@ class Questions(RecordingCase):
         self.assertEqual(self.tool(dat, "-q", "--diff", path, "-g", "weak")[0],
                          "+1 new 1\n        weak_one\n        do_exit\n\n")
         none = self.file("none.dat", self.dat().bytes())
-        self.assertEqual(self.tool(dat, "-q", "--diff", none, rc=1), ("", (
-            f"stackmap_dump: {none}: has no records\n")))
+        self.assertEqual(self.run_tool("-q", "--diff", none, self.file("dir.dat", dat.bytes()), rc=1), (
+            "", f"stackmap_dump: {none}: has no records\n"))
+        # A trace.dat has no names of modules.
+        out, err = self.tool(dat, "-q", "--diff", self.file("dir.dat", dat.bytes()), rc=1)
+        self.assertEqual(out, "")
+        self.assertIn("only one of", err)
+        self.assertEqual(self.run_tool("-q", "--diff", os.path.join(self.dir, "dir/trace.dat"),
+                                       os.path.join(self.dir, "dir.dat"))[0], "")
+        self.assertEqual(self.tool(dat, "-q", "-k", KALLSYMS, "--diff",
+                                   os.path.join(self.dir, "dir.dat"))[0], "")
         self.assertIn("two recordings, or two maps (--map-only)",
                       self.tool(dat, "--diff", KALLSYMS, rc=2)[1])
         more = {"stack_map_bin": golden_map("le64")}
