@@ -106,6 +106,7 @@ static const char report_help[] =
 #define FLAMES		(BIT(MODE_FOLDED) | BIT(MODE_SPEEDSCOPE))
 #define PROFILES	(FLAMES | BIT(MODE_PPROF) | BIT(MODE_PERF_SCRIPT) | BIT(MODE_REPORT))
 #define LISTS		(BIT(MODE_TEXT) | BIT(MODE_JSON))
+#define COUNTED		(LISTS | BIT(MODE_PPROF))
 #define TEXTS		(LISTS | BIT(MODE_ANNOTATE) | BIT(MODE_DIFF))
 #define BOTH		(PROFILES | LISTS | BIT(MODE_DIFF))	/* of maps and recordings */
 #define RECORDED	(BOTH | SAMPLES)
@@ -505,6 +506,9 @@ static int run(int argc, char **argv)
 	if (path && cfg.instance && !recording)
 		usage("--instance is one of the kernel or of a recording, not of", path);
 	check_options(recording);
+	/* The others do not tell how often there is what weighs nothing. */
+	if (recording && !cfg.min_ref && !(BIT(mode) & COUNTED))
+		cfg.min_ref = 1;
 	cfg.direct = mode == MODE_REPORT;
 	cfg.for_pprof = mode == MODE_PPROF;
 	return live && check_instance(live) ? 1 : dump(path ? path : live, recording);

@@ -128,7 +128,7 @@ static struct stack *make_stack(struct profile *p, struct sample *sample)
 		return NULL;
 	}
 	p->counts[COUNT_STACKS] += sample->val[VAL_EVENTS];
-	if (!ref && !p->cfg->for_pprof)
+	if (!ref && p->script)
 		return NULL;
 	nr_user = resolve(p, sample, &p->words);
 	if (is_own_stack(p, p->words.nr - nr_user)) {

@@ -71,6 +71,8 @@ static void add_stacks(struct pool *changes, struct pool *texts, struct map *m, 
 	struct change *c;
 
 	for (s = m->stacks; s != stacks_end(m); s++) {
+		if (m->merged && !s->ref)
+			continue;
 		c = get_change(changes, texts, m, s);
 		if (!c->map || (c->map == m && s->id > c->stack.id))
 			c->stack = *s;

@@ -229,7 +229,7 @@ struct config {
 	bool		keep_tracer;	/* the tracer's own frames, in a recording */
 	bool		drop_tracer;	/* in a map */
 	enum by		by;
-	bool		for_pprof;	/* also what weighs nothing, and by task */
+	bool		for_pprof;	/* by task */
 };
 
 #define MAX_READS	5	/* of a file that the kernel may replace meanwhile */

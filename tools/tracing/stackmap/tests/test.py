@@ -1111,7 +1111,7 @@ class RecordingCase(Case):
         self.assertEqual((sum(weights), weights), (folded, sorted(weights, reverse=True)))
         out = json.loads(self.run_tool("-q", "-j", *args, path)[0])
         self.assertEqual([s["weight"] for s in out], weights)
-        self.assertEqual(sum(s["count"] for s in out), sum(s[0] for s in samples if s[-1]))
+        self.assertEqual(sum(s["count"] for s in out), sum(s[0] for s in samples))
         self.assertEqual(self.run_tool("-q", "--diff", path, *args, path)[0], "")
         return folded
 
@@ -2363,6 +2363,30 @@ class Questions(RecordingCase):
         args = ["--latency", "kmalloc:kfree:ptr"]
         self.assertEqual(self.all_forms(dat, *args), 400)
         self.assertEqual(self.folded(dat, *args), {"do_exit;schedule": 200, "do_exit;weak_one": 200})
+
+    def test_counts_of_what_weighs_nothing(self):
+        """It has happened as well. Here in two places of one function."""
+        dat = self.dat()
+        self.FULL = dict(self.FULL, D=[self.A + 4, self.B])
+        for size, stack in [(0, "AB"), (0, "AB"), (8, "D"), (0, "CB")]:
+            self.event(dat, "kmalloc", 1, size, stack=stack)
+        args = ["-w", "bytes_alloc"]
+        self.assertEqual(self.tool(dat, "-q", *args)[0], "# 8 bytes_alloc (bytes)\n"
+                         "8 (100.0%), 3 events, at most 8\n        schedule\n        do_exit\n\n"
+                         "0 (0.0%), 1 events, at most 0\n        weak_one\n        do_exit\n\n")
+        self.assertEqual(self.all_forms(dat, *args), 8)
+        self.assertEqual(self.folded(dat, *args), {"do_exit;schedule": 8})
+        self.assertNotIn("weak_one", self.tool(dat, "report", *args)[0])
+        self.assertNotIn("weak_one", self.tool(dat, "-m1", *args)[0])
+        old = self.dat()
+        for size, stack in [(5, "CB"), (0, "AB")]:
+            self.event(old, "kmalloc", 1, size, stack=stack)
+        os.mkdir(os.path.join(self.dir, "old"))
+        self.file("old/trace.dat", old.bytes())
+        self.file("old/kallsyms", golden_text("kallsyms64"))
+        self.assertEqual(self.tool(dat, "-q", *args, "--diff", os.path.join(self.dir, "old"))[0],
+                         "+8 new 8, 3 events, at most 8\n        schedule\n        do_exit\n\n"
+                         "-5 gone 5, 1 events, at most 5\n        weak_one\n        do_exit\n\n")
 
     def groups(self, dat, by, *args):
         """What each weighs, in the report, which the other forms must say, too."""
