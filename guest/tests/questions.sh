@@ -74,7 +74,7 @@ same "woken in wakes by helper" "$(grep ';waits\[known\];.*;\[woken_by\];\[helpe
 same "of who wakes" "$(folded --off-cpu --wakers --tid "$pid" --grep 'waits\+' --callees '[woken by]' |
 	grep '^\[woken_by\];\[helper\];.*;wakes\[known\];' | total)" "$us"
 us=$(folded --off-cpu --comm helper --grep nanosleep | total)
-same "woken by the clock" "$(folded --off-cpu --wakers --comm helper --grep nanosleep | grep ';\[woken_by\];\[interrupt\];' | total)" "$us"
+same "woken by the clock" "$(folded --off-cpu --wakers --comm helper --grep nanosleep | grep ';\[woken_by\];\[interrupt_handler\];' | total)" "$us"
 
 echo "forms, and by"
 for args in --off-cpu "--off-cpu --wakers" "-e sched_waking"; do

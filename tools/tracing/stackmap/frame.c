@@ -73,7 +73,7 @@ const char *frame_lines(const struct map *m, struct frame *f)
 }
 
 /* No return addresses: the innermost frame, of the kernel and of user space, and what was hit. */
-static bool is_exact(const struct stack *s, u32 i)
+bool is_exact(const struct stack *s, u32 i)
 {
 	return (!i && !s->woken) || i == s->nr - s->nr_user || (i < 64 && s->hits >> i & 1);
 }

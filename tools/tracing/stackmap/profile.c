@@ -51,8 +51,9 @@ static void add_hit(struct words *w, size_t i)
 }
 
 /*
- * Above the stack of a task: who woke it, and the stack of that, turned round. Returns how many of
- * these frames are of user space.
+ * Above the stack of a task: who woke it, and the stack of that, turned round. That of an interrupt
+ * ends where it has hit someone, if that is known. Returns how many of these frames are of user
+ * space.
  */
 static u32 add_waker(struct profile *p, const struct sample *s, struct words *w)
 {
@@ -62,9 +63,12 @@ static u32 add_waker(struct profile *p, const struct sample *s, struct words *w)
 		.val[VAL_EVENTS] = s->val[VAL_EVENTS],
 	};
 	u32 i, nr_user = resolve(p, &waker, &from);
+	const struct stack turned = { .nr = from.nr, .nr_user = nr_user, .hits = from.hits };
 
+	if (s->by_interrupt && from.hits)
+		from.nr = __builtin_ctzll(from.hits);
 	for (i = from.nr; i--; add_word(&all, from.w[i])) {
-		if (!i || i == from.nr - nr_user || (i < 64 && from.hits >> i & 1))
+		if (is_exact(&turned, i))
 			add_hit(&all, all.nr);
 	}
 	add_word(&all, s->waker);

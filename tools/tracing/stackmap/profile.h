@@ -160,6 +160,7 @@ struct sample {
 	bool		has_second;	/* and that of a trigger */
 	bool		has_cookie;
 	bool		is_waker;
+	bool		by_interrupt;	/* what has ended it */
 	char		*text;		/* the fields, if they are printed */
 };
 

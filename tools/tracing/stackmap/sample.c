@@ -128,7 +128,9 @@ static void tell_waker(struct profile *p, struct sample *s)
 	char *label __free(pointer) = NULL;
 	bool interrupt = s->flags & (FLAG_HARDIRQ | FLAG_SOFTIRQ | FLAG_NMI);
 
-	label = format("[%s]", interrupt ? "interrupt" : task_of(p, s)->comm);
+	/* No task has such a long name. */
+	label = format("[%s]", interrupt ? "interrupt handler" : task_of(p, s)->comm);
+	s->wakes->by_interrupt = interrupt;
 	s->wakes->waker = WORD_LABEL + intern(&p->map->labels, label);
 	s->wakes->waker_kernel = s->kernel;
 	s->wakes->waker_user = interrupt ? 0 : s->user;

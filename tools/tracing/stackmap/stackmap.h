@@ -377,6 +377,7 @@ void watch_drain(void);
 void watch_stop(void);
 /* frame.c */
 const struct symbol *find_symbol(const struct map *m, u64 ip, bool exact);
+bool is_exact(const struct stack *s, u32 i);
 const char *frame_name(struct frame *f, const char **mod);
 const char *frame_lines(const struct map *m, struct frame *f);
 struct frame *frame_get(struct map *m, const struct stack *s, u32 i);

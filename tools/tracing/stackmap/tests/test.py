@@ -2209,11 +2209,12 @@ class Questions(RecordingCase):
         args = ["--off-cpu", "--wakers"]
         self.assertEqual(self.folded(dat, *args), {
             "do_exit;[woken_by];[seven];weak_one;do_exit": 1101,
-            "do_exit;weak_one;[woken_by];[interrupt];schedule": 31, "do_exit;weak_one": 16})
+            "do_exit;weak_one;[woken_by];[interrupt_handler];schedule": 31, "do_exit;weak_one": 16})
         self.assertIn("2 times off the CPU, of which nothing tells", self.tool(dat, "-F", *args)[1])
         self.assertEqual(self.all_forms(dat, *args), 1148)
         self.assertEqual(self.folded(dat, *args, "--callees", "[woken by]"), {
-            "[woken_by];[seven];weak_one;do_exit": 1101, "[woken_by];[interrupt];schedule": 31})
+            "[woken_by];[seven];weak_one;do_exit": 1101,
+            "[woken_by];[interrupt_handler];schedule": 31})
         self.assertEqual(self.folded(dat, "--off-cpu"), {"do_exit": 1101, "do_exit;weak_one": 47})
         self.assertEqual(sum(self.folded(dat, "-e", "sched_waking").values()), 5)
         for bad in [["--wakers"], ["--off-cpu=preempted", "--wakers"]]:
@@ -2251,6 +2252,21 @@ class Questions(RecordingCase):
         self.assertIn("no stack has a function weak_one",
                       self.tool(dat, "-F", *args, "--callers", "weak_one", rc=1)[1])
         self.assertEqual(list(self.folded(dat, *args, "--callers", "[woken by]")), ["[woken_by];do_exit"])
+
+    def test_interrupt_that_wakes(self):
+        """Has its own part of a stack only. A task may be named interrupt."""
+        dat = self.dat(comms=[(7, "interrupt")])
+        for ident, stack in [(1, [self.C, self.A]), (2, [self.A, self.B])]:
+            dat.add(self.now, "stack_def", ident, len(stack), stack)
+        for flags in [8, 0x10, 0]:
+            self.switch(dat, 5, 0, stack="AB")
+            self.waking(dat, 5, pid=7, flags=flags, cpu=1)
+            dat.add(self.now, "stack_split", 1, self.B, 2, [], pid=7, flags=flags, cpu=1)
+            self.switch(dat, 0, 5, after=99)
+        args = ["--off-cpu", "--wakers"]
+        self.assertEqual(self.folded(dat, *args), {
+            "do_exit;[woken_by];[interrupt_handler];weak_one;schedule": 200,
+            "do_exit;[woken_by];[interrupt];weak_one;schedule;do_exit;schedule;do_exit": 100})
 
     def test_no_event(self):
         """A stack without an event is of no use to what needs numbers."""
