@@ -218,7 +218,7 @@ static struct choice choices[] = {
 	{ "vmlinux", 'v', ARG, set_text, &cfg.vmlinux, ALL },
 	{ "lines", 'l', NO_ARG, set_flag, &cfg.lines, TEXTS },
 	{ "force", 0, NO_ARG, set_flag, &cfg.force, ALL },
-	{ "symfs", 0, ARG, set_text, &cfg.symfs, ALL },
+	{ "symfs", 0, ARG, set_text, &cfg.symfs, ALL & ~BIT(MODE_SUMMARY) },
 	{ "output", 'o', ARG, set_text, &output_file, ALL },
 	{ "folded", 'F', NO_ARG, set_form, NULL, ALL, MODE_FOLDED },
 	{ "json", 'j', NO_ARG, set_form, NULL, ALL, MODE_JSON },
@@ -242,7 +242,7 @@ static struct choice choices[] = {
 	{ "from", 0, ARG, set_seconds, &cfg.from, RECORDED },
 	{ "to", 0, ARG, set_seconds, &cfg.to, RECORDED },
 	{ "tracer", 0, NO_ARG, set_flag, &cfg.keep_tracer, RECORDED },
-	{ "no-tracer", 0, NO_ARG, set_flag, &cfg.drop_tracer, PROFILES | LISTS },
+	{ "no-tracer", 0, NO_ARG, set_flag, &cfg.drop_tracer, MAPS },
 	{ "sort", 0, ARG, set_sort, NULL, MAPS & ~BIT(MODE_REPORT) },
 	{ "top", 't', ARG, set_number, &cfg.top, MAPS | BIT(MODE_DIFF) },
 	{ "min-ref", 'm', ARG, set_number, &cfg.min_ref, MAPS | BIT(MODE_DIFF) },
@@ -283,7 +283,7 @@ static void check_form(const struct choice *c)
 }
 
 /* Refuses options that would be ignored. Only a recording has samples. */
-static void check_options(bool recording)
+static void check_options(const char *path, const char *recording)
 {
 	bool merged = recording || BIT(mode) & PROFILES;
 	const struct choice *c;
@@ -292,7 +292,11 @@ static void check_options(bool recording)
 		if (!c->given)
 			continue;
 		check_form(c);
-		refuse(c->val == 'l' && recording, c, "is for maps (--map-only)");
+		refuse((c->val == 'l' || c->to == &cfg.drop_tracer) && recording, c,
+		       "is for maps (--map-only)");
+		refuse(c->to == &cfg.partial && recording && !cfg.old &&
+		       !is_beside(path, "stack_map_bin"), c, "there is no map");
+		refuse(c->to == &cfg.symfs && !HAS_LIBS, c, WITHOUT_LIBS);
 		refuse(c->val == 'l' && !cfg.vmlinux, c, "needs --vmlinux FILE");
 		refuse(c->set == set_function && !merged, c,
 		       "of a map, goes with report, --folded, --speedscope and --pprof");
@@ -505,7 +509,7 @@ static int run(int argc, char **argv)
 		note("there is no stackmap.data here; the profile is of the running kernel's map");
 	if (path && cfg.instance && !recording)
 		usage("--instance is one of the kernel or of a recording, not of", path);
-	check_options(recording);
+	check_options(path, recording);
 	/* The others do not tell how often there is what weighs nothing. */
 	if (recording && !cfg.min_ref && !(BIT(mode) & COUNTED))
 		cfg.min_ref = 1;

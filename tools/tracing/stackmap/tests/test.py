@@ -3010,6 +3010,13 @@ class Usage(Case):
                 err = self.run_tool(*args, rc=1 if used else 2)[1]
                 self.assertEqual("goes with " in err, not used, args)
         self.assertIn(": needs --vmlinux", self.run_tool("-l", "-", rc=2)[1])
+        one, other = self.file("one.dat", b"\x17\x08\x44tracing6\0"), self.file("map", b"")
+        for args, text in [(["--no-tracer", one], "is for maps"), (["--partial", one], "there is no map"),
+                           (["-s", "--symfs", "x", other], "--symfs goes with"),
+                           (["--tracer", other], "needs a recording"),
+                           (["-F", "--symfs", "x", other], WITHOUT)]:
+            if text != WITHOUT or WITHOUT in self.run_tool("-F", one, rc=1)[1]:
+                self.assertIn(text, self.run_tool(*args, rc=2)[1])
         for option in [*unused, *list(modes.values())[1:], "--partial", "-kx", "-vx", "--force"]:
             new = os.path.join(self.dir, "new")
             self.run_tool(option, "save", new, rc=2)
