@@ -141,7 +141,7 @@ static struct stack *make_stack(struct profile *p, struct sample *sample)
 	}
 	if (sample->waker)
 		waker_user = add_waker(p, sample, &p->words);
-	else if (p->cfg->wakers)
+	else if (p->cfg->wakers && sample->kind->is_switch)
 		p->counts[COUNT_NO_WAKER] += sample->val[VAL_EVENTS];
 	s = map_add(p->map, p->words.w, p->words.nr);
 	s->id = p->map->nr_stacks - 1;
@@ -246,7 +246,8 @@ static int compare_samples(const void *a, const void *b)
 static void set_value_types(struct map *m, const struct config *cfg)
 {
 	m->values[VAL_EVENTS] = (struct value_type) {
-		cfg->off_cpu ? "switches" : cfg->allocs && !cfg->latency ? "objects" : "events",
+		cfg->off_cpu && !cfg->weight ? "switches" :
+		cfg->allocs && !cfg->latency ? "objects" : "events",
 		"count",
 	};
 	if (cfg->weight)

@@ -1434,10 +1434,13 @@ class Recording(RecordingCase):
         pprof = Pprof()
         pprof.dir = self.dir
         types, samples = pprof.values(self.tool, dat, "--off-cpu", "-w", "bytes_alloc")
-        self.assertEqual(types, [("switches", "count"), ("bytes_alloc", "bytes"),
+        # An allocation is no switch, and nobody ends it.
+        self.assertEqual(types, [("events", "count"), ("bytes_alloc", "bytes"),
                                  ("delay", "microseconds")])
         self.assertEqual(sorted(samples), [(1, 0, 0), (1, 0, 1000), (1, 10, 0)])
         self.assertIn("two weights", self.tool(dat, "-F", "--off-cpu", "-w", "x", rc=2)[1])
+        self.assertIn(" 2 times off the CPU, of which nothing tells", self.tool(
+            dat, "--pprof", "-o", "/dev/null", "--off-cpu", "--wakers", "-w", "bytes_alloc")[1])
 
     def test_selections(self):
         dat = self.dat()
@@ -2330,6 +2333,10 @@ class Questions(RecordingCase):
         self.assertIn(": 1 ends of what was not seen to begin", err)
         self.assertEqual(self.all_forms(dat, *args), 336)
         self.assertIn(" 1.000104: 103 block_rq_issue:", self.tool(dat, "--perf-script", *args)[0])
+        # The CPU of a group is that of the end, it is selected by the begin.
+        self.assertEqual(self.groups(dat, "cpu", *args), {"CPU 1": 336})
+        self.assertEqual(sum(self.folded(dat, *args, "--cpu", "0").values()), 336)
+        self.tool(dat, "-F", *args, "--cpu", "1", rc=1)
         # By the sector alone, a request to another disk is the same.
         err = self.tool(dat, "-F", "--latency", "block_rq_issue:block_rq_complete:sector")[1]
         self.assertIn(": 1 times left out: the same has begun again", err)
