@@ -157,6 +157,8 @@ static void parse_record_options(int argc, char **argv)
 		usage("--all records every process, --pid one", NULL);
 	if (rec.realtime > 99)
 		usage("--realtime is a priority from 1 to 99", NULL);
+	if (rec.user && rec.nr_functions && !rec.nr_events)
+		usage("--function has no stacks of user space, --user needs an --event", NULL);
 	rec.all |= !rec.command && !rec.nr_pids;
 	if (!rec.nr_events && !rec.nr_functions)
 		add_events(NULL, copy_string("sched:sched_switch"));
