@@ -30,7 +30,8 @@ static u32 resolve(struct profile *p, const struct sample *s, struct words *w)
 			   resolve_kernel(p, s->kernel, w))) {
 		add_word(w, WORD_UNDEFINED);
 		p->counts[COUNT_UNDEFINED] += s->val[VAL_EVENTS];
-	} else if (s->kernel && s->kind->is_switch && !p->cfg->keep_tracer && p->cfg->off_cpu) {
+	} else if (s->kernel && s->kind && s->kind->is_switch && p->cfg->off_cpu &&
+		   !p->cfg->keep_tracer) {
 		drop_frames(w, scheduler_frames(p->map, w->w, w->nr));
 	}
 	if (!s->kernel && !s->user)
@@ -59,7 +60,7 @@ static u32 add_waker(struct profile *p, const struct sample *s, struct words *w)
 {
 	struct words from = {}, all = {};
 	struct sample waker = {
-		.kind = s->kind, .kernel = s->waker_kernel, .user = s->waker_user,
+		.kernel = s->waker_kernel, .user = s->waker_user,
 		.val[VAL_EVENTS] = s->val[VAL_EVENTS],
 	};
 	u32 i, nr_user = resolve(p, &waker, &from);

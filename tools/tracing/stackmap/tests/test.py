@@ -2251,6 +2251,12 @@ class Questions(RecordingCase):
         self.event(dat, "task_rename", 7, "earlier", "later", 0, pid=7, cpu=1)
         self.switch(dat, 0, 5, after=100)
         self.assertEqual(list(self.folded(dat, *args)), ["do_exit;[woken_by];[earlier];weak_one;do_exit"])
+        # Of a waker, frames of schedule() are left.
+        dat = self.dat(comms=[(7, "seven")])
+        self.switch(dat, 5, 0, stack="AB")
+        self.waking(dat, 5, pid=7, cpu=1, stack="AB")
+        self.switch(dat, 0, 5, after=100)
+        self.assertEqual(list(self.folded(dat, *args)), ["do_exit;[woken_by];[seven];schedule;do_exit"])
         # The stack of a waker is turned round: no callers there.
         self.assertIn("no stack has a function weak_one",
                       self.tool(dat, "-F", *args, "--callers", "weak_one", rc=1)[1])
