@@ -109,7 +109,7 @@ static u32 group_of(struct profile *p, const struct sample *s)
 	if (p->cfg->by == BY_CPU)
 		label = format("CPU %u", s->cpu);
 	else if (p->cfg->by == BY_EVENT)
-		label = copy_string(s->kind->name);
+		label = format("%s:%s", s->kind->event->system, s->kind->name);
 	else if (task->nth)
 		label = format("%s-%u (%u)", task->comm, task->pid, task->nth + 1);
 	else

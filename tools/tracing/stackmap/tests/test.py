@@ -2436,14 +2436,14 @@ class Questions(RecordingCase):
             for _ in range(n):
                 self.event(dat, event, 1, stack="AB", pid=pid, cpu=cpu)
         self.assertEqual(self.groups(dat, "cpu"), {"CPU 0": 3, "CPU 1": 3})
-        self.assertEqual(self.groups(dat, "event"), {"kfree": 5, "kmem_cache_free": 1})
+        self.assertEqual(self.groups(dat, "event"), {"kmem:kfree": 5, "kmem:kmem_cache_free": 1})
         self.assertEqual(self.groups(dat, "task"), {"one-1": 4, "two-2": 2})
         self.assertEqual(self.groups(dat, "cpu", "-e", "kfree"), {"CPU 0": 3, "CPU 1": 2})
         self.switch(dat, 5, 0, stack="AB")
         self.switch(dat, 0, 5, after=100, cpu=1)
         self.switch(dat, 5, 0, stack="AB", after=10, cpu=1)
         self.switch(dat, 0, 5, after=10, cpu=1)
-        self.assertEqual(self.groups(dat, "event", "--off-cpu"), {"sched_switch": 110})
+        self.assertEqual(self.groups(dat, "event", "--off-cpu"), {"sched:sched_switch": 110})
         err = self.tool(dat, "report", "--by", "process")[1]
         self.assertIn("samples of threads whose process is not known", err)
 
