@@ -101,7 +101,7 @@ struct task_state {
 	u32		named;		/* as it is named now, in profile->named */
 	struct task	*process;	/* with the name of its leader; NULL: not known */
 	bool		is_new;		/* this was told before its fork */
-	bool		seen;		/* it has samples */
+	bool		seen;		/* it has samples, or a process */
 	struct sample	*unnamed;	/* they may get the name that is told next */
 	u64		cookie;		/* the last one */
 	u32		unwound;	/* the stack of that, if it has come */

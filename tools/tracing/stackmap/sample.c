@@ -509,6 +509,7 @@ static struct task *process_of(struct profile *p, struct task_state *t)
 {
 	t->process = pool_get(&p->processes, t->nr, t->id.nth, sizeof(*t->process));
 	*t->process = t->id;
+	t->seen = true;
 	return t->process;
 }
 
@@ -548,6 +549,7 @@ static void take_exec(struct record *r)
 	struct task_state *t;
 	char path[0x1000];
 	u64 pid, old;
+	bool fd;
 
 	if (!get_number(r, FIELD_TASK, &pid) || !get_number(r, FIELD_OLD_PID, &old))
 		return;
@@ -555,7 +557,9 @@ static void take_exec(struct record *r)
 	t->family |= get_task(r, old)->family;
 	process_of(r->profile, t);
 	get_text(r, FIELD_FILENAME, path, sizeof(path));
-	set_name(r->profile, t, basename(path), false);
+	/* That of a file descriptor is no name; task_rename has told it. */
+	fd = !strncmp(path, "/dev/fd/", 8) && !strchr(path + 8, '/');
+	set_name(r->profile, t, fd ? t->id.comm : basename(path), false);
 }
 
 static void take_rename(struct record *r)

@@ -2483,12 +2483,23 @@ class Questions(RecordingCase):
             self.assertEqual(self.groups(dat, "task", "-e", "kfree"), groups)
             self.assertEqual(self.groups(dat, "process", "-e", "kfree"), groups)
             self.assertEqual(self.all_forms(dat, "-e", "kfree"), 4)
-        # The process of the thread is known, by its stack of user space; a leader is renamed late.
+        # A program may be a file descriptor, as fexecve() has it.
+        dat = self.dat()
+        self.event(dat, "task_rename", 100, "sh", "service", 0, pid=100)
+        self.event(dat, "sched_process_exec", "/dev/fd/7", 100, 100, pid=100)
         self.event(dat, "kfree", 1, stack="AB", pid=100)
-        self.add(dat, "user_stack", 200, [0x5000], pid=100)
-        self.event(dat, "task_rename", 200, "main", "maker", 0, pid=200)
-        self.assertEqual(self.groups(dat, "process", "-e", "kfree"),
-                         {"sh-100": 1, "cc-100 (2)": 1, "cc-100 (3)": 1, "worker-100 (4)": 1, "maker-200": 1})
+        self.assertEqual(self.groups(dat, "process", "-e", "kfree"), {"service-100": 1})
+
+    def test_process_of_a_thread(self):
+        """By its stack of user space. Its leader is renamed late, and has no samples."""
+        dat = self.dat()
+        for comm in "main", "cook":
+            self.event(dat, "sched_process_fork", "sh", 1, comm, 200)
+            self.event(dat, "kfree", 1, stack="AB", pid=100)
+            self.add(dat, "user_stack", 200, [0x5000], pid=100)
+            self.event(dat, "sched_process_fork", "sh", 1, "thread", 100)
+        self.event(dat, "task_rename", 200, "cook", "maker", 0, pid=200)
+        self.assertEqual(self.groups(dat, "process", "-e", "kfree"), {"main-200": 1, "maker-200 (2)": 1})
 
 
 class UserStacks(RecordingCase):
