@@ -120,7 +120,7 @@ static int stackmap_record_ids(struct trace_array *tr, struct ftrace_stackmap *m
 	if (user_by_file(user) && user->objects != stackmap_objects(map))
 		return -STACKMAP_DROP_OBJECTS;
 
-	parts[0].user = user;
+	parts[0].user = !!user;
 	nr = stackmap_find_parts(map, stack->ips, stack->nr, parts);
 	if (nr < 0)
 		return nr;

@@ -80,6 +80,15 @@ static struct stackmap_gen *stackmap_create(struct stackmap_instance *inst, unsi
 	return gen;
 }
 
+/* Of the first map. Unless it can't be replaced, or not by a work yet, it may be small. */
+unsigned int stackmap_first_bits(void)
+{
+	unsigned int bits = READ_ONCE(ftrace_stackmap_bits);
+
+	return READ_ONCE(stackmap_recycle) && system_state >= SYSTEM_SCHEDULING ?
+	       min(bits, STACKMAP_BITS_FIRST) : bits;
+}
+
 /**
  * stackmap_create_first - allocate the first map after a reset
  * @inst: the instance
@@ -88,14 +97,10 @@ static struct stackmap_gen *stackmap_create(struct stackmap_instance *inst, unsi
  */
 struct stackmap_gen *stackmap_create_first(struct stackmap_instance *inst)
 {
-	unsigned int bits = READ_ONCE(ftrace_stackmap_bits);
 	bool recycle = READ_ONCE(stackmap_recycle);
 	struct stackmap_gen *gen;
 
-	/* Unless it can't be replaced, or not by a work yet, it may be small. */
-	if (recycle && system_state >= SYSTEM_SCHEDULING)
-		bits = min(bits, STACKMAP_BITS_FIRST);
-	gen = stackmap_create(inst, bits);
+	gen = stackmap_create(inst, stackmap_first_bits());
 	if (IS_ERR(gen))
 		return gen;
 

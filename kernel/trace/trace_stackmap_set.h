@@ -139,6 +139,7 @@ const struct stackmap_record *stackmap_lookup(const struct stackmap_set *set, in
 struct stackmap_gen *stackmap_gen_of(const struct stackmap_set *set, int id);
 
 /* trace_stackmap_replace.c */
+unsigned int stackmap_first_bits(void);
 struct stackmap_gen *stackmap_create_first(struct stackmap_instance *inst);
 int stackmap_begin_map(struct stackmap_instance *inst, struct stackmap_gen *gen);
 void stackmap_init_replacement(struct stackmap_instance *inst);

@@ -60,7 +60,7 @@ static void stackmap_get_stats(struct stackmap_instance *inst, struct stackmap_s
 static int stackmap_stat_show(struct seq_file *m, void *v)
 {
 	struct stackmap_stats stats = {
-		.max_entries = 1U << min(READ_ONCE(ftrace_stackmap_bits), STACKMAP_BITS_FIRST),
+		.max_entries = 1U << stackmap_first_bits(),
 	};
 	struct trace_array *tr = m->private;
 	struct stackmap_instance *inst = READ_ONCE(tr->stackmap);

@@ -3,7 +3,6 @@
  * KUnit tests for the files of user stacks: the table of objects, their build ids and
  * definitions, and a reset between translation and recording.
  */
-#include <linux/delay.h>
 #include <linux/elf.h>
 #include <linux/fs.h>
 #include <linux/highmem.h>
@@ -216,8 +215,6 @@ static void user_object_numbers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, user_objects_stats(objects, &memory), 2);
 
 	user_objects_put(other);
-	for (int i = 0; i < 500 && user_object_path(test_word(nr[2], 0)); i++)
-		msleep(20);
 	KUNIT_EXPECT_NULL(test, user_object_path(test_word(nr[2], 0)));
 	KUNIT_EXPECT_GT(test, test_nr(test_objects(test, NULL), ours), nr[2]);
 }
