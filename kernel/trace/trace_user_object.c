@@ -29,6 +29,7 @@
 #include <linux/elf.h>
 #include <linux/fs.h>
 #include <linux/hashtable.h>
+#include <linux/init.h>
 #include <linux/mmap_lock.h>
 #include <linux/random.h>
 #include <linux/refcount.h>
@@ -557,6 +558,33 @@ bool user_objects_define(struct trace_buffer *buffer, unsigned int trace_ctx,
 	}
 	return true;
 }
+
+static enum print_line_t user_object_def_print(struct trace_iterator *iter, int flags,
+					       struct trace_event *event)
+{
+	struct user_object_def_entry *def = (void *)iter->ent;
+
+	trace_seq_printf(&iter->seq, "<user_object_def %d bias %llx build id %*phN %s>\n",
+			 def->object, def->bias, min(def->id_size, BUILD_ID_SIZE_MAX),
+			 def->build_id, def->path);
+	return trace_handle_return(&iter->seq);
+}
+
+static struct trace_event_functions user_object_def_funcs = {
+	.trace		= user_object_def_print,
+};
+
+static struct trace_event user_object_def_event = {
+	.type		= TRACE_USER_OBJECT_DEF,
+	.funcs		= &user_object_def_funcs,
+};
+
+static int __init user_object_init_event(void)
+{
+	WARN_ON_ONCE(!register_trace_event(&user_object_def_event));
+	return 0;
+}
+early_initcall(user_object_init_event);
 
 /**
  * user_objects_write - write the objects of a table for stack_map_bin

@@ -155,7 +155,6 @@ static enum print_line_t trace_user_unwind_print(struct trace_iterator *iter, in
 {
 	struct user_unwind_stack_entry *field = (void *)iter->ent;
 	int size = iter->ent_size - (int)sizeof(*field);
-	struct user_object_def_entry *def = (void *)iter->ent;
 	struct trace_seq *s = &iter->seq;
 
 	switch (iter->ent->type) {
@@ -167,10 +166,6 @@ static enum print_line_t trace_user_unwind_print(struct trace_iterator *iter, in
 		trace_print_user_frames(iter, flags, field->tgid, field->caller,
 					max(size, 0) / sizeof(long));
 		break;
-	case TRACE_USER_OBJECT_DEF:
-		trace_seq_printf(s, "<user_object_def %d bias %llx build id %*phN %s>\n",
-				 def->object, def->bias, min(def->id_size, BUILD_ID_SIZE_MAX),
-				 def->build_id, def->path);
 	}
 	return trace_handle_return(s);
 }
@@ -182,7 +177,6 @@ static struct trace_event_functions trace_user_unwind_funcs = {
 static struct trace_event trace_user_unwind_events[] = {
 	{ .type = TRACE_USER_UNWIND_COOKIE, .funcs = &trace_user_unwind_funcs },
 	{ .type = TRACE_USER_UNWIND_STACK, .funcs = &trace_user_unwind_funcs },
-	{ .type = TRACE_USER_OBJECT_DEF, .funcs = &trace_user_unwind_funcs },
 };
 
 static int __init trace_user_unwind_init_events(void)
