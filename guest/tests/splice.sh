@@ -9,13 +9,20 @@
 [ "$(uname -m)" = x86_64 ] || skip "the number of the system call is that of x86-64"
 
 # Splices up to LEN bytes at a time, until there are none, behind a read() of READ bytes; prints them.
-splice() { # LEN [READ]
+# FULL pages of the pipe are taken.
+splice() { # LEN [READ [FULL]]
 	perl -e 'sysopen(my $in, "trace_pipe", 04000) or die "$!\n";	# O_NONBLOCK
 		pipe(my $out, my $pipe);
 		if ($ARGV[1]) { sysread($in, my $left, $ARGV[1]); print $left; }
-		while ((my $n = syscall(275, fileno($in), 0, fileno($pipe), 0, $ARGV[0] + 0, 0)) > 0) {
-			sysread($out, my $text, $n);
-			print $text;
+		my $full = ($ARGV[2] || 0) * 4096;
+		while (1) {
+			syswrite($pipe, "\0" x $full);
+			my $n = syscall(275, fileno($in), 0, fileno($pipe), 0, $ARGV[0] + 0, 0);
+			last if $n <= 0;
+			die "$n bytes, not $ARGV[0]\n" if $n > $ARGV[0];
+			my $text = "";
+			1 while sysread($out, $text, $full + $n - length $text, length $text);
+			print substr($text, $full);
 		}' "$@" > "$TMPDIR/text" &
 	pid=$!
 	for _ in $(seq 100); do
@@ -33,11 +40,21 @@ splice 10
 splice 4096
 grep 'tracing_mark_write: a line$' "$TMPDIR/text" || fail "the line is lost"
 
+# A pipe with room for one page only, and a read() that leaves the end of a line.
+mark_lines() { perl -e 'open(my $f, ">", "trace_marker"); syswrite($f, "x" x ($_ % 71) . "\n") for 1 .. 2000;'; }
+for how in "65536 0 15" "200 10"; do
+	mark_lines
+	# shellcheck disable=SC2086
+	splice $how
+	n=$(grep -c 'tracing_mark_write: x*$' "$TMPDIR/text")
+	[ "$n" -eq 2000 ] || fail "splice $how: $n of 2000 lines"
+done
+
 stackmap_on
 set_opt options/sym-offset 1
 [ ! -e options/stackmap-define ] || set_opt options/stackmap-define 1
 # Several pages at once. read() may leave the end of an event.
-for read in 0 5000 100; do
+for how in "65536 0" "65536 5000" "65536 100" "65536 5000 15"; do
 	echo 1 > events/sched/sched_process_fork/enable
 	echo 1 > tracing_on
 	for _ in $(seq 100); do ( : ); done
@@ -46,8 +63,9 @@ for read in 0 5000 100; do
 	n=$(count_ids trace)
 	[ "$n" -ge 100 ] || fail "$n stacks"
 	echo 1 > tracing_on
-	splice 65536 $read
-	[ "$(check_resolved "$TMPDIR/text")" -eq "$n" ] || fail "read() of $read bytes, then splice(): not $n ids with their frames"
+	# shellcheck disable=SC2086
+	splice $how
+	[ "$(check_resolved "$TMPDIR/text")" -eq "$n" ] || fail "splice $how: not $n ids with their frames"
 done
 
 # The tracer prints a line again that did not fit the page.
