@@ -79,6 +79,7 @@ static inline unsigned int user_stack_depth(const unsigned long *ips, unsigned i
 }
 
 #ifdef CONFIG_FTRACE_STACKMAP
+void ftrace_stackmap_init_events(void);
 int ftrace_stackmap_set(struct trace_array *tr, bool enable);
 void ftrace_stackmap_destroy(struct trace_array *tr);
 bool ftrace_stackmap_hidden(const struct trace_iterator *iter);
@@ -86,6 +87,8 @@ void ftrace_stackmap_undefine(struct trace_array *tr);
 void ftrace_stackmap_swap_begin(struct trace_array *tr);
 void ftrace_stackmap_swap_end(struct trace_array *tr);
 #else
+static inline void ftrace_stackmap_init_events(void) { }
+
 static inline int ftrace_stackmap_set(struct trace_array *tr, bool enable)
 {
 	return -EOPNOTSUPP;

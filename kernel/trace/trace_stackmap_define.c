@@ -25,7 +25,6 @@
  *   stackmap_define:C            acquires stackmap_define, then checks the buffer.
  *                                Pairs with ftrace_stackmap_swap_end:A.
  */
-#include <linux/init.h>
 #include <linux/sched.h>
 #include <linux/string.h>
 
@@ -177,14 +176,7 @@ static struct trace_event_functions trace_stack_def_funcs = {
 	.trace		= trace_stack_def_print,
 };
 
-static struct trace_event stackmap_def_event = {
+struct trace_event stackmap_def_event = {
 	.type		= TRACE_STACK_DEF,
 	.funcs		= &trace_stack_def_funcs,
 };
-
-static int __init stackmap_init_def_event(void)
-{
-	WARN_ON_ONCE(!register_trace_event(&stackmap_def_event));
-	return 0;
-}
-early_initcall(stackmap_init_def_event);

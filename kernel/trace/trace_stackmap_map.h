@@ -109,7 +109,7 @@ struct ftrace_stackmap {
 	/* Written by inserts; hits read the lines above and below. */
 	atomic_t		entries ____cacheline_aligned_in_smp;
 	atomic_t		tail;		/* first free unit of the arena */
-	u32			slots[] ____cacheline_aligned_in_smp; /* the arena follows */
+	u32			slots[] ____cacheline_aligned; /* the arena follows */
 };
 
 /**

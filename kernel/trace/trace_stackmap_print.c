@@ -4,6 +4,7 @@
  */
 #include <linux/cleanup.h>
 #include <linux/init.h>
+#include <linux/kernel.h>
 #include <linux/rcupdate.h>
 
 #include "trace_output.h"
@@ -49,9 +50,19 @@ static struct trace_event stackmap_id_event = {
 	.funcs		= &trace_stack_id_funcs,
 };
 
-static int __init stackmap_init_id_event(void)
+static struct trace_event *stackmap_events[] __initdata = {
+	&stackmap_id_event,
+	&stackmap_split_event,
+	&stackmap_def_event,
+};
+
+/**
+ * ftrace_stackmap_init_events - have the events of kernel stacks printed
+ *
+ * No initcall, as ftrace_dump() may print them before any.
+ */
+void __init ftrace_stackmap_init_events(void)
 {
-	WARN_ON_ONCE(!register_trace_event(&stackmap_id_event));
-	return 0;
+	for (int i = 0; i < ARRAY_SIZE(stackmap_events); i++)
+		WARN_ON_ONCE(!register_trace_event(stackmap_events[i]));
 }
-early_initcall(stackmap_init_id_event);

@@ -4,11 +4,9 @@
  * and how it is printed.
  */
 #include <linux/cleanup.h>
-#include <linux/init.h>
 #include <linux/limits.h>
 #include <linux/minmax.h>
 #include <linux/moduleparam.h>
-#include <linux/processor.h>
 #include <linux/rcupdate.h>
 
 #include <asm/sections.h>
@@ -149,14 +147,7 @@ static struct trace_event_functions trace_stack_split_funcs = {
 	.trace		= trace_stack_split_print,
 };
 
-static struct trace_event stackmap_split_event = {
+struct trace_event stackmap_split_event = {
 	.type		= TRACE_STACK_SPLIT,
 	.funcs		= &trace_stack_split_funcs,
 };
-
-static int __init stackmap_init_split_event(void)
-{
-	WARN_ON_ONCE(!register_trace_event(&stackmap_split_event));
-	return 0;
-}
-early_initcall(stackmap_init_split_event);

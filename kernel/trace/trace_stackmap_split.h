@@ -21,8 +21,10 @@
  *	 ...			 1
  */
 
-/* Task, page fault, softirq, interrupt and NMI, and some to spare. */
+/* Task, page fault, interrupt, one in its softirq, NMI, and some to spare. */
 #define STACKMAP_MAX_PARTS	8
+
+extern struct trace_event stackmap_split_event;
 
 struct stack_split_entry;
 struct trace_entry;
