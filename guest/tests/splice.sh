@@ -41,6 +41,7 @@ splice 4096
 grep 'tracing_mark_write: a line$' "$TMPDIR/text" || fail "the line is lost"
 
 # A pipe with room for one page only, and a read() that leaves the end of a line.
+set_opt buffer_size_kb 1024
 mark_lines() { perl -e 'open(my $f, ">", "trace_marker"); syswrite($f, "x" x ($_ % 71) . "\n") for 1 .. 2000;'; }
 for how in "65536 0 15" "200 10"; do
 	mark_lines

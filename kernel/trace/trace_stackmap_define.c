@@ -176,7 +176,7 @@ static struct trace_event_functions trace_stack_def_funcs = {
 	.trace		= trace_stack_def_print,
 };
 
-struct trace_event stackmap_def_event = {
+struct trace_event trace_stack_def_event = {
 	.type		= TRACE_STACK_DEF,
 	.funcs		= &trace_stack_def_funcs,
 };

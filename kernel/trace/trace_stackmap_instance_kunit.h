@@ -225,9 +225,13 @@ static inline struct trace_array *test_instance(struct kunit *test, u32 gen)
 
 static inline void test_replace(struct kunit *test, struct trace_array *tr, unsigned int times)
 {
-	guard(mutex)(&tr->stackmap->lock);
-	while (times--)
-		KUNIT_ASSERT_EQ(test, stackmap_replace(tr->stackmap), 0);
+	int ret = 0;
+
+	scoped_guard(mutex, &tr->stackmap->lock) {
+		while (!ret && times--)
+			ret = stackmap_replace(tr->stackmap);
+	}
+	KUNIT_ASSERT_EQ(test, ret, 0);
 }
 
 static inline int test_instance_id(struct trace_array *tr, unsigned int no)

@@ -11,13 +11,19 @@
 #include "trace_stackmap_internal.h"
 
 #if defined(CONFIG_TRACER_SNAPSHOT) || defined(CONFIG_TRACER_MAX_TRACE)
-static struct trace_buffer *stackmap_other_buffer(struct trace_array *tr)
+/**
+ * stackmap_other_buffer - the buffer of an instance that is not recorded to
+ * @tr: the instance
+ *
+ * Return: the snapshot, or NULL if there are none.
+ */
+struct trace_buffer *stackmap_other_buffer(struct trace_array *tr)
 {
 	/* A snapshot swaps it at any time. */
 	return data_race(READ_ONCE(tr->snapshot_buffer.buffer));
 }
 #else
-static struct trace_buffer *stackmap_other_buffer(struct trace_array *tr)
+struct trace_buffer *stackmap_other_buffer(struct trace_array *tr)
 {
 	return NULL;
 }

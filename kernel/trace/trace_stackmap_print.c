@@ -45,15 +45,15 @@ static struct trace_event_functions trace_stack_id_funcs = {
 	.trace		= trace_stack_id_print,
 };
 
-static struct trace_event stackmap_id_event = {
+static struct trace_event trace_stack_id_event = {
 	.type		= TRACE_STACK_ID,
 	.funcs		= &trace_stack_id_funcs,
 };
 
 static struct trace_event *stackmap_events[] __initdata = {
-	&stackmap_id_event,
-	&stackmap_split_event,
-	&stackmap_def_event,
+	&trace_stack_id_event,
+	&trace_stack_split_event,
+	&trace_stack_def_event,
 };
 
 /**

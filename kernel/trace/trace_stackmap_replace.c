@@ -21,7 +21,10 @@
 #undef MODULE_PARAM_PREFIX
 #define MODULE_PARAM_PREFIX "ftrace_stackmap."
 
-/* Old stacks take no more memory than this number of the largest maps, or the ring buffer. */
+/*
+ * Old stacks take no more memory than this number of the largest maps, or the ring buffer.
+ * The files that user stacks refer to take no more than this number of tables.
+ */
 #define STACKMAP_OLD_MAPS	4
 
 /* The longest pause, so that a wrap of jiffies can't make it endless. */
@@ -130,6 +133,17 @@ int stackmap_begin_map(struct stackmap_instance *inst, struct stackmap_gen *gen)
 	return 0;
 }
 
+/* May the next generation have another table of files? */
+static bool stackmap_has_table(const struct stackmap_instance *inst)
+{
+	const struct stackmap_set *set = stackmap_set(inst);
+	u32 nr = 0;
+
+	for (u32 i = 0; i < set->nr; i++)
+		nr += !!stackmap_new_objects(set, i);
+	return nr < STACKMAP_OLD_MAPS;
+}
+
 /* May a map be replaced, so that its stacks are old ones? */
 static bool stackmap_has_room(const struct stackmap_instance *inst)
 {
@@ -140,24 +154,23 @@ static bool stackmap_has_room(const struct stackmap_instance *inst)
 	const struct stackmap_set *set = stackmap_set(inst);
 	/* A snapshot may swap it now. Either buffer will do. */
 	struct trace_buffer *buffer = data_race(READ_ONCE(inst->tr->array_buffer.buffer));
-	const struct user_objects *objects;
+	struct trace_buffer *other = stackmap_other_buffer(inst->tr);
 	size_t buffer_size = 0;
 	int cpu;
 
-	/* With the next map, there may be a new table. */
-	if (user_objects_half_full(stackmap_objects(map)))
-		user_objects_stats(stackmap_objects(map), &size);
+	/* If it is not nearly full, it is replaced for another table. */
+	if (!stackmap_nearly_full(map) && user_objects_half_full(stackmap_objects(map)) &&
+	    !stackmap_has_table(inst))
+		return false;
 
 	bits = max(bits, READ_ONCE(ftrace_stackmap_bits));
 	for (u32 i = 0; i < set->nr; i++) {
 		if (set->gens[i] != map->owner)
 			size += set->gens[i]->size;
-		objects = stackmap_new_objects(set, i);
-		if (objects && objects != stackmap_objects(map))
-			user_objects_stats(objects, &size);
 	}
 	for_each_tracing_cpu(cpu)
-		buffer_size += ring_buffer_size(buffer, cpu);
+		buffer_size += ring_buffer_size(buffer, cpu) +
+			       (other ? ring_buffer_size(other, cpu) : 0);
 	return size <= max(STACKMAP_OLD_MAPS * stackmap_size(bits), buffer_size);
 }
 
@@ -167,8 +180,8 @@ static bool stackmap_has_room(const struct stackmap_instance *inst)
  *
  * The new one is twice as large if the map is nearly full, and if it may be.
  *
- * Return: 0, -ENOMEM, -ENOSPC if old stacks take too much memory, or -EBUSY if all
- * generations are in use.
+ * Return: 0, -ENOMEM, -ENOSPC if old stacks or their files take too much memory, or
+ * -EBUSY if all generations are in use.
  */
 VISIBLE_IF_KUNIT int stackmap_replace(struct stackmap_instance *inst)
 {
@@ -187,7 +200,8 @@ VISIBLE_IF_KUNIT int stackmap_replace(struct stackmap_instance *inst)
 	if (IS_ERR(new))
 		return PTR_ERR(new);
 
-	new->objects = user_objects_next(gen->objects);
+	new->objects = stackmap_has_table(inst) ? user_objects_next(gen->objects) :
+						  user_objects_hold(gen->objects);
 	new->map->entry_start = map->entry_start;
 	new->map->entry_size = map->entry_size;
 	ret = stackmap_begin_map(inst, new);

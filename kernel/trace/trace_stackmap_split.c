@@ -147,7 +147,7 @@ static struct trace_event_functions trace_stack_split_funcs = {
 	.trace		= trace_stack_split_print,
 };
 
-struct trace_event stackmap_split_event = {
+struct trace_event trace_stack_split_event = {
 	.type		= TRACE_STACK_SPLIT,
 	.funcs		= &trace_stack_split_funcs,
 };

@@ -24,7 +24,7 @@
 /* Task, page fault, interrupt, one in its softirq, NMI, and some to spare. */
 #define STACKMAP_MAX_PARTS	8
 
-extern struct trace_event stackmap_split_event;
+extern struct trace_event trace_stack_split_event;
 
 struct stack_split_entry;
 struct trace_entry;

@@ -57,6 +57,9 @@
 /* A file without a build id is asked twice: the page with its notes may have been missing. */
 #define USER_OBJECT_ASK		2
 
+/* A stack looks for so many build ids. One takes up to some milliseconds. */
+#define USER_OBJECT_READS	4
+
 /* Room for a path. Longer ones would let a few files fill a table. */
 #define USER_OBJECT_PATH	1536
 
@@ -69,7 +72,7 @@
  * @key.generation: of the inode
  * @key.dev: of the file system, as one that is mounted later may have an equal inode
  * @size: of the file
- * @ctime: time of the last change of the file or the inode, which a program can't set
+ * @ctime: time of the last change of the file or the inode, which only a FUSE server can set
  * @nr: the number in words
  * @defined: marks of its definitions without and with build id, or odd
  * @versions: objects that the inode had before
@@ -120,11 +123,13 @@ static_assert(USER_OBJECTS_SIZE / sizeof(struct user_object) < USER_WORD_NR);
  * @first: the lowest return address to it, behind a call
  * @size: its size, 0 if there is none
  * @add: makes a word of an address, 0 if it stays an address
+ * @reads: how many build ids the stack has looked for
  */
 struct user_mapping {
 	unsigned long		first;
 	unsigned long		size;
 	unsigned long		add;
+	unsigned int		reads;
 };
 
 /**
@@ -369,7 +374,8 @@ static bool user_object_key(struct vm_area_struct *vma, struct user_object *like
 }
 
 /* What makes a word of an address that is mapped at @vma, or 0 if it stays an address. */
-static unsigned long user_object_add(struct user_objects *objects, struct vm_area_struct *vma)
+static unsigned long user_object_add(struct user_objects *objects, struct vm_area_struct *vma,
+				     unsigned int *reads)
 {
 	u64 offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
 	/* Odd marks: not defined. */
@@ -379,11 +385,12 @@ static unsigned long user_object_add(struct user_objects *objects, struct vm_are
 		return 0;
 
 	object = user_object_find(objects, &like);
-	if (object && !user_object_id_size(object) && READ_ONCE(object->none) < USER_OBJECT_ASK)
+	if (object && !user_object_id_size(object) && READ_ONCE(object->none) < USER_OBJECT_ASK &&
+	    (*reads)++ < USER_OBJECT_READS)
 		user_object_ask(objects, object, vma);
 	/* At a limit, nothing is read: each look-up would do it again. */
 	if (!object && like.versions < USER_OBJECT_VERSIONS &&
-	    READ_ONCE(objects->size) < USER_OBJECTS_SIZE)
+	    READ_ONCE(objects->size) < USER_OBJECTS_SIZE && (*reads)++ < USER_OBJECT_READS)
 		object = user_object_new(objects, &like, vma);
 	if (!object)
 		return 0;
@@ -406,11 +413,11 @@ static bool user_mapping_find(struct user_objects *objects, unsigned long addr,
 		vma = vma_lookup(mm, addr);
 	}
 
-	*m = (struct user_mapping) { };
+	*m = (struct user_mapping) { .reads = m->reads };
 	if (vma && vma->vm_flags & VM_EXEC) {
 		m->first = vma->vm_start + 1;
 		m->size = vma->vm_end - vma->vm_start;
-		m->add = user_object_add(objects, vma);
+		m->add = user_object_add(objects, vma, &m->reads);
 	}
 	if (locked)
 		mmap_read_unlock(mm);
@@ -451,7 +458,7 @@ void user_objects_translate(struct user_objects *objects, struct stackmap_stack 
 {
 	unsigned int i = 0, from, nr = stack->nr;
 	const unsigned long *ips = stack->ips;
-	struct user_mapping m;
+	struct user_mapping m = { };
 
 	if (!objects)
 		return;

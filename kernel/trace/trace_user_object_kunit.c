@@ -402,6 +402,60 @@ static void user_object_reset(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, test_sum(STACKMAP_DROP_OBJECTS), 1);
 }
 
+/* Tables stay with the stacks that refer to them, up to a limit. That stops no map. */
+static void user_object_tables(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 3);
+	struct user_objects *objects;
+	static char name[1400];
+	struct inode *inode;
+	unsigned long addr;
+	struct file *file;
+	u32 nr = 0;
+
+	memset(name, 'x', sizeof(name) - 1);
+	file = test_file(test, name);
+	inode = file_inode(file);
+	addr = test_map(test, file, 2, TEST_EXEC, 0);
+	for (int tables = 0; tables < 4; tables++) {
+		objects = user_objects_get(tr);
+		for (; !user_objects_half_full(objects); inode->i_generation++)
+			nr = test_nr(objects, addr);
+		test_record_words(tr, objects, nr, 2, 0);
+		if (tables == 3)
+			break;
+		test_replace(test, tr, 1);
+		KUNIT_ASSERT_PTR_NE(test, user_objects_get(tr), objects);
+	}
+
+	scoped_guard(mutex, &tr->stackmap->lock)
+		KUNIT_EXPECT_EQ(test, stackmap_replace(tr->stackmap), -ENOSPC);
+	for (unsigned int no = 0; !stackmap_nearly_full(test_current(tr)); no++)
+		test_insert_counted(test_current(tr), no);
+	test_replace(test, tr, 1);
+	KUNIT_EXPECT_PTR_EQ(test, user_objects_get(tr), objects);
+
+	test_empty_buffers(tr);
+	test_replace(test, tr, 1);
+	KUNIT_EXPECT_PTR_NE(test, user_objects_get(tr), objects);
+}
+
+/* A stack does not read the notes of many files. The next one goes on. */
+static void user_object_reads(struct kunit *test)
+{
+	struct user_objects *objects = test_objects(test, NULL);
+	unsigned long ips[10], words[10];
+	unsigned int nr = 10;
+
+	for (int i = 0; i < nr; i++)
+		ips[i] = test_library(test, "one of many", i) + 8;
+	for (int left = 6; left > -4; left -= 4) {
+		memcpy(words, ips, sizeof(ips));
+		KUNIT_EXPECT_EQ(test, test_translate(objects, words, &nr).addresses, max(left, 0));
+		KUNIT_ASSERT_EQ(test, nr, 10);
+	}
+}
+
 static struct trace_array *test_defining(struct kunit *test)
 {
 	struct trace_array *tr = test_instance(test, 3);
@@ -517,6 +571,8 @@ static struct kunit_case user_object_test_cases[] = {
 	KUNIT_CASE(user_object_busy),
 	KUNIT_CASE_SLOW(user_object_many),
 	KUNIT_CASE(user_object_reset),
+	KUNIT_CASE_SLOW(user_object_tables),
+	KUNIT_CASE(user_object_reads),
 	KUNIT_CASE(user_object_defined),
 	KUNIT_CASE(user_object_refused),
 	{}
