@@ -39,6 +39,9 @@ splice 10
 [ ! -s "$TMPDIR/text" ] || fail "a line was printed that does not fit"
 splice 4096
 grep 'tracing_mark_write: a line$' "$TMPDIR/text" || fail "the line is lost"
+echo "another line" > trace_marker
+splice 4096 10
+grep 'tracing_mark_write: another line$' "$TMPDIR/text" || fail "what read() has left is lost"
 
 # A pipe with room for one page only, and a read() that leaves the end of a line.
 set_opt buffer_size_kb 1024

@@ -13,7 +13,7 @@ echo 1 > tracing_on
 for read in 0 1; do
 	clear_trace
 	taskset 1 sh -c 'echo hello > trace_marker'
-	[ $read -eq 0 ] || timeout 1 cat per_cpu/cpu0/trace_pipe | grep hello
+	[ $read -eq 0 ] || timeout 60 sed '/hello$/q' per_cpu/cpu0/trace_pipe
 	set_opt buffer_subbuf_size_kb $((2 * kb))
 	cat per_cpu/cpu0/stats
 	[ "$(stat_of_cpu entries)" = 0 ] || fail "$(stat_of_cpu entries) entries"

@@ -9,6 +9,8 @@
 #include "trace_stackmap_map.h"
 
 struct stackmap_instance;
+struct trace_array;
+struct trace_buffer;
 struct user_objects;
 
 /*

@@ -57,8 +57,8 @@
 /* A file without a build id is asked twice: the page with its notes may have been missing. */
 #define USER_OBJECT_ASK		2
 
-/* A stack looks for so many build ids. One takes up to some milliseconds. */
-#define USER_OBJECT_READS	4
+/* A stack looks for so many build ids. One may take most of a millisecond. */
+#define USER_OBJECT_READS	16
 
 /* Room for a path. Longer ones would let a few files fill a table. */
 #define USER_OBJECT_PATH	1536

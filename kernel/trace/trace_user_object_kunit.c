@@ -413,6 +413,7 @@ static void user_object_tables(struct kunit *test)
 	struct file *file;
 	u32 nr = 0;
 
+	tr->stackmap->recycle = false;
 	memset(name, 'x', sizeof(name) - 1);
 	file = test_file(test, name);
 	inode = file_inode(file);
@@ -444,15 +445,15 @@ static void user_object_tables(struct kunit *test)
 static void user_object_reads(struct kunit *test)
 {
 	struct user_objects *objects = test_objects(test, NULL);
-	unsigned long ips[10], words[10];
-	unsigned int nr = 10;
+	unsigned long ips[24], words[24];
+	unsigned int nr = 24;
 
 	for (int i = 0; i < nr; i++)
 		ips[i] = test_library(test, "one of many", i) + 8;
-	for (int left = 6; left > -4; left -= 4) {
+	for (int left = 8; left > -16; left -= 16) {
 		memcpy(words, ips, sizeof(ips));
 		KUNIT_EXPECT_EQ(test, test_translate(objects, words, &nr).addresses, max(left, 0));
-		KUNIT_ASSERT_EQ(test, nr, 10);
+		KUNIT_ASSERT_EQ(test, nr, 24);
 	}
 }
 
