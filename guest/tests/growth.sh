@@ -4,7 +4,7 @@
 # same events, one with its stacks split at interrupts and one without. Then measures the bytes of a
 # stack in the ring buffer, split and full. Leaves growth.txt and growth.csv in $OUT, or /out.
 # Usage: growth.sh [seconds [permille]]
-#   permille   limit of what the split map gains, relative to the other one
+#   permille   limit of what the split map gains, relative to the other one: the slower the machine, the more
 # takes: 37
 # timeout: 400
 # out: build/growth
@@ -12,7 +12,7 @@
 
 out=${OUT:-/out}
 seconds=${1:-10}
-limit=${2:-100}
+limit=${2:-200}
 steps=10
 param=/sys/module/ftrace_stackmap/parameters
 flat=instances/growth_flat
