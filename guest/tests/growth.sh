@@ -4,16 +4,18 @@
 # same events, one with its stacks split at interrupts and one without. Then measures the bytes of a
 # stack in the ring buffer, split and full. Leaves growth.txt and growth.csv in $OUT, or /out.
 # Usage: growth.sh [seconds [permille]]
-#   permille   limit of what the split map gains, relative to the other one: the slower the machine, the more
-# takes: 37
+#   seconds    at least; a slow machine gets more, as new call paths come in the beginning
+#   permille   limit of what the split map gains, relative to the other one
+# takes: 60
 # timeout: 400
 # out: build/growth
 . /guest/lib.sh
 
 out=${OUT:-/out}
 seconds=${1:-10}
-limit=${2:-200}
+limit=${2:-100}
 steps=10
+enough=24000
 param=/sys/module/ftrace_stackmap/parameters
 flat=instances/growth_flat
 split=instances/growth_split
@@ -81,11 +83,13 @@ record sched irq timer
 start_load
 echo "step,seconds,flat,split" > $out/growth.csv
 n=0
-while [ $n -lt $steps ] && [ "$(stat_of entries $flat)" -lt 250000 ]; do
+stacks=0
+while [ $n -lt $steps ] || { [ "$stacks" -lt $enough ] && [ $n -lt $((6 * steps)) ]; }; do
+	[ "$stacks" -lt 250000 ] || break
 	sleep $((seconds / steps))
 	n=$((n + 1))
-	echo "$n,$((n * seconds / steps)),$(stat_of entries $flat),$(stat_of entries $split)" \
-		>> $out/growth.csv
+	stacks=$(stat_of entries $flat)
+	echo "$n,$((n * seconds / steps)),$stacks,$(stat_of entries $split)" >> $out/growth.csv
 done
 stop_load
 stop
