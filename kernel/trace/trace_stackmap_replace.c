@@ -152,7 +152,7 @@ static bool stackmap_has_room(const struct stackmap_instance *inst)
 	/* What its stacks take when they are packed. */
 	size_t size = (stackmap_tail(map) + atomic_read(&map->entries)) * STACKMAP_UNIT;
 	const struct stackmap_set *set = stackmap_set(inst);
-	/* A snapshot may swap it now. Either buffer will do. */
+	/* A snapshot may swap them now. Then one may count twice, this time. */
 	struct trace_buffer *buffer = data_race(READ_ONCE(inst->tr->array_buffer.buffer));
 	struct trace_buffer *other = stackmap_other_buffer(inst->tr);
 	size_t buffer_size = 0;

@@ -57,7 +57,7 @@
 /* A file without a build id is asked twice: the page with its notes may have been missing. */
 #define USER_OBJECT_ASK		2
 
-/* A stack looks for so many build ids. One may take most of a millisecond. */
+/* A stack looks for so many build ids at most. A file can make one take a millisecond. */
 #define USER_OBJECT_READS	16
 
 /* Room for a path. Longer ones would let a few files fill a table. */
