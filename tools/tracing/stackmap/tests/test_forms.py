@@ -1,0 +1,484 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The forms of output."""
+
+import json
+import os
+import random
+import re
+import shutil
+import struct
+import subprocess
+import time
+
+import mkmap
+from common import KALLSYMS, TEXT, TOOL, Case, Pprof, RecordingCase, golden_map, golden_text
+
+
+class Maps(Case):
+    """Of maps."""
+
+    NASTY = "1000 t we\"ird\\na;me \x01\x7f\xc3\xa9\xff</script>\t[mo;d \"]\n2000 t end\t[mo;d \"]\n"
+
+    def nasty(self, *args):
+        """One stack of one frame; its name has all special bytes."""
+        path = os.path.join(self.dir, "k")
+        with open(path, "wb") as f:
+            f.write(self.NASTY.encode("latin-1"))
+        return self.dump(mkmap.make([(1, 5, [0x1010])]), "-k", path, *args)
+
+    def test_json_is_valid_whatever_a_symbol_holds(self):
+        stacks = json.loads(self.nasty("--json"))
+        self.assertEqual(stacks[0]["symbols"],
+                         ["we\"ird\\na;me \x01\x7f\xc3\xa9\xff</script>+0x10/0x1000 [mo;d \"]"])
+
+    def test_control_characters(self):
+        """They are for JSON only: a terminal would obey."""
+        name = "we\"ird\\na;me ??\xc3\xa9\xff</script>"
+        self.assertIn(f"  [0] {name}+0x10/0x1000 [mo;d \"]\n", self.nasty())
+        path = os.path.join(self.dir, "k")
+        data = mkmap.make([(1, 5, [0x1010])], [(mkmap.RELEASE, b"7\x1b[2J")])
+        out = self.run_tool("report", "-q", "-k", path, "-", stdin=data)[0]
+        self.assertIn(f"  {name}[mo;d \"]\n", out)
+        old = self.file("old", mkmap.make([]))
+        for args in [["--diff", old], ["--annotate", self.file("trace", "<stack_id 1>\n")]]:
+            self.assertIn(f" {name}+0x10", self.dump(mkmap.make([(1, 5, [0x1010])]), "-k", path,
+                                                    *args))
+        self.assertIn("kernel: 7?[2J\n", self.dump(data, "--summary"))
+
+    def test_json_fields(self):
+        stacks = {s["id"]: s for s in json.loads(self.dump(golden_map("be64"), "--json"))}
+        self.assertEqual(sorted(stacks), [3, 4, 7, 524289])
+        self.assertEqual(stacks[4]["ref_count"], 4294967295)
+        for i, ref, ips in mkmap.golden_stacks(TEXT, 0xFFFFFFFFC0201000):
+            self.assertEqual([int(x, 16) for x in stacks[i]["ips"]], ips)
+            self.assertEqual((stacks[i]["ref_count"], stacks[i]["depth"]), (ref, len(ips)))
+
+    def test_speedscope(self):
+        prof = json.loads(self.dump(golden_map("le64"), "-k", KALLSYMS, "--speedscope"))
+        self.assertEqual(prof["$schema"], "https://www.speedscope.app/file-format-schema.json")
+        names = [f["name"] for f in prof["shared"]["frames"]]
+        self.assertEqual(len(names), len(set(names)))
+        p = prof["profiles"][0]
+        self.assertEqual((p["type"], p["unit"], p["startValue"]), ("sampled", "none", 0))
+        self.assertEqual(p["endValue"], sum(p["weights"]))
+        lines = [";".join(names[i] for i in s) + f" {w}" for s, w in
+                 zip(p["samples"], p["weights"])]
+        want = golden_text("folded64.txt").replace("[FTRACE_TRAMPOLINE]", "[FTRACE TRAMPOLINE]")
+        self.assertEqual("\n".join(lines) + "\n", want)
+        json.loads(self.nasty("--speedscope"))
+
+    MERGED = [(1, 5, [TEXT + 0x148, TEXT + 0x30]), (2, 4294967295, [TEXT + 0x120, TEXT + 0x40]),
+              (3, 7, [TEXT + 0x30]), (4, 6, [TEXT + 0x31])]
+
+    def test_folded_lines_are_distinct(self):
+        data = mkmap.make(self.MERGED)
+        out = self.dump(data, "-k", KALLSYMS, "--folded")
+        self.assertEqual(out, "do_exit;schedule 4294967300\ndo_exit 13\n")
+        out = self.dump(data, "-k", KALLSYMS, "--folded", "--min-ref", "13", "--sort", "depth")
+        self.assertEqual(out, "do_exit;schedule 4294967300\ndo_exit 13\n")
+        self.assertEqual(self.dump(data, "-k", KALLSYMS, "--folded", "--min-ref", "14"),
+                         "do_exit;schedule 4294967300\n")
+        out = self.dump(data, "-k", KALLSYMS, "--folded", "--grep", "(schedule.0x48|exit.0x11)")
+        self.assertEqual(out, "do_exit 6\ndo_exit;schedule 5\n")
+        rnd = random.Random(7)
+        stacks = [(i, rnd.randrange(99), [rnd.choice([TEXT + 0x21, TEXT + 0x101, TEXT + 0x181]) +
+                                          rnd.randrange(50) for _ in range(rnd.randrange(1, 5))])
+                  for i in range(5000)]
+        want = {}
+        for _, ref, ips in stacks:
+            names = ["do_exit" if ip < TEXT + 0x100 else "schedule" if ip < TEXT + 0x180 else
+                     "weak_one" for ip in ips]
+            path = ";".join(reversed(names))
+            want[path] = want.get(path, 0) + ref
+        lines = self.dump(mkmap.make(stacks), "-k", KALLSYMS, "--folded").splitlines()
+        got = {line.split(" ")[0]: int(line.split(" ")[1]) for line in lines}
+        self.assertEqual((len(lines), got), (len(want), want))
+
+    def test_folded_line_by_line(self):
+        for data in [self.nasty("--folded"), golden_text("folded64.txt")]:
+            for line in data.splitlines():
+                self.assertRegex(line, r"^[^;\s]+(;[^;\s]+)* \d+$")
+                self.assertNotRegex(line, r"\+0x")
+
+    def test_sort_top_min_ref_grep(self):
+        data = golden_map("le64")
+
+        def ids(*args):
+            out = self.dump(data, "-k", KALLSYMS, *args)
+            return [int(x) for x in re.findall(r"^stack_id (\d+)", out, re.M)]
+
+        self.assertEqual(ids(), [4, 524289, 7, 3])
+        self.assertEqual(ids("--sort", "id"), [3, 4, 7, 524289])
+        self.assertEqual(ids("--sort", "depth"), [3, 7, 524289, 4])
+        self.assertEqual(ids("--top", "2"), [4, 524289])
+        self.assertEqual(ids("--min-ref", "12"), [4, 524289, 7])
+        self.assertEqual(ids("--grep", "^(sched|last_of)"), [7, 3])
+        self.assertEqual(ids("--grep", "golden_mod", "--min-ref", "2"), [])
+
+    def test_summary(self):
+        out = self.dump(golden_map("le64"), "--summary")
+        self.assertIn("kernel: 7.3.0-golden, build id 00010203", out)
+        self.assertIn("stacks: 4\nframes: 11\nreferences: 8294967308\n", out)
+        self.assertIn("depth: 2.8 on average, at most 4\n", out)
+
+    def test_summary_share(self):
+        stacks = [(i, 10 if i < 10 else 1, [TEXT + i]) for i in range(110)]
+        self.assertIn("top 10 hold: 50.0%", self.dump(mkmap.make(stacks), "--summary"))
+
+
+class Diff(Case):
+    """--diff of maps."""
+
+    def test_diff(self):
+        a, b, c, d = ([TEXT + i, TEXT + 0x21] for i in (0x101, 0x102, 0x103, 0x104))
+        old = self.file("old", mkmap.make([(1, 10, a), (2, 7, b), (3, 5, c)]))
+        new = mkmap.make([(101, 13, a), (103, 5, c), (104, 100, d)])
+        out = self.dump(new, "-k", KALLSYMS, "--diff", old)
+        heads = re.findall(r"^[-+].*", out, re.M)
+        self.assertEqual(heads, ["+100 new stack_id 104 [ref 100, depth 2]",
+                                 "-7 gone stack_id 2 [ref 7, depth 2]",
+                                 "+3 moved stack_id 101 [ref 13, depth 2]"])
+        self.assertIn("  [0] schedule+0x4/0x80\n", out)
+        out = self.dump(new, "-k", KALLSYMS, "--diff", old, "--top", "1")
+        self.assertEqual(out.count("stack_id"), 1)
+        out = self.dump(new, "-k", KALLSYMS, "--diff", old, "--grep", r"schedule\+0x2/")
+        self.assertEqual(re.findall(r"^[-+]\S+", out, re.M), ["-7"])
+
+    def test_diff_of_generations(self):
+        a, b = ([TEXT + i, TEXT + 0x21] for i in (0x101, 0x102))
+        gen = 1 << 19
+        one = self.file("one", mkmap.make([(5, 100, a), (6, 3, b)]))
+        two = self.file("two", mkmap.make([(5, 100, a), (9 + gen, 50, a), (6, 3, b)]))
+        for new, old, by, stack in [(two, one, "+50", 9 + gen), (one, two, "-50", 5)]:
+            out = self.run_tool("-k", KALLSYMS, "--diff", old, new)[0]
+            ref = 150 if new == two else 100
+            self.assertEqual(re.findall(r"^[-+].*", out, re.M),
+                             [f"{by} moved stack_id {stack} [ref {ref}, depth 2]"])
+        self.assertEqual(self.run_tool("-k", KALLSYMS, "--diff", two, two)[0], "")
+
+    def test_diff_with_itself_is_empty(self):
+        old = self.file("old", golden_map("le64"))
+        self.assertEqual(self.dump(golden_map("be64"), "-k", KALLSYMS, "--diff", old), "")
+
+    def test_diff_across_boots_of_one_kernel(self):
+        base = TEXT + 0x7000000
+        build = (mkmap.BUILD_ID, bytes(range(20)))
+        old = self.file("old", mkmap.make([(1, 4, [base + 0x110, base + 0x30])],
+                                          [(mkmap.TEXT, struct.pack("<Q", base)), build]))
+        new = mkmap.make([(1, 9, [TEXT + 0x110, TEXT + 0x30])],
+                         [(mkmap.TEXT, struct.pack("<Q", TEXT)), build])
+        out = self.dump(new, "-k", KALLSYMS, "--diff", old)
+        self.assertEqual(re.findall(r"^[-+]\S+ \S+", out, re.M), ["+5 moved"])
+
+    def test_diff_of_a_plain_file(self):
+        """The kernel's own symbols are those of the other map, if it is of the same kernel."""
+        for name in ["new", "old"]:
+            os.mkdir(os.path.join(self.dir, name))
+            self.file(f"{name}/stack_map_bin", golden_map("le64"))
+        self.file("new/kallsyms", golden_text("kallsyms64"))
+        old = os.path.join(self.dir, "old/stack_map_bin")
+        self.assertEqual(self.run_tool("-q", os.path.join(self.dir, "new"), "--diff", old)[0], "")
+
+
+class PprofOfMaps(Pprof):
+    """--pprof of maps."""
+
+    def test_map(self):
+        samples, _ = self.profile(golden_map("be64"), "-k", KALLSYMS, "-")
+        self.assertEqual(samples, [
+            (["weak_one"], 4294967295, {}),
+            (["do_exit", "[FTRACE TRAMPOLINE]", "_text"], 4000000000, {}),
+            (["schedule", "do_exit", "schedule"], 12, {}),
+            (["first_of_mod[golden_mod]", "last_of_mod[golden_mod]", "weak_one", "0x1234"], 1,
+             {})])
+
+    def test_time(self):
+        """That of the file, or now: Parca has a profile without a time in 1970."""
+        path = self.file("map", golden_map("le64"))
+        os.utime(path, (1, 1700000000))
+        self.assertEqual(self.profile(b"", path)[1].get(9), [1700000000 * 10 ** 9])
+        start = int(time.time())
+        now = self.profile(golden_map("le64"), "-")[1].get(9, [0])
+        self.assertTrue(start <= now[0] // 10 ** 9 <= time.time())
+
+    def test_no_symbols(self):
+        samples, _ = self.profile(golden_map("bare"), "-")
+        self.assertEqual(samples[2], ([f"{TEXT + 0x100:#x}", f"{TEXT + 0x100:#x}",
+                                       f"{TEXT + 0x148:#x}"], 12, {}))
+        samples, prof = self.profile(mkmap.make([]), "-")
+        self.assertEqual((samples, prof.get(4)), ([], None))
+
+    def test_merged(self):
+        """Stacks of the same functions are one sample, as in --folded."""
+        data = mkmap.make(Maps.MERGED)
+        samples, _ = self.profile(data, "-k", KALLSYMS, "-")
+        self.assertEqual(samples, [(["schedule", "do_exit"], 4294967300, {}), (["do_exit"], 13, {})])
+
+    def test_nasty_names(self):
+        path = os.path.join(self.dir, "k")
+        with open(path, "wb") as f:
+            f.write(Maps.NASTY.encode("latin-1"))
+        samples, _ = self.profile(mkmap.make([(1, 5, [0x1010])]), "-k", path, "-")
+        self.assertEqual(samples[0][0], ["we\"ird\\na;me \x01\x7f\xc3\xa9\xff</script>[mo;d \"]"])
+
+    def test_many_blocks(self):
+        rnd = random.Random(2)
+        stacks = [(i, rnd.randrange(1 << 32), [TEXT + rnd.randrange(0x200) for _ in range(20)])
+                  for i in range(4000)]
+        samples, _ = self.profile(mkmap.make(stacks), "-k", KALLSYMS, "--sort", "id", "-")
+        self.assertEqual([s[1] for s in samples], [ref for _, ref, _ in stacks])
+        lines = self.dump(mkmap.make(stacks), "-k", KALLSYMS, "-F").splitlines()
+        want = dict(line.rsplit(" ", 1) for line in lines)
+        got = {}
+        for path, ref, _ in samples:
+            path = ";".join(reversed(path))
+            got[path] = got.get(path, 0) + ref
+        self.assertEqual(got, {k: int(v) for k, v in want.items()})
+
+    def test_terminal(self):
+        leader, follower = os.openpty()
+        done = subprocess.run([TOOL, "--pprof", "-"], stdin=subprocess.DEVNULL, stdout=follower,
+                              stderr=subprocess.PIPE, check=False)
+        os.close(follower)
+        os.close(leader)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"--pprof is binary", done.stderr)
+
+
+class Recordings(RecordingCase):
+    """Of recordings."""
+
+    def test_text(self):
+        """What a recording is, if nothing else is said."""
+        dat = self.dat()
+        for size, stack in [(30, "AB"), (5, "CB"), (40, "AB"), (7, "A")]:
+            self.event(dat, "kmalloc", 1, size, stack=stack)
+        self.assertEqual(self.tool(dat, "-q")[0], "# 4 events\n"
+                         "2 (50.0%)\n        schedule\n        do_exit\n\n"
+                         "1 (25.0%)\n        weak_one\n        do_exit\n\n"
+                         "1 (25.0%)\n        schedule\n\n")
+        out = self.tool(dat, "-q", "-w", "bytes_alloc", "--top", "1")[0]
+        self.assertEqual(out, "# 82 bytes_alloc (bytes)\n70 (85.4%), 2 events, at most 40\n"
+                         "        schedule\n        do_exit\n\n")
+        self.assertEqual(json.loads(self.tool(dat, "-q", "-j", "-w", "bytes_alloc")[0])[0],
+                         {"weight": 70, "count": 2, "largest": 40, "symbols": ["schedule", "do_exit"]})
+        more = {"stack_map_bin": golden_map("le64")}
+        self.assertEqual(self.tool(dat, "-q", "-M", more=more)[0], golden_text("text64.txt"))
+        self.assertIn("# 4 events", self.tool(dat, "-q", more=more)[0])
+        self.assertIn("for maps, not for recordings",
+                      self.run_tool("-s", self.file("one.dat", dat.bytes()), rc=2)[1])
+        # What only a recording has is of the last one.
+        os.rename(os.path.join(self.dir, "dir"), os.path.join(self.dir, "stackmap.data"))
+        done = subprocess.run([TOOL, "-q", "-w", "bytes_alloc"], cwd=self.dir, capture_output=True,
+                              check=True)
+        self.assertIn(b"# 82 bytes_alloc (bytes)", done.stdout)
+
+    def test_diff(self):
+        """Of two recordings, whatever their addresses are."""
+        dat = self.dat()
+        for stack in ["AB", "AB", "CB"]:
+            self.event(dat, "kmalloc", 1, 8, stack=stack)
+        old = self.dat()
+        for name in self.FULL["AB"], self.FULL["A"]:
+            self.event(old, "kmalloc", 1, 8)
+            old.add(self.now, "kernel_stack", len(name), [ip + 0x10000001 for ip in name])
+        path = os.path.join(self.dir, "old")
+        os.mkdir(path)
+        self.file("old/trace.dat", old.bytes())
+        self.file("old/kallsyms", golden_text("kallsyms64").replace("fffffff81", "fffffff91"))
+        for args in [[], ["--grep", "schedule|weak"]]:
+            out = self.tool(dat, "-q", "--diff", path, *args)[0]
+            self.assertEqual(out, "+1 moved 2\n        schedule\n        do_exit\n\n"
+                             "+1 new 1\n        weak_one\n        do_exit\n\n"
+                             "-1 gone 1\n        schedule\n\n")
+        self.assertEqual(self.tool(dat, "-q", "--diff", path, "-g", "weak")[0],
+                         "+1 new 1\n        weak_one\n        do_exit\n\n")
+        none = self.file("none.dat", self.dat().bytes())
+        self.assertEqual(self.run_tool("-q", "--diff", none, self.file("dir.dat", dat.bytes()), rc=1), (
+            "", f"stackmap_dump: {none}: has no records\n"))
+        # A trace.dat has no names of modules.
+        out, err = self.tool(dat, "-q", "--diff", self.file("dir.dat", dat.bytes()), rc=1)
+        self.assertEqual(out, "")
+        self.assertIn("only one of", err)
+        self.assertEqual(self.run_tool("-q", "--diff", os.path.join(self.dir, "dir/trace.dat"),
+                                       os.path.join(self.dir, "dir.dat"))[0], "")
+        self.assertEqual(self.tool(dat, "-q", "-k", KALLSYMS, "--diff",
+                                   os.path.join(self.dir, "dir.dat"))[0], "")
+        self.assertIn("two recordings, or two maps (--map-only)",
+                      self.tool(dat, "--diff", KALLSYMS, rc=2)[1])
+        more = {"stack_map_bin": golden_map("le64")}
+        self.assertEqual(self.tool(dat, "-q", "--diff", self.file("map", golden_map("le64")), "-M",
+                                   more=more)[0], "")
+
+    def test_callers(self):
+        """And callees, of one function."""
+        dat = self.dat()
+        # do_exit calls schedule, which calls schedule and weak_one; once more without do_exit
+        self.FULL = dict(self.FULL, CAAB=[self.C, self.A, self.A, self.B], BA=[self.B, self.A])
+        for stack, n in [("CAAB", 3), ("AB", 4), ("CB", 1), ("A", 2), ("BA", 6)]:
+            for _ in range(n):
+                self.event(dat, "kmalloc", 1, 8, stack=stack)
+        self.assertEqual(self.folded(dat, "--callees", "schedule"),
+                         {"schedule;schedule;weak_one": 3, "schedule": 6, "schedule;do_exit": 6})
+        self.assertEqual(self.folded(dat, "--callers", "schedule"),
+                         {"schedule;do_exit": 7, "schedule": 8})
+        for option, rows in [("--callers", [["8", "schedule"], ["7", "do_exit"]]),
+                             ("--callees", [["6", "schedule"], ["6", "do_exit"]])]:
+            out = self.tool(dat, "report", "-q", option, "schedule")[0]
+            got = [line.split()[0::4] for line in out.splitlines() if line[0] == " "]
+            self.assertEqual(sorted(got), sorted(rows if option == "--callers" else
+                                                 [["9", "schedule"], ["6", "do_exit"]]))
+            self.assertIn("# 15 events\n", out)
+            self.assertEqual(self.all_forms(dat, option, "schedule", perf=False), 15)
+        self.assertIn("no stack has a function sched", self.tool(dat, "-F", "--callers", "sched",
+                                                                rc=1)[1])
+        self.assertIn("--callers goes with", self.tool(dat, "--perf-script", "--callers", "schedule",
+                                                      rc=2)[1])
+        # Of a map, and with the name of a module.
+        data = golden_map("le64")
+        out = self.dump(data, "-k", KALLSYMS, "-F", "--callers", "first_of_mod")
+        self.assertEqual(out, self.dump(data, "-k", KALLSYMS, "-F", "--callers",
+                                        "first_of_mod[golden_mod]"))
+        self.assertTrue(out.startswith("first_of_mod[golden_mod]"), out)
+
+    def test_output_stays(self):
+        """A file is not touched before there is what goes into it."""
+        out = self.file("out", b"mine")
+        self.run_tool("-F", "-o", out, self.file("cut.dat", self.dat().bytes()[:200]), rc=1)
+        with open(out, "rb") as file:
+            self.assertEqual(file.read(), b"mine")
+
+    def test_report(self):
+        dat = self.dat()
+        for pid, stack, n in [(1, "AB", 3), (2, "CB", 2), (2, "AB", 1)]:
+            for _ in range(n):
+                self.event(dat, "kmalloc", 1, 8, stack=stack, pid=pid)
+        path = os.path.join(self.dir, "dir")
+        self.folded(dat)
+        out = self.run_tool("report", "-q", path)[0]
+        rows = [line.split() for line in out.splitlines() if not line.startswith("#")]
+        self.assertEqual(rows, [["4", "66.7%", "4", "66.7%", "schedule"],
+                                ["2", "33.3%", "2", "33.3%", "weak_one"],
+                                ["0", "0.0%", "6", "100.0%", "do_exit"]])
+        out = self.run_tool("report", "-q", "--by", "task", "--top", "1", path)[0]
+        rows = [line.split() for line in out.splitlines()[2:] if line]
+        self.assertEqual(rows, [["#", "one-1:", "3", "(50.0%)"],
+                                ["3", "50.0%", "3", "50.0%", "schedule"],
+                                ["#", "two-2:", "3", "(50.0%)"],
+                                ["2", "33.3%", "2", "33.3%", "weak_one"]])
+        # Of a map as well; a function that calls itself counts once.
+        out = self.run_tool("report", "-q", "-k", KALLSYMS, "-", stdin=golden_map("le64"))[0]
+        self.assertRegex(out, r"\n +12 +0\.0% +12 +0\.0%  schedule\n")
+
+    def test_perf_script(self):
+        dat = self.dat(comms=[(1, "a b;c")])
+        self.event(dat, "kmalloc", 1, 8, stack="AB")
+        self.event(dat, "sys_enter_close", 3, stack="A", pid=0, cpu=1)
+        out = self.tool(dat, "-q", "--perf-script")[0]
+        kernel = " ([kernel.kallsyms])\n"
+        self.assertEqual(out, "a_b_c        1 [000]     1.000001: kmalloc: ptr=1 bytes_alloc=8\n"
+                         f"\tffffffff81000148 schedule+0x48{kernel}"
+                         f"\tffffffff81000030 do_exit+0x10{kernel}\n"
+                         "swapper        0 [001]     1.000002: sys_enter_close: fd=3\n"
+                         f"\tffffffff81000148 schedule+0x48{kernel}\n")
+        # As the regular expressions of the readers have it.
+        heads = [s.split("\n")[0] for s in out.split("\n\n")[:-1]]
+        got = [re.match(r"(\S.+?)\s+(\d+)(?:/?(\d+))?\s+", h).groups() for h in heads]
+        self.assertEqual([(g[0].strip(), g[1]) for g in got], [("a_b_c", "1"), ("swapper", "0")])
+        self.assertFalse([h for h in heads if re.search(r"\S+:\s*$", h)])
+        self.assertEqual([re.match(r"(.*)\s+([\d.]+):", h)[2] for h in heads],
+                         ["1.000001", "1.000002"])
+        err = self.run_tool("--perf-script", self.file("map", golden_map("le64")), rc=2)[1]
+        self.assertIn("--perf-script: needs a recording", err)
+
+    def test_no_table_behind_an_error(self):
+        dat = self.dat()
+        self.event(dat, "kmalloc", 1, 8, stack="A")
+        for args in [["report", "--pid", "99"], ["-F", "-e", "nothing"], ["report", "--off-cpu"],
+                     ["-S", "--pid", "99"]]:
+            self.assertEqual(self.tool(dat, *args, rc=1)[0], "")
+
+    def test_last_recording(self):
+        """A profile without a name is of ./stackmap.data, if that is there."""
+        dat = self.dat()
+        self.event(dat, "kmalloc", 1, 8, stack="A")
+        self.tool(dat, "-F")
+        os.rename(os.path.join(self.dir, "dir"), os.path.join(self.dir, "stackmap.data"))
+        for args, ok in [(["-F"], True), (["report"], True), (["-F", "-M"], False), ([], False),
+                         (["-F", "-i", "nothing"], False)]:
+            done = subprocess.run([TOOL, "-q", *args] if args[:1] != ["report"] else
+                                  [TOOL, "report", "-q"], cwd=self.dir, capture_output=True,
+                                  check=False)
+            self.assertEqual(b"schedule" in done.stdout, ok, args)
+
+    READERS = [r"^(\S.+?)\s+(\d+)\/*(\d+)*\s+", r"^(\S.+?)\s+(\d+)(?:\/?(\d+))?\s+",
+               r"^(.*)\s+(?:(\d+)\/)?(\d+)\b.*\s+[\d.]+:"]
+    FRAMES = [r"^\s*(\w+)\s*(.+) \((.*)\)", r"^\s*(\w+)\s*(.+) \((\S*)\)",
+              r"^\s*(\w+)\s*(.+) \(([^)]*)\)"]
+
+    def test_names_in_perf_script(self):
+        """By the rules of stackcollapse-perf.pl, speedscope and Firefox Profiler."""
+        comms = ["[ET_NET 0]", "", "#1 worker", "12 34", "a/b:c [k]", "#", "a"]
+        want = ["[ET_NET_0]", ":101", "_1_worker", "12_34", "a/b:c_[k]", "_", "a"]
+        paths = ["/x/a b", "/x/cat (deleted)", "/x/(a) #b", "/x/c"]
+        objects = self.objects(*((i + 1, b"", 0, p) for i, p in enumerate(paths)))
+        more = {"stack_map_bin": mkmap.make([(i + 1, 1, [self.word(i + 1, 5)], 3)
+                                             for i in range(len(paths))], [objects])}
+        for first in range(len(comms)):
+            dat = self.dat(comms=[])
+            for i in range(len(comms)):
+                pid = 100 + (first + i) % len(comms)
+                self.add(dat, "sched_switch", "swapper/0", 0, 120, 0, comms[pid - 100], pid, 120,
+                         pid=0)
+                self.event(dat, "kfree", 1, stack="A", pid=pid)
+                dat.add(self.now, "user_stack_id", 1 + i % len(paths), 7, pid=pid)
+            out = self.tool(dat, "-q", "--perf-script", "-e", "kfree", more=more)[0]
+            samples = [s.split("\n") for s in out.split("\n\n")[:-1]]
+            self.assertEqual(len(samples), len(comms))
+            for i, lines in enumerate(samples):
+                for head in self.READERS:
+                    self.assertEqual(re.match(head, lines[0])[1].strip(),
+                                     want[(first + i) % len(want)], lines[0])
+                self.assertNotEqual(lines[0][0], "#")
+                for frame in self.FRAMES:
+                    got = re.match(frame, lines[2])
+                    self.assertEqual(got[2], "[unknown]", lines[2])
+                    self.assertEqual(got[3], re.sub(r"[ ()]", lambda c: {" ": "_", "(": "["}.get(
+                        c[0], "]"), paths[i % len(paths)]))
+
+    def test_stackcollapse(self):
+        """FlameGraph's own program, if it is here."""
+        program = shutil.which("stackcollapse-perf.pl")
+        if not program:
+            self.skipTest("no stackcollapse-perf.pl")
+        dat = self.dat(comms=[(1, "#1 a"), (2, "b c")])
+        for pid in (1, 2):
+            self.event(dat, "kfree", 1, stack="AB", pid=pid)
+        out = self.tool(dat, "-q", "--perf-script")[0]
+        done = subprocess.run(["perl", program], input=out.encode(), capture_output=True, check=True)
+        self.assertEqual(sorted(done.stdout.decode().splitlines()),
+                         ["_1_a;do_exit;schedule 1", "b_c;do_exit;schedule 1"])
+
+    def test_units_of_speedscope(self):
+        dat = self.dat()
+        self.event(dat, "kmalloc", 1, 8, stack="A")
+        self.switch(dat, 5, 0, stack="AB")
+        self.switch(dat, 0, 5, after=100, stack="AB")
+        for args, unit in [([], "none"), (["-w", "bytes_alloc"], "bytes"),
+                           (["--off-cpu"], "microseconds"), (["-w", "prev_prio"], "none")]:
+            out = json.loads(self.tool(dat, "-q", "-S", *args)[0])
+            self.assertEqual(out["profiles"][0]["unit"], unit)
+
+    def test_nothing_to_show(self):
+        """An error, which says what to record."""
+        dat = self.dat()
+        self.event(dat, "kmalloc", 1, 8)
+        for form in ["-F", "--perf-script"]:
+            self.assertIn("has no stacks\n", self.tool(dat, form, rc=1)[1])
+            err = self.tool(dat, form, "--off-cpu", rc=1)[1]
+            self.assertIn("has no stacks of such events (record with -e sched_switch)\n", err)
+        dat = self.dat()
+        self.switch(dat, 5, 6, stack="A")
+        for form in ["-F", "--perf-script"]:
+            err = self.tool(dat, form, "--leaks", rc=1)[1]
+            self.assertIn("has no stacks of such events (record with -e kmem)\n", err)

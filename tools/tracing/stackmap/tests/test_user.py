@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Stacks of user space."""
+
+import json
+import struct
+
+import mkmap
+from common import KALLSYMS, TEXT, Case, RecordingCase, golden_map, golden_text
+
+
+class Maps(Case):
+    """Those of a map."""
+
+    # The address of a function of the kernel: some machines use the same ones in user space.
+    USER = [TEXT + 0x148, 0x5500, 0x5600]
+    FULL = f"0x5600[user];0x5500[user];{TEXT + 0x148:#x}[user]"
+
+    def map(self, order="<"):
+        """The golden map with a stack of user space."""
+        return mkmap.make([*mkmap.golden_stacks(TEXT, 0xFFFFFFFFC0201000),
+                           (9, 6, self.USER, 1)], order=order)
+
+    def test_map(self):
+        for order in "<>":
+            data = self.map(order)
+            out = self.dump(data, "-k", KALLSYMS)
+            raw = "".join(f"  [{i}] {ip:#x}\n" for i, ip in enumerate(self.USER))
+            self.assertIn(f"user_stack_id 9 [ref 6, depth 3]\n{raw}\n", out)
+            self.assertEqual(out.replace(f"user_stack_id 9 [ref 6, depth 3]\n{raw}\n", ""),
+                             golden_text("text64.txt"))
+            stacks = {s["id"]: s for s in json.loads(self.dump(data, "-k", KALLSYMS, "-j"))}
+            self.assertEqual([i for i, s in stacks.items() if "user" in s], [9])
+            self.assertIs(stacks[9]["user"], True)
+            self.assertEqual(stacks[9]["ips"], [f"{ip:#x}" for ip in self.USER])
+            self.assertEqual(stacks[9]["symbols"], stacks[9]["ips"])
+            self.assertIn(self.FULL + " 6\n", self.dump(data, "-k", KALLSYMS, "-F"))
+            self.assertNotIn("user", self.dump(data, "-k", KALLSYMS, "-g", "schedule"))
+        self.assertEqual(self.dump(data, "-k", KALLSYMS, "-t", "1", "-m", "6", "-g", "0x55"),
+                         f"user_stack_id 9 [ref 6, depth 3]\n{raw}\n")
+
+
+class Stacks(RecordingCase):
+    """Those of a recording."""
+
+    USER = [0x5500, 0x5600]
+
+    def test_at_once(self):
+        dat = self.dat()
+        self.event(dat, "kmalloc", 1, 8, stack="A")
+        dat.add(self.now, "user_stack", 7, self.USER)
+        self.add(dat, "user_stack_def", 9, 2, self.USER)
+        self.event(dat, "kmalloc", 1, 8, stack="A")
+        dat.add(self.now, "user_stack_id", 9, 7)
+        want = {"0x5600[user];0x5500[user];schedule": 2}
+        self.assertEqual(self.folded(dat), want)
+        maps = {"user_maps": "map 7 5000-6000 1000 - /nonexistent/cat\n"}
+        self.assertEqual(self.folded(dat, more=maps), {"[cat];[cat];schedule": 2})
+        err = self.tool(dat, "-F", more=maps)[1]
+        self.assertIn("not here", err)
+        if "elfutils" not in err:
+            self.assertIn("/nonexistent/cat: not here", err)
+
+    def test_maps_change(self):
+        """dlopen, dlclose, dlopen at one address; exec; a process id that is used again; fork."""
+        dat = self.dat()
+        for at in (100, 200, 300, 400):
+            self.event(dat, "kmalloc", 1, 8, stack="A", after=1000)
+            dat.add(self.now, "user_stack", 7, [0x5500])
+        self.event(dat, "kmalloc", 1, 8, stack="A", after=1000)
+        dat.add(self.now, "user_stack", 8, [0x5500])
+        time = lambda ms: 1000000000 + ms * 1000000 - 500000
+        maps = f"""\
+@{time(1)} map 7 5000-6000 0 - /x/one
+@{time(2)} map 7 5000-6000 0 - /x/two
+@{time(3)} exec 7
+map 8 5000-6000 0 - /x/eight
+@{time(4)} fork 7 8
+@{time(5)} map 7 5000-6000 0 - /x/late
+"""
+        # A line without a time is as late as the one before it.
+        out = self.folded(dat, more={"user_maps": maps})
+        self.assertEqual(out, {"[one];schedule": 1, "[two];schedule": 1,
+                               "0x5500[user];schedule": 1, "[eight];schedule": 2})
+        dat.clock = "[local]"
+        out = self.folded(dat, more={"user_maps": maps})
+        self.assertEqual(sum(out.values()), 5)
+
+    def test_cookies(self):
+        """Events get the stack that comes later; what does not come is lost."""
+        dat = self.dat()
+        self.add(dat, "user_stack_def", 9, 2, self.USER)
+        for _ in range(3):
+            self.event(dat, "kmalloc", 1, 8, stack="A")
+            dat.add(self.now, "user_unwind_cookie", 100)
+        self.event(dat, "kmalloc", 1, 8, stack="A", pid=2)
+        dat.add(self.now, "user_unwind_cookie", 200, pid=2)
+        self.add(dat, "user_unwind_stack_id", 9, 7, 100, cpu=1)
+        self.event(dat, "kmalloc", 1, 8, stack="A")
+        dat.add(self.now, "user_unwind_cookie", 100)
+        self.event(dat, "kmalloc", 1, 8, stack="CB", pid=2)
+        dat.add(self.now, "user_unwind_cookie", 201, pid=2)
+        self.add(dat, "user_unwind_stack", 201, 7, 1, [0x77], pid=2)
+        want = {"0x5600[user];0x5500[user];schedule": 4, "schedule": 1,
+                "0x77[user];do_exit;weak_one": 1}
+        self.assertEqual(self.folded(dat), want)
+        self.assertIn("1 user stacks were lost", self.tool(dat, "-F")[1])
+        out = self.tool(dat, "-q", "--perf-script")[0]
+        self.assertEqual(out.count("0x5600 ([unknown])"), 4)
+        self.assertEqual(self.all_forms(dat), 6)
+
+    def test_by_file(self):
+        words = [self.word(2, 0x123), self.word(1, 0x3A3B1), self.word(3, 5), 0x77,
+                 0xFFFFFFFFFF600000]
+        section = self.objects((2, b"\xab" * 20, 0, "/x/cat"), (1, b"", 0, "/lib/libc\\012.so"))
+        data = mkmap.make([(5, 3, words, 3)], [section])
+        lines = ["/x/cat+0x123", "/lib/libc?.so+0x3a3b1", "0x8000000000000005", "0x77",
+                 "0xffffffffff600000"]
+        want = "user_stack_id 5 [ref 3, depth 5]\n" + \
+            "".join(f"  [{i}] {line}\n" for i, line in enumerate(lines)) + "\n"
+        self.assertEqual(self.dump(data), want)
+        out = "0xffffffffff600000[user];0x77[user];0x8000000000000005[user];[libc?.so];[cat] 3\n"
+        self.assertEqual(self.dump(data, "-F"), out)
+        # At once, a word is an address, whatever the program has put there.
+        data = mkmap.make([(5, 3, words, 1)], [section])
+        out_at_once = self.dump(data)
+        self.assertIn("  [0] 0xfffff00000000123\n", out_at_once)
+        self.assertIn("  [3] 0x77\n  [4] 0xffffffffff600000\n", out_at_once)
+        # In a recording: by the map, and with the instruction that was hit.
+        dat = self.dat()
+        self.event(dat, "kmalloc", 1, 8, stack="A")
+        dat.add(self.now, "user_unwind_cookie", 100)
+        self.add(dat, "user_unwind_stack_split", 5, 7, 100, self.word(1, 0x10))
+        got = self.folded(dat, more={"stack_map_bin": mkmap.make([(5, 3, words, 3)], [section])})
+        self.assertEqual(got, {out[:-3] + ";[libc?.so];schedule": 1})
+
+    def test_objects_that_are_damaged(self):
+        good = self.objects((1, b"\xab" * 20, 0, "/x/cat"))[1]
+        for bad, what in [(good[:-1], "has"), (good[:8], "truncated|have"),
+                          (struct.pack("<IIQII", 0, 0, 0, 0, 0), "object 0"),
+                          (struct.pack("<IIQII", 0x7FFFF, 0, 0, 0, 0), "object 524287"),
+                          (struct.pack("<IIQII", 1, 65, 0, 0, 0), "build id of 65"),
+                          (struct.pack("<IIQII", 1, 0, 0, 1 << 20, 0), "path of")]:
+            out, err = self.run_tool("-", stdin=mkmap.make([(1, 1, [5], 3)], [(5, bad)]), rc=1)
+            self.assertEqual(out, "")
+            self.assertIn("stdin: byte", err)
+
+
+class UserMaps(Case):
+    """Lines of user_maps."""
+
+    def test_damage(self):
+        good = "map 123 5500-6600 0 abab /x/y\n@7 fork 7 5\nexec 7\n"
+        self.file("stack_map_bin", golden_map("le64"))
+        for cut in range(1, len(good)):
+            self.file("user_maps", good[:cut])
+            self.run_tool(self.dir, rc=int(good[cut - 1] != "\n"))
+        for bad in ["map 1 2-3 4\n", "map x 2-3 4 -\n", "map 1 2 3 4 -\n", "map 1 2-3 4 abc\n",
+                    "map 1 2-3 4 " + "ab" * 65 + " x\n", "fork 1\n", "fork 1 x\n", "exec x\n",
+                    "map 1 -1-3 4 -\n", "maps\n", "fork 1 2\0\n",
+                    "@x map 1 2-3 4 -\n", "map 1 2-3 4 =1 x\n"]:
+            self.file("user_maps", good + bad)
+            err = self.run_tool(self.dir, rc=1)[1]
+            self.assertIn(f"user_maps: byte {len(good)}: not a line of user_maps", err)

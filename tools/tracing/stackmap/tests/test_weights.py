@@ -1,0 +1,508 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Recordings: what events weigh."""
+
+import os
+import re
+
+import mkdat
+from common import Pprof, RecordingCase, golden_text
+
+
+class Weights(RecordingCase):
+    """Fields of events."""
+
+    def test_weight(self):
+        dat = self.dat()
+        self.event(dat, "kmalloc", 1, 100, stack="AB")
+        self.event(dat, "kmem_cache_alloc", 1, 23, stack="CB")
+        self.event(dat, "kfree", 1, stack="CB")
+        self.assertEqual(self.folded(dat, "-w", "bytes_alloc"), {"do_exit;schedule": 100,
+                                                                 "do_exit;weak_one": 23})
+        self.assertEqual(self.all_forms(dat, "-w", "bytes_alloc"), 123)
+
+    def test_weight_that_is_no_number(self):
+        dat = self.dat()
+        self.event(dat, "kmalloc", 1, 100, stack="AB")
+        self.switch(dat, 5, 6, stack="AB")
+        for field in ["nothing", "prev_comm"]:
+            err = self.tool(dat, "-F", "-w", field, rc=1)[1]
+            self.assertIn(f"has no event with a field {field} that is a number", err)
+        self.assertEqual(self.folded(dat, "-w", "prev_prio"), {"do_exit;schedule": 120})
+        err = self.tool(dat, "-F", "-w", "prev_prio", "-e", "kmalloc,kfree", rc=1)[1]
+        self.assertIn("has no event kmalloc,kfree with a field prev_prio that is a number", err)
+        text = mkdat.format_text
+        self.addCleanup(setattr, mkdat, "format_text", text)
+        mkdat.format_text = lambda *args: text(*args).replace("unsigned long bytes",
+                                                              "__data_loc char[] bytes")
+        self.tool(dat, "-F", "-w", "bytes_alloc", rc=1)
+
+    def test_several_values(self):
+        dat = self.dat()
+        self.event(dat, "kmalloc", 1, 10, stack="A")
+        self.switch(dat, 5, 6, stack="AB")
+        self.switch(dat, 6, 5, after=1000, stack="CB")
+        pprof = Pprof()
+        pprof.dir = self.dir
+        types, samples = pprof.values(self.tool, dat, "--off-cpu", "-w", "bytes_alloc")
+        # An allocation is no switch, and nobody ends it.
+        self.assertEqual(types, [("events", "count"), ("bytes_alloc", "bytes"),
+                                 ("delay", "microseconds")])
+        self.assertEqual(sorted(samples), [(1, 0, 0), (1, 0, 1000), (1, 10, 0)])
+        self.assertIn("two weights", self.tool(dat, "-F", "--off-cpu", "-w", "x", rc=2)[1])
+        self.assertIn(" 2 times off the CPU, of which nothing tells", self.tool(
+            dat, "--pprof", "-o", "/dev/null", "--off-cpu", "--wakers", "-w", "bytes_alloc")[1])
+
+    def test_counts_of_what_weighs_nothing(self):
+        """It has happened as well. Here in two places of one function."""
+        dat = self.dat()
+        self.FULL = dict(self.FULL, D=[self.A + 4, self.B])
+        for size, stack in [(0, "AB"), (0, "AB"), (8, "D"), (0, "CB")]:
+            self.event(dat, "kmalloc", 1, size, stack=stack)
+        args = ["-w", "bytes_alloc"]
+        self.assertEqual(self.tool(dat, "-q", *args)[0], "# 8 bytes_alloc (bytes)\n"
+                         "8 (100.0%), 3 events, at most 8\n        schedule\n        do_exit\n\n"
+                         "0 (0.0%), 1 events, at most 0\n        weak_one\n        do_exit\n\n")
+        self.assertEqual(self.all_forms(dat, *args), 8)
+        self.assertEqual(self.folded(dat, *args), {"do_exit;schedule": 8})
+        self.assertNotIn("weak_one", self.tool(dat, "report", *args)[0])
+        self.assertNotIn("weak_one", self.tool(dat, "-m1", *args)[0])
+        old = self.dat()
+        for size, stack in [(5, "CB"), (0, "AB")]:
+            self.event(old, "kmalloc", 1, size, stack=stack)
+        os.mkdir(os.path.join(self.dir, "old"))
+        self.file("old/trace.dat", old.bytes())
+        self.file("old/kallsyms", golden_text("kallsyms64"))
+        self.assertEqual(self.tool(dat, "-q", *args, "--diff", os.path.join(self.dir, "old"))[0],
+                         "+8 new 8, 3 events, at most 8\n        schedule\n        do_exit\n\n"
+                         "-5 gone 5, 1 events, at most 5\n        weak_one\n        do_exit\n\n")
+
+    def test_no_event(self):
+        """A stack without an event is of no use to what needs numbers."""
+        dat = self.dat()
+        self.event(dat, "kfree", 1, stack="AB")
+        for option in "--outstanding", "--latency":
+            self.assertIn("has no event stacktrace", self.tool(
+                dat, "-F", option, "stacktrace:kfree:common_pid", rc=1)[1])
+
+
+class OffCpu(RecordingCase):
+    """--off-cpu: times without a CPU."""
+
+    def test_off_cpu(self):
+        """Two CPUs; a task that is preempted, one that ends, one that still sleeps."""
+        dat = self.dat()
+        self.switch(dat, 5, 6, stack="AB")
+        self.switch(dat, 6, 5, state=0, after=1000, stack="CB")       # 5: 1000 us
+        self.switch(dat, 5, 0, stack="AB", after=10)
+        self.switch(dat, 0, 6, after=500, cpu=1, stack="A")           # 6: 510 us preempted
+        self.switch(dat, 6, 5, after=1490, cpu=1, state=16, stack="CB")  # 5: 1990 us; 6 is dead
+        self.switch(dat, 5, 0, after=5, cpu=1, stack="AB")
+        self.event(dat, "kfree", 1, after=7, stack="A")               # 5: 7 us at the end
+        out, err = self.tool(dat, "-F", "--off-cpu")
+        self.assertEqual(out, "do_exit 2997\n")
+        self.assertIn("1 tasks were away at the end", err)
+        self.assertIn("1 switches were preemptions", err)
+        self.assertEqual(self.all_forms(dat, "--off-cpu"), 2997)
+        self.assertEqual(self.folded(dat, "--off-cpu=preempted"), {"do_exit;weak_one": 510})
+        self.assertEqual(self.folded(dat, "--off-cpu", "--pid", "6", rc=1), {})
+        # The leave selects, whenever the task comes back.
+        args = ["--off-cpu", "--to", "1.0005"]
+        self.assertEqual(self.folded(dat, *args), {"do_exit": 1000})
+        self.assertEqual(self.folded(dat, *args, "--tracer"), {"do_exit;schedule": 1000})
+        self.assertIn(" 1.001001: 1000 sched_switch:", self.tool(dat, "--perf-script", *args)[0])
+
+    def test_off_cpu_of_some_tasks(self):
+        """With set_event_pid, other tasks are only seen next to those."""
+        dat = self.dat()
+        self.switch(dat, 5, 6, stack="AB")
+        self.switch(dat, 7, 5, after=100, stack="CB")
+        self.switch(dat, 5, 8, after=100, stack="AB")
+        self.switch(dat, 8, 5, after=100, stack="CB")
+        self.switch(dat, 5, 7, after=100, stack="AB")
+        out, err = self.tool(dat, "-F", "--off-cpu")
+        self.assertIn("2 tasks left out", err)
+        self.assertEqual(out, "do_exit 200\n")
+
+    def test_off_cpu_without_a_switch(self):
+        """One is missing, of 6 to 7. That no pids select is seen, as these switch with idle."""
+        dat = self.dat()
+        self.switch(dat, 0, 6, stack="A")
+        self.switch(dat, 5, 8, after=100, stack="CB", cpu=1)
+        self.switch(dat, 7, 0, after=100, stack="AB")
+        self.switch(dat, 8, 5, after=100, stack="AB", cpu=1)
+        self.switch(dat, 0, 7, after=100, stack="A")
+        self.switch(dat, 5, 8, after=100, stack="CB", cpu=1)
+        out, err = self.tool(dat, "-F", "--off-cpu")
+        self.assertIn(" 1 tasks left out", err)
+        self.assertEqual(out, "do_exit;weak_one 200\ndo_exit 200\n")
+
+    def test_off_cpu_and_gaps(self):
+        """A time counts only if no CPU has lost records meanwhile."""
+        def result():
+            out, err = self.tool(dat, "-F", "--off-cpu")
+            found = re.search(r": (\d+) times left out: records were lost", err)
+            return out, int(found[1]) if found else 0
+
+        # On the same CPU. Then the task goes again, until the end.
+        dat = self.dat()
+        self.switch(dat, 5, 0, stack="AB")
+        self.switch(dat, 0, 5, after=1000, lost=True)
+        self.switch(dat, 5, 0, after=10, stack="CB")
+        self.event(dat, "kfree", 1, after=20)
+        self.assertEqual(result(), ("do_exit;weak_one 20\n", 1))
+        # CPU 1 loses records: 5 goes before and comes behind, 6 comes meanwhile, 8 goes twice, and
+        # nothing shows that it has come back on CPU 1. Times behind the gap count.
+        dat = self.dat(cpus=3)
+        self.switch(dat, 9, 0, state=0, cpu=1)
+        self.switch(dat, 5, 8, stack="AB")
+        self.switch(dat, 8, 0, stack="AB")
+        self.switch(dat, 6, 0, after=400, stack="AB", cpu=2)
+        self.switch(dat, 0, 6, after=400, cpu=2)
+        self.switch(dat, 8, 0, after=1000, cpu=1, lost=True)
+        self.stack(dat, "A", pid=8, cpu=1)
+        self.switch(dat, 0, 7)
+        self.switch(dat, 7, 0, stack="CB")
+        self.switch(dat, 0, 7, after=30)
+        self.switch(dat, 0, 8, after=10, cpu=1)
+        self.switch(dat, 6, 5, state=0, cpu=2)
+        self.assertEqual(result(), ("schedule 42\ndo_exit;weak_one 30\n", 3))
+        # A buffer that has wrapped: its first record tells that there were more.
+        dat = self.dat(instances=("x",))
+        self.switch(dat, 5, 0, stack="AB", cpu=1)
+        self.switch(dat, 5, 0, stack="CB", cpu=1, instance="x")
+        self.switch(dat, 0, 5, after=3000, lost=True)
+        self.switch(dat, 0, 5, after=100, cpu=1, instance="x")
+        self.assertEqual(result(), ("do_exit;weak_one 3100\n", 1))
+        # A CPU that was idle at first has lost nothing.
+        dat = self.dat()
+        self.switch(dat, 5, 0, stack="AB", cpu=1)
+        self.switch(dat, 0, 5, after=3000)
+        self.assertEqual(result(), ("do_exit 3000\n", 0))
+
+    def test_clocks(self):
+        dat = self.dat(clock="[counter]")
+        self.switch(dat, 5, 6, stack="AB")
+        self.assertIn("the clock counter does not count time", self.tool(dat, "-F", "--off-cpu",
+                                                                         rc=1)[1])
+        self.assertEqual(self.folded(dat), {"do_exit;schedule": 1})
+
+    def test_states_of_tasks(self):
+        """Their bits are those of the kernel that has recorded: here Linux 4.9."""
+        letters = "1 S 2 D 4 T 8 t 16 Z 32 X 64 x 128 K 256 W 512 P 1024 N".split()
+        pairs = ", ".join('{ %s, "%s" }' % p for p in zip(letters[::2], letters[1::2]))
+        old = f'REC->prev_state & (2048-1) ? __print_flags(REC->prev_state & (2048-1), "|", {pairs}) ' \
+            ': "R"'
+        dat = self.dat()
+        self.switch(dat, 5, 0, state=64, stack="AB")
+        self.switch(dat, 0, 6)
+        self.switch(dat, 6, 0, state=512, stack="AB")
+        self.switch(dat, 0, 6, after=1000)
+        self.switch(dat, 6, 7, state=16)
+        self.switch(dat, 7, 0, state=2048, stack="AB")
+        self.switch(dat, 0, 7, after=300)
+        self.addCleanup(setattr, mkdat, "STATES", mkdat.STATES)
+        self.assertEqual(self.folded(dat, "--off-cpu"), {"do_exit": 1304})
+        mkdat.STATES = old
+        self.assertEqual(self.folded(dat, "--off-cpu"), {"do_exit": 1000})
+        self.assertEqual(self.folded(dat, "--off-cpu=preempted"), {"do_exit": 300})
+
+    def test_clocks_that_differ(self):
+        """A task is seen to come to a CPU before it has left another one: it did not sleep."""
+        dat = self.dat(clock="[local]")
+        self.switch(dat, 0, 7)
+        self.switch(dat, 0, 7, after=995, cpu=1)
+        self.switch(dat, 7, 0, after=5, stack="AB")
+        self.switch(dat, 7, 0, after=1000, cpu=1, stack="CB")
+        self.switch(dat, 0, 7, after=300)
+        self.event(dat, "kfree", 1, after=60000, pid=9, cpu=1)
+        out, err = self.tool(dat, "-F", "--off-cpu")
+        self.assertEqual(out, "do_exit;weak_one 300\n")
+        self.assertIn("1 times off the CPU count as 0, as the clocks of the CPUs differ", err)
+        self.assertNotIn("away at the end", err)
+        self.assertEqual(self.all_forms(dat, "--off-cpu"), 300)
+        # It is no matter of clocks if that takes longer, as when only some switches are recorded.
+        dat = self.dat(clock="[local]")
+        self.switch(dat, 0, 7)
+        self.switch(dat, 0, 7, after=995, cpu=1)
+        self.switch(dat, 7, 0, after=2000, stack="AB")
+        self.switch(dat, 0, 7, after=300)
+        self.assertEqual(self.folded(dat, "--off-cpu"), {"do_exit": 300})
+        # If the leave was lost, it sleeps.
+        dat = self.dat(clock="[local]", cpus=3)
+        self.switch(dat, 0, 7)
+        self.switch(dat, 0, 7, after=995, cpu=1)
+        self.switch(dat, 7, 0, after=10, cpu=1, stack="CB")
+        self.switch(dat, 0, 7, after=200, cpu=2)
+        self.assertEqual(self.folded(dat, "--off-cpu"), {"do_exit;weak_one": 200})
+
+    def test_uninterruptible(self):
+        """State D, apart from other sleeps."""
+        dat = self.dat()
+        for state, stack in [(1, "AB"), (2, "CB"), (0, "A"), (2, "AB")]:
+            self.switch(dat, 5, 0, state=state, stack=stack)
+            self.switch(dat, 0, 5, after=100 + state)
+        self.assertEqual(self.folded(dat, "--off-cpu"), {"do_exit": 203, "do_exit;weak_one": 102})
+        self.assertEqual(self.folded(dat, "--off-cpu=uninterruptible"),
+                         {"do_exit": 102, "do_exit;weak_one": 102})
+        self.assertEqual(self.folded(dat, "--off-cpu=preempted"), {"schedule": 100})
+        self.assertEqual(self.all_forms(dat, "--off-cpu=uninterruptible"), 204)
+
+
+class Wakers(RecordingCase):
+    """--wakers: who has ended a sleep."""
+
+    def waking(self, dat, woken, stack=None, **where):
+        """Someone wakes a task."""
+        self.event(dat, "sched_waking", f"t{woken}", woken, 120, 0, stack=stack, **where)
+
+    def test_wakers(self):
+        """Who has ended a sleep: in any order of what happens on two CPUs, and never an old one."""
+        dat = self.dat(comms=[(7, "seven"), (8, "eight")])
+        self.switch(dat, 5, 0, stack="AB")
+        self.waking(dat, 5, pid=7, cpu=1, stack="CB")
+        self.switch(dat, 0, 5, after=100)
+        # Woken just before it leaves; of a sleep that it did not begin, it was woken before.
+        self.waking(dat, 5, pid=8, cpu=1, stack="A")
+        self.waking(dat, 5, pid=7, cpu=1, stack="CB")
+        self.switch(dat, 5, 0, stack="AB")
+        self.switch(dat, 0, 5, after=1000)
+        # By an interrupt, which has hit someone.
+        self.switch(dat, 5, 0, stack="CB")
+        self.waking(dat, 5, pid=7, flags=8, preempt=1, stack="A")
+        self.switch(dat, 0, 5, after=30)
+        # By someone who is not recorded, and not as before it was preempted; and it was not woken yet.
+        self.waking(dat, 5, pid=8, cpu=1, stack="A")
+        self.switch(dat, 5, 0, state=0, stack="A")
+        self.switch(dat, 0, 5)
+        self.switch(dat, 5, 0, stack="CB")
+        self.switch(dat, 0, 5, after=7)
+        self.switch(dat, 5, 0, stack="CB")
+        self.event(dat, "kfree", 1, after=9)
+        args = ["--off-cpu", "--wakers"]
+        self.assertEqual(self.folded(dat, *args), {
+            "do_exit;[woken_by];[seven];weak_one;do_exit": 1101,
+            "do_exit;weak_one;[woken_by];[interrupt_handler];schedule": 31, "do_exit;weak_one": 16})
+        self.assertIn("2 times off the CPU, of which nothing tells", self.tool(dat, "-F", *args)[1])
+        self.assertEqual(self.all_forms(dat, *args), 1148)
+        self.assertEqual(self.folded(dat, *args, "--callees", "[woken by]"), {
+            "[woken_by];[seven];weak_one;do_exit": 1101,
+            "[woken_by];[interrupt_handler];schedule": 31})
+        self.assertEqual(self.folded(dat, "--off-cpu"), {"do_exit": 1101, "do_exit;weak_one": 47})
+        self.assertEqual(sum(self.folded(dat, "-e", "sched_waking").values()), 5)
+        for bad in [["--wakers"], ["--off-cpu=preempted", "--wakers"]]:
+            self.assertIn("--off-cpu --wakers", self.tool(dat, "-F", *bad, rc=2)[1])
+        del mkdat.EVENTS["sched"]["sched_waking"]
+        self.addCleanup(mkdat.EVENTS["sched"].update, sched_waking=[
+            ("char", "comm[16]"), ("int", "pid"), ("int", "prio"), ("int", "target_cpu")])
+        dat = self.dat()
+        self.switch(dat, 5, 0, stack="AB")
+        self.assertIn("(record with -e sched_switch,sched_waking)",
+                      self.tool(dat, "-F", *args, rc=1)[1])
+
+    def test_wakers_that_are_not(self):
+        """A task that ran was woken before it slept; a name is that of the time."""
+        args = ["--off-cpu", "--wakers"]
+        dat = self.dat(comms=[(7, "seven")])
+        self.waking(dat, 5, pid=7, cpu=1, stack="CB")
+        self.switch(dat, 5, 0, stack="AB", after=400)
+        self.switch(dat, 0, 5, after=100)
+        self.assertEqual(list(self.folded(dat, *args)), ["do_exit"])
+        # By a clock that is ahead, it was woken after it came.
+        dat = self.dat(comms=[(7, "seven")])
+        for _ in range(2):
+            self.switch(dat, 5, 0, stack="AB", after=400)
+            self.switch(dat, 0, 5, after=100)
+            self.waking(dat, 5, pid=7, cpu=1, stack="CB", after=3)
+        self.assertEqual(list(self.folded(dat, *args)), ["do_exit"])
+        dat = self.dat(comms=[(7, "later")])
+        self.switch(dat, 5, 0, stack="AB")
+        self.waking(dat, 5, pid=7, cpu=1, stack="CB")
+        self.event(dat, "task_rename", 7, "earlier", "later", 0, pid=7, cpu=1)
+        self.switch(dat, 0, 5, after=100)
+        self.assertEqual(list(self.folded(dat, *args)), ["do_exit;[woken_by];[earlier];weak_one;do_exit"])
+        # Of a waker, frames of schedule() are left.
+        dat = self.dat(comms=[(7, "seven")])
+        self.switch(dat, 5, 0, stack="AB")
+        self.waking(dat, 5, pid=7, cpu=1, stack="AB")
+        self.switch(dat, 0, 5, after=100)
+        self.assertEqual(list(self.folded(dat, *args)), ["do_exit;[woken_by];[seven];schedule;do_exit"])
+        # The stack of a waker is turned round: no callers there.
+        self.assertIn("no stack has a function weak_one",
+                      self.tool(dat, "-F", *args, "--callers", "weak_one", rc=1)[1])
+        self.assertEqual(list(self.folded(dat, *args, "--callers", "[woken by]")), ["[woken_by];do_exit"])
+
+    def test_interrupt_that_wakes(self):
+        """Has its own part of a stack only. A task may be named interrupt."""
+        dat = self.dat(comms=[(7, "interrupt")])
+        for ident, stack in [(1, [self.C, self.A]), (2, [self.A, self.B])]:
+            dat.add(self.now, "stack_def", ident, len(stack), stack)
+        for flags in [8, 0x10, 0]:
+            self.switch(dat, 5, 0, stack="AB")
+            self.waking(dat, 5, pid=7, flags=flags, cpu=1)
+            dat.add(self.now, "stack_split", 1, self.B, 2, [], pid=7, flags=flags, cpu=1)
+            self.switch(dat, 0, 5, after=99)
+        args = ["--off-cpu", "--wakers"]
+        self.assertEqual(self.folded(dat, *args), {
+            "do_exit;[woken_by];[interrupt_handler];weak_one;schedule": 200,
+            "do_exit;[woken_by];[interrupt];weak_one;schedule;do_exit;schedule;do_exit": 100})
+
+    def test_wakers_of_user_space(self):
+        """The stack of user space of who wakes comes on its way back, maybe after the task runs."""
+        for late in [False, True]:
+            dat = self.dat(comms=[(7, "seven")])
+            self.switch(dat, 5, 0, stack="AB")
+            self.add(dat, "user_unwind_cookie", 3, pid=5)
+            self.add(dat, "user_unwind_cookie", 4, pid=7, cpu=1)
+            self.waking(dat, 5, pid=7, cpu=1, stack="CB")
+            self.add(dat, "user_unwind_cookie", 4, pid=7, cpu=1)
+            back = lambda: self.add(dat, "user_unwind_stack", 4, 7, 2, [0x5000, 0x6000], pid=7, cpu=1)
+            if not late:
+                back()
+            self.switch(dat, 0, 5, after=100)
+            if late:
+                back()
+            self.add(dat, "user_unwind_stack", 3, 5, 1, [0x5500], pid=5)
+            (line, us), = self.folded(dat, "--off-cpu", "--wakers").items()
+            self.assertRegex(line, r"^0x5500\[user\];do_exit;\[woken_by\];\[seven\];weak_one;do_exit;"
+                             r"0x5000\[user\];0x6000\[user\]$")
+            self.assertGreater(us, 100)
+
+
+class Outstanding(RecordingCase):
+    """--outstanding and --leaks."""
+
+    def test_outstanding(self):
+        dat = self.dat()
+        self.event(dat, "kfree", 9, stack="A")
+        for ptr, size, stack in [(1, 10, "AB"), (2, 20, "AB"), (3, 30, "CB"), (4, 40, "A")]:
+            self.event(dat, "kmalloc", ptr, size, stack=stack)
+        self.event(dat, "kmem_cache_alloc", 5, 50, stack="A")
+        self.event(dat, "kfree", 1, stack="A", pid=2, cpu=1)
+        self.event(dat, "kmem_cache_free", 4, stack="A")
+        self.event(dat, "kmalloc", 1, 11, stack="CB")
+        self.event(dat, "kmalloc", 2, 21, stack="CB")
+        args = ["--outstanding", "kmalloc:kfree:ptr"]
+        out, err = self.tool(dat, "-F", *args)
+        self.assertEqual(out, "do_exit;weak_one 3\nschedule 1\n")
+        self.assertIn("1 frees of what was not seen", err)
+        self.assertIn("1 allocations at addresses in use", err)
+        self.assertEqual(self.all_forms(dat, *args), 4)
+        self.assertEqual(self.all_forms(dat, *args, "-w", "bytes_alloc"), 62 + 40)
+        self.assertEqual(self.folded(dat, "--leaks"), {"do_exit;weak_one": 62, "schedule": 50})
+
+    def test_outstanding_needs_its_events(self):
+        dat = self.dat()
+        self.event(dat, "kmalloc", 0x1000, 8, stack="A")
+        self.event(dat, "kfree", 0x1000)
+        for what in ["kmalloc:kfre:ptr", "kmaloc:kfree:ptr", "kmalloc:kfree:pt",
+                     "kmalloc:sched_switch:ptr", "kmalloc,x:kfree:ptr", "kmalloc:x,kfree:ptr",
+                     "kmalloc,kfree:kfree,sched_switch:ptr", "sched_switch:sched_switch:prev_comm"]:
+            self.assertIn("has no event", self.tool(dat, "-F", "--outstanding", what, rc=1)[1])
+        out, err = self.tool(dat, "report", "--leaks")
+        self.assertTrue(out.startswith("# 0 bytes_alloc (bytes)"), out)
+
+    def test_outstanding_and_gaps(self):
+        dat = self.dat()
+        self.event(dat, "kmalloc", 0x1000, 8, stack="A")
+        self.event(dat, "kmalloc", 0x2000, 8, stack="AB")
+        self.event(dat, "kfree", 0x2000)
+        self.event(dat, "kfree", 0x2000, cpu=1, lost=True)
+        self.event(dat, "kmalloc", 0x3000, 8, stack="CB")
+        out, err = self.tool(dat, "-F", "--leaks")
+        self.assertEqual(out, "schedule 8\ndo_exit;weak_one 8\n")
+        self.assertIn(": 1 allocations may have been freed: records were lost", err)
+
+    def test_outstanding_of_a_selection(self):
+        """What others do with the address counts."""
+        dat = self.dat()
+        for pid in [1, 2]:
+            self.event(dat, "kmalloc", 0x1000, 64, stack="A", pid=pid)
+        self.event(dat, "kmalloc", 0x2000, 8, stack="A", pid=1)
+        self.event(dat, "kmalloc", 0x3000, 8, stack="A", pid=2)
+        self.event(dat, "kfree", 0x3000, pid=2)
+        self.assertEqual(self.folded(dat, "--leaks", "--pid", "1"), {"schedule": 8})
+        self.assertNotIn("not seen allocated", self.tool(dat, "-F", "--leaks", "--pid", "1")[1])
+
+
+class Latency(RecordingCase):
+    """--latency: from one event to another."""
+
+    def test_latency(self):
+        """From one event to another, by the stack of the first."""
+        dat = self.dat()
+        for dev, sector, stack in [(1, 0, "AB"), (2, 0, "CB"), (1, 8, "AB"), (1, 16, "A")]:
+            self.event(dat, "block_rq_issue", dev, sector, stack=stack)
+        self.event(dat, "block_rq_complete", 1, 0, after=100, pid=0, cpu=1)     # 104
+        self.event(dat, "block_rq_complete", 1, 8, after=10, pid=0, cpu=1)      # 112
+        self.event(dat, "block_rq_complete", 2, 0, after=10, pid=0, cpu=1)      # 123
+        self.event(dat, "block_rq_complete", 2, 8, after=10, pid=0, cpu=1)
+        args = ["--latency", "block_rq_issue:block_rq_complete:dev,sector"]
+        out, err = self.tool(dat, *args)
+        self.assertEqual(self.folded(dat, *args), {"do_exit;schedule": 103 + 111, "do_exit;weak_one": 122})
+        self.assertIn("214 (63.7%), 2 events, at most 111\n        schedule\n        do_exit\n\n", out)
+        self.assertIn(": 1 times left out: they had not ended", err)
+        self.assertIn(": 1 ends of what was not seen to begin", err)
+        self.assertEqual(self.all_forms(dat, *args), 336)
+        self.assertIn(" 1.000104: 103 block_rq_issue:", self.tool(dat, "--perf-script", *args)[0])
+        # The CPU of a group is that of the end, it is selected by the begin.
+        self.assertEqual(self.groups(dat, "cpu", *args), {"CPU 1": 336})
+        self.assertEqual(sum(self.folded(dat, *args, "--cpu", "0").values()), 336)
+        self.tool(dat, "-F", *args, "--cpu", "1", rc=1)
+        # By the sector alone, a request to another disk is the same.
+        err = self.tool(dat, "-F", "--latency", "block_rq_issue:block_rq_complete:sector")[1]
+        self.assertIn(": 1 times left out: the same has begun again", err)
+        for bad in ["block_rq_issue:block_rq_complete", "::x", "a:b:c:d"]:
+            self.assertIn("--latency is BEGIN:END:FIELDS", self.tool(dat, "--latency", bad, rc=2)[1])
+        for bad in ["block_rq_issue:block_rq_complete:dev,x", "block_rq_issue:nothing:dev",
+                    "block_rq_issue:kfree:dev", "block_rq_issue:block_rq_complete:dev,",
+                    "block_rq_issue:block_rq_complete:" + ",".join(["dev"] * 5)]:
+            self.assertIn("has no event", self.tool(dat, "--latency", bad, rc=1)[1])
+        self.assertIn("once", self.tool(dat, *args, "--leaks", rc=2)[1])
+        dat.clock = "[counter]"
+        self.assertIn("needed by --latency", self.tool(dat, *args, rc=1)[1])
+
+    def test_latency_of_a_task(self):
+        """By the number of the task; from one event to the next of its kind; and in gaps."""
+        dat = self.dat()
+        for pid in [1, 2, 0]:
+            self.event(dat, "kmalloc", 1, 8, stack="AB", pid=pid, cpu=pid & 1, after=10)
+        for pid in [1, 2, 0]:
+            self.event(dat, "kfree", 1, pid=pid, cpu=pid & 1, after=5)
+        self.assertEqual(self.folded(dat, "--latency", "kmalloc:kfree:common_pid"),
+                         {"do_exit;schedule": 25 + 20 + 15})
+        self.assertEqual(self.folded(dat, "--latency", "kmalloc:kfree:common_pid", "--pid", "2"),
+                         {"do_exit;schedule": 20})
+        self.assertEqual(self.folded(dat, "--latency", "kmalloc:kmalloc:ptr"),
+                         {"do_exit;schedule": 20})
+        dat = self.dat()
+        self.event(dat, "kmalloc", 1, 8, stack="AB")
+        self.event(dat, "kmalloc", 2, 8, stack="CB", cpu=1)
+        self.event(dat, "kfree", 1, lost=True)
+        self.event(dat, "kmalloc", 3, 8, stack="A", after=10)
+        self.event(dat, "kfree", 2, cpu=1)
+        self.event(dat, "kfree", 3)
+        out, err = self.tool(dat, "-F", "--latency", "kmalloc:kfree:ptr")
+        self.assertEqual(out, "schedule 2\n")
+        self.assertIn(": 2 times left out: records were lost meanwhile", err)
+
+    def test_latency_of_idle_tasks(self):
+        """Each CPU has its own, with one number."""
+        dat = self.dat()
+        for name, cpu, after in [("kmalloc", 0, 1), ("kmalloc", 1, 100), ("kfree", 0, 10), ("kfree", 1, 500)]:
+            self.event(dat, name, 1, *[8] * (name == "kmalloc"), pid=0, cpu=cpu, after=after,
+                       stack="AB" if name == "kmalloc" and not cpu else "CB")
+        self.assertEqual(sorted(self.folded(dat, "--latency", "kmalloc:kfree:common_pid")),
+                         ["do_exit;schedule", "do_exit;weak_one"])
+
+    def test_short_times(self):
+        """Their sum is right in each form, as long as it is."""
+        dat = self.dat()
+        records = dat.cpus[""][0]
+        for i in range(1000):
+            self.event(dat, "kmalloc", 1, 8, stack="AB" if i % 2 else "CB")
+            self.event(dat, "kfree", 1)
+            time, data, lost = records[-1]
+            records[-1] = (time - 600, data, lost)
+        args = ["--latency", "kmalloc:kfree:ptr"]
+        self.assertEqual(self.all_forms(dat, *args), 400)
+        self.assertEqual(self.folded(dat, *args), {"do_exit;schedule": 200, "do_exit;weak_one": 200})
