@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the tests of stackmap_dump share."""
 
+import atexit
+import functools
 import gzip
 import json
 import os
@@ -12,6 +14,7 @@ import tempfile
 import unittest
 
 import mkdat
+import mkmap
 
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -20,6 +23,7 @@ SOURCES = os.path.join(HERE, "..")
 TOOL = os.environ.get("STACKMAP_DUMP", os.path.join(SOURCES, "stackmap_dump"))
 SANITIZED = "STACKMAP_SANITIZED" in os.environ
 TEXT = 0xFFFFFFFF81000000
+DEFINES = ["-D_GNU_SOURCE", "-D_FILE_OFFSET_BITS=64"]
 WITHOUT = "built without elfutils and libtracecmd"
 MAPS = ["le64", "be64", "le32", "be32", "bare"]
 # What is before an id in a trace.
@@ -57,6 +61,39 @@ def vdso_image():
         return f.read(end - start)
 
 
+@functools.cache
+def compiled(name, source, compiler, *options):
+    """What a compiler makes of a source file of that name. It is asked once."""
+    with tempfile.TemporaryDirectory(prefix="stackmap-test.") as top:
+        with open(os.path.join(top, name), "w", encoding="utf-8") as f:
+            f.write(source)
+        subprocess.run([compiler, name, *options, "-o", "out"], cwd=top, check=True)
+        with open(os.path.join(top, "out"), "rb") as f:
+            return f.read()
+
+
+@functools.cache
+def functions():
+    """An archive of what the tool has without its libraries. Only what a program lacks is linked."""
+    top = tempfile.mkdtemp(prefix="stackmap-test.")
+    atexit.register(shutil.rmtree, top)
+    files = [os.path.join(SOURCES, f) for f in os.listdir(SOURCES) if f.endswith(".c") and f not in (
+        "dat.c", "elf.c", "event.c", "profile.c", "sample.c", "plugin_stackmap.c")]
+    halves = [subprocess.Popen(["cc", "-w", "-c", *DEFINES, *files[i::2]], cwd=top) for i in (0, 1)]
+    if any([half.wait() for half in halves]):
+        raise OSError("the tool does not compile")
+    subprocess.run(["ar", "rc", "tool.a", *os.listdir(top)], cwd=top, check=True)
+    return os.path.join(top, "tool.a")
+
+
+@functools.cache
+def lacks_libraries():
+    """Whether the tool has none but libc."""
+    done = subprocess.run([TOOL, "-v", "/nonexistent", "-"], input=mkmap.make([]), capture_output=True,
+                          check=False)
+    return WITHOUT in done.stderr.decode()
+
+
 class Case(unittest.TestCase):
     """A scratch directory and ways to run the tool."""
 
@@ -81,17 +118,17 @@ class Case(unittest.TestCase):
         self.assertEqual(done.returncode, rc, f"{args}: {err}")
         return out, err
 
+    def executable(self, name, content):
+        """Writes a program into the scratch directory."""
+        path = self.file(name, content)
+        os.chmod(path, 0o755)
+        return path
+
     def program(self, name, source):
         """Compiles a program with the files of the tool, but for those that it includes."""
         source = '#include "record.h"\nconst char * const program = "test";\n' + source
-        own = [os.path.basename(f) for f in re.findall(r'#include "(.*\.c)"', source)]
-        others = [f for f in os.listdir(SOURCES) if f.endswith(".c") and f not in (
-            "dat.c", "elf.c", "event.c", "profile.c", "sample.c", "plugin_stackmap.c", *own)]
-        path = os.path.join(self.dir, name)
-        subprocess.run(["cc", "-w", "-D_GNU_SOURCE", "-D_FILE_OFFSET_BITS=64", "-I", SOURCES,
-                        "-o", path, self.file(name + "-main.c", source)] +
-                       [os.path.join(SOURCES, f) for f in others], check=True)
-        return path
+        return self.executable(name, compiled("main.c", source, "cc", "-w", *DEFINES, "-I", SOURCES,
+                                              functions()))
 
     def dump(self, data, *args, rc=0):
         """Runs the tool on map bytes, returns stdout."""
@@ -203,9 +240,7 @@ class RecordingCase(Case):
 
     def setUp(self):
         super().setUp()
-        if WITHOUT in self.run_tool("report", "/dev/null", rc=1)[1] + \
-                subprocess.run([TOOL, "-F", self.file("t", b"\x17\x08\x44tracing6\0")],
-                               capture_output=True, check=False).stderr.decode():
+        if lacks_libraries():
             self.skipTest(WITHOUT)
         self.now = 0
 
@@ -384,9 +419,7 @@ class Tracefs(Case):
         super().setUp()
         if SANITIZED:
             self.skipTest("the sanitizer does not go with LD_PRELOAD")
-        self.lib = os.path.join(self.dir, "fake.so")
-        subprocess.run(["cc", "-shared", "-fPIC", "-o", self.lib, self.file("fake.c", FAKE),
-                        "-ldl"], check=True)
+        self.lib = self.file("fake.so", compiled("fake.c", FAKE, "cc", "-shared", "-fPIC", "-ldl"))
         self.map = self.file("stack_map_bin", golden_map("le64"))
         self.file("trace", golden_text("trace.txt"))
         self.file("stack_map_stat", "entries: 4 / 16384\n")

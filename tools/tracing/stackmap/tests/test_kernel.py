@@ -8,7 +8,7 @@ import subprocess
 import time
 
 import mkmap
-from common import SANITIZED, TOOL, Case
+from common import SANITIZED, TOOL, Case, compiled
 
 
 FAKE_MAP = r"""
@@ -82,8 +82,7 @@ class Kernel(Case):
             self.skipTest("needs root, trace-cmd, and no sanitizer")
         if os.path.exists("/sys/kernel/tracing/options/stackmap"):
             self.skipTest("this kernel has a stack map")
-        subprocess.run(["cc", "-shared", "-fPIC", "-o", os.path.join(self.dir, "fake.so"),
-                        self.file("fake.c", FAKE_MAP), "-ldl"], check=True)
+        self.file("fake.so", compiled("fake.c", FAKE_MAP, "cc", "-shared", "-fPIC", "-ldl"))
         self.file("stack_map_bin", mkmap.make([(1, 1, [0x1010])]))
         self.file("stack_map_stat", "successes: 1\nentries: 1 / 16384\n")
         self.out = os.path.join(self.dir, "out")

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 
 import mkmap
-from common import WITHOUT, Case, RecordingCase, vdso_image
+from common import WITHOUT, Case, RecordingCase, compiled, lacks_libraries, vdso_image
 
 
 PROGRAM = """\
@@ -57,18 +57,15 @@ class UserSymbols(Case):
 
     def setUp(self):
         super().setUp()
-        err = self.run_tool("-v", "/nonexistent", "-", stdin=mkmap.make([]), rc=1)[1]
-        if WITHOUT in err:
+        if lacks_libraries():
             self.skipTest(WITHOUT)
         self.prog = self.build("-pie", "-fPIE")
 
     def build(self, *flags, name="prog", source=None, compiler="cc"):
         """Compiles the program, and finds its symbols and segments."""
-        path = os.path.join(self.dir, name)
-        subprocess.run([compiler, "-g", "-O1", "-fno-omit-frame-pointer", *flags,
-                        "-Wl,--build-id=0x" + "ab" * 20, "-o", path,
-                        self.file("prog.c" if compiler == "cc" else "prog.cc",
-                                  source or PROGRAM)], check=True)
+        path = self.executable(name, compiled(
+            "prog.c" if compiler == "cc" else "prog.cc", source or PROGRAM, compiler, "-g", "-O1",
+            "-fno-omit-frame-pointer", *flags, "-Wl,--build-id=0x" + "ab" * 20))
         out = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
         self.addr = {f[-1]: int(f[0], 16) for f in map(str.split, out.splitlines())
                      if len(f) == 3}

@@ -9,7 +9,8 @@ import struct
 import subprocess
 
 import mkmap
-from common import KALLSYMS, TEXT, WITHOUT, Case, RecordingCase, golden_map, golden_text
+from common import (KALLSYMS, TEXT, WITHOUT, Case, RecordingCase, compiled, golden_map, golden_text,
+                    lacks_libraries)
 
 
 def live_build_id():
@@ -345,18 +346,17 @@ class Vmlinux(Case):
 
     def setUp(self):
         super().setUp()
-        err = self.run_tool("-v", "/nonexistent", "-", stdin=mkmap.make([]), rc=1)[1]
-        if WITHOUT in err:
+        if lacks_libraries():
             self.skipTest(WITHOUT)
         self.elf = os.path.join(self.dir, "vmlinux")
         self.build()
 
     def build(self, *flags):
         """Compiles this ELF file for the machine."""
-        subprocess.run(["cc", "-g", "-O1", "-nostdlib", "-static", "-ffreestanding", "-fno-pie",
-                        "-no-pie", "-fcf-protection=none", "-fno-stack-protector",
-                        "-fno-asynchronous-unwind-tables", "-Wl,--build-id=0x" + "ab" * 20,
-                        *flags, "-o", self.elf, self.file("fixture.c", FIXTURE)], check=True)
+        self.file("vmlinux", compiled(
+            "fixture.c", FIXTURE, "cc", "-g", "-O1", "-nostdlib", "-static", "-ffreestanding",
+            "-fno-pie", "-no-pie", "-fcf-protection=none", "-fno-stack-protector",
+            "-fno-asynchronous-unwind-tables", "-Wl,--build-id=0x" + "ab" * 20, *flags))
         out = subprocess.run(["nm", "-n", self.elf], capture_output=True, text=True, check=True)
         self.addr = {f[2]: int(f[0], 16) for f in map(str.split, out.stdout.splitlines())}
 
