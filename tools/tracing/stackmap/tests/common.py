@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the tests of stackmap_dump share."""
 
-import atexit
 import functools
 import gzip
 import json
@@ -23,7 +22,6 @@ SOURCES = os.path.join(HERE, "..")
 TOOL = os.environ.get("STACKMAP_DUMP", os.path.join(SOURCES, "stackmap_dump"))
 SANITIZED = "STACKMAP_SANITIZED" in os.environ
 TEXT = 0xFFFFFFFF81000000
-DEFINES = ["-D_GNU_SOURCE", "-D_FILE_OFFSET_BITS=64"]
 WITHOUT = "built without elfutils and libtracecmd"
 MAPS = ["le64", "be64", "le32", "be32", "bare"]
 # What is before an id in a trace.
@@ -73,20 +71,6 @@ def compiled(name, source, compiler, *options):
 
 
 @functools.cache
-def functions():
-    """An archive of what the tool has without its libraries. Only what a program lacks is linked."""
-    top = tempfile.mkdtemp(prefix="stackmap-test.")
-    atexit.register(shutil.rmtree, top)
-    files = [os.path.join(SOURCES, f) for f in os.listdir(SOURCES) if f.endswith(".c") and f not in (
-        "dat.c", "elf.c", "event.c", "profile.c", "sample.c", "plugin_stackmap.c")]
-    halves = [subprocess.Popen(["cc", "-w", "-c", *DEFINES, *files[i::2]], cwd=top) for i in (0, 1)]
-    if any([half.wait() for half in halves]):
-        raise OSError("the tool does not compile")
-    subprocess.run(["ar", "rc", "tool.a", *os.listdir(top)], cwd=top, check=True)
-    return os.path.join(top, "tool.a")
-
-
-@functools.cache
 def lacks_libraries():
     """Whether the tool has none but libc."""
     done = subprocess.run([TOOL, "-v", "/nonexistent", "-"], input=mkmap.make([]), capture_output=True,
@@ -125,10 +109,17 @@ class Case(unittest.TestCase):
         return path
 
     def program(self, name, source):
-        """Compiles a program with the files of the tool, but for those that it includes."""
+        """Compiles a program with the files of the tool that need no library."""
+        own = re.findall(r'#include "(.*\.c)"', source)
+        # As one: most of the time goes into the headers.
+        others = "".join(f'#include "{f}"\n' for f in sorted(os.listdir(SOURCES)) if f.endswith(".c") and
+                         f not in ("dat.c", "elf.c", "event.c", "profile.c", "sample.c",
+                                   "plugin_stackmap.c", *own))
+        flags = ["-w", "-D_GNU_SOURCE", "-D_FILE_OFFSET_BITS=64", "-I", SOURCES]
         source = '#include "record.h"\nconst char * const program = "test";\n' + source
-        return self.executable(name, compiled("main.c", source, "cc", "-w", *DEFINES, "-I", SOURCES,
-                                              functions()))
+        return self.executable(name, compiled(
+            "main.c", source, "cc", *flags,
+            self.file("others.o", compiled("others.c", others, "cc", "-c", *flags))))
 
     def dump(self, data, *args, rc=0):
         """Runs the tool on map bytes, returns stdout."""
