@@ -45,7 +45,7 @@ class Top(Tracefs):
         if not pid:
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
             os.environ.update(LD_PRELOAD=self.lib, STALE="0", TRACEFS=self.dir)
-            os.execv(TOOL, [TOOL, "top", "-q", "--delay", "0.2", *args])
+            os.execv(TOOL, [TOOL, "top", "-q", "--delay", "0.05", *args])
         out, typed = b"", False
         try:
             for count in range(1000):
@@ -54,7 +54,7 @@ class Top(Tracefs):
                     typed = True
                 self.file("new", mkmap.make([(i, count, [0x1010] * 20) for i in range(50)]))
                 os.replace(os.path.join(self.dir, "new"), self.map)
-                if select.select([terminal], [], [], 0.1)[0]:
+                if select.select([terminal], [], [], 0.02)[0]:
                     out += os.read(terminal, 65536)
         except OSError:
             pass
