@@ -73,8 +73,8 @@ def compiled(name, source, compiler, *options):
 @functools.cache
 def lacks_libraries():
     """Whether the tool has none but libc."""
-    done = subprocess.run([TOOL, "-v", "/nonexistent", "-"], input=mkmap.make([]), capture_output=True,
-                          check=False)
+    done = subprocess.run([TOOL, "-v", "/nonexistent", "-"], input=mkmap.make([]),
+                          capture_output=True, check=False)
     return WITHOUT in done.stderr.decode()
 
 
@@ -112,9 +112,9 @@ class Case(unittest.TestCase):
         """Compiles a program with the files of the tool that need no library."""
         own = re.findall(r'#include "(.*\.c)"', source)
         # As one: most of the time goes into the headers.
-        others = "".join(f'#include "{f}"\n' for f in sorted(os.listdir(SOURCES)) if f.endswith(".c") and
-                         f not in ("dat.c", "elf.c", "event.c", "profile.c", "sample.c",
-                                   "plugin_stackmap.c", *own))
+        others = [f for f in sorted(os.listdir(SOURCES)) if f.endswith(".c") and f not in (
+            "dat.c", "elf.c", "event.c", "profile.c", "sample.c", "plugin_stackmap.c", *own)]
+        others = "".join(f'#include "{f}"\n' for f in others)
         flags = ["-w", "-D_GNU_SOURCE", "-D_FILE_OFFSET_BITS=64", "-I", SOURCES]
         source = '#include "record.h"\nconst char * const program = "test";\n' + source
         return self.executable(name, compiled(
