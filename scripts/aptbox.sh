@@ -7,52 +7,23 @@
 APTBOX=$BUILD/apt${APTBOX_ARCH:+-$APTBOX_ARCH}
 APTBOX_SUITES="trixie trixie-updates trixie-backports"
 
-# Prints "URI<TAB>keyring" of the main Debian archive in the machine's apt sources.
+# Prints "URI<TAB>keyring" of the main Debian archive in the machine's apt sources. apt tells the file and the
+# number of a source's line or stanza, but not its keyring.
 aptbox_mirror() {
-	local codename
+	local codename uri entry
 	codename=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-}")
-	{
-		# One-line form: deb [options] URI suite component...
-		cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null |
-		awk '$1 == "deb" {
-			key = ""
-			if (match($0, /\[[^]]*\]/)) {
-				options = substr($0, RSTART + 1, RLENGTH - 2)
-				$0 = substr($0, 1, RSTART - 1) " " substr($0, RSTART + RLENGTH)
-				n = split(options, o, " ")
-				for (i = 1; i <= n; i++)
-					if (tolower(o[i]) ~ /^signed-by=/)
-						key = substr(o[i], 11)
-			}
-			print $2 "\t" $3 "\t" key
-		}'
-		# deb822 form: stanzas of fields; lists may hold several words.
-		for f in /etc/apt/sources.list.d/*.sources; do
-			if [ -f "$f" ]; then cat "$f"; echo; fi
-		done |
-		awk '
-		function flush_stanza(   i, j, n, m, u, s) {
-			if (f["types"] ~ /(^| )deb( |$)/ && tolower(f["enabled"]) != "no") {
-				n = split(f["uris"], u, " "); m = split(f["suites"], s, " ")
-				for (i = 1; i <= n; i++)
-					for (j = 1; j <= m; j++)
-						print u[i] "\t" s[j] "\t" f["signed-by"]
-			}
-			split("", f)
-		}
-		/^#/ { next }
-		/^[ \t]*$/ { flush_stanza(); next }
-		/^[ \t]/ { f[name] = f[name] " " $0; next }
-		{ name = tolower($0); sub(/:.*/, "", name)
-		  value = $0; sub(/^[^:]*:[ \t]*/, "", value); f[name] = value }
-		END { flush_stanza() }'
-	} | awk -F'\t' -v codename="$codename" '
-		$1 ~ /^(https?|file|mirror|mirror\+file|mirror\+https?):/ &&
-		($2 == codename || $2 ~ /^(stable|oldstable|testing|unstable|sid)$/) &&
-		$1 !~ /security/ {
-			# A key block written into the sources file is no path.
-			print $1 "\t" ($3 ~ /^\// && $3 !~ / / ? $3 : ""); exit
-		}'
+	IFS=$'\t' read -r uri entry < <(apt-get indextargets --no-release-info \
+		--format $'$(REPO_URI)\t$(SOURCESENTRY)\t$(RELEASE)' 'Created-By: Packages' 'Component: main' |
+		awk -F'\t' -v codename="$codename" '
+			$1 ~ /^(https?|file|mirror|mirror\+file|mirror\+https?):/ && $1 !~ /security/ &&
+			($3 == codename || $3 ~ /^(stable|oldstable|testing|unstable|sid)$/) { print $1 "\t" $2; exit }') ||
+		return
+	printf '%s\t' "${uri%/}"
+	# A key block written into the sources file is no path.
+	case $entry in
+	*.sources:*) sed '/^#/d' "${entry%:*}" | awk -v RS= -v n="${entry##*:}" 'NR == n' ;;
+	*) sed -n "${entry##*:}p" "${entry%:*}" ;;
+	esac | tr -s '[:space:]' ' ' | sed -nE 's,.*signed-by ?[:=] ?(/[^] ]*).*,\1,Ip'
 }
 
 aptbox() {
