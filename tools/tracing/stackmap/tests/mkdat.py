@@ -4,11 +4,9 @@
 
   mkdat.py FILE DIR             a recording with all formats, and inputs of the fuzzer with its
                                 records
-  mkdat.py large FILE EVENTS    so many allocations of 98 tasks with 300 stacks, and switches
 """
 
 import os
-import random
 import struct
 import sys
 
@@ -264,34 +262,8 @@ def corpus(path, directory):
             f.write(b"R" + bytes([mode]) + data)
 
 
-def large(path, events):
-    """Ids of stacks, as "record" has them. Two CPUs take turns."""
-    rnd, text = random.Random(1), 0xFFFFFFFF81000000
-    dat = Dat(kallsyms="".join(f"{text + 256 * i:x} T f{i}\n" for i in range(0x10000)),
-              comms=[(i, f"t{i}") for i in range(1, 99)], clock="[mono]")
-    for ident in range(300):
-        ips = [text + 16 * rnd.randrange(0x100000) for _ in range(16)]
-        dat.add(1000, "stack_def", ident, len(ips), ips)
-    run = [1, 2]
-    for i in range(events):
-        time, cpu = 1001 + i, i & 1
-        where = {"pid": run[cpu], "cpu": cpu}
-        dat.add(time, "kmalloc", 0x1000 + 64 * (i % 4096), 64, **where)
-        dat.add(time, "stack_id", rnd.randrange(300), **where)
-        task = 1 + rnd.randrange(98)
-        if i % 20 == cpu and task not in run:
-            dat.add(time, "sched_switch", f"t{run[cpu]}", run[cpu], 120, 1, f"t{task}", task, 120,
-                    **where)
-            dat.add(time, "stack_id", rnd.randrange(300), **where)
-            run[cpu] = task
-    with open(path, "wb") as f:
-        f.write(dat.bytes())
-
-
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["large"] and len(sys.argv) == 4:
-        large(sys.argv[2], int(sys.argv[3]))
-    elif len(sys.argv) == 3:
+    if len(sys.argv) == 3:
         corpus(sys.argv[1], sys.argv[2])
     else:
         sys.exit(__doc__)

@@ -3,12 +3,8 @@
 """Makes stack_map_bin files for the tests of stackmap_dump.
 
   mkmap.py golden NAME    the golden map NAME (le64, be64, le32, be32, bare, files) to stdout
-  mkmap.py large SYSMAP [ADDRESSES]
-                          2^18 stacks of depth 16, so many addresses of functions in a System.map
 """
 
-import array
-import random
 import struct
 import sys
 
@@ -66,31 +62,10 @@ def golden(name):
     return make(golden_stacks(text, module), [] if name == "bare" else sections, order)
 
 
-def functions(sysmap):
-    """Addresses of the functions of a System.map or a kallsyms."""
-    with open(sysmap, encoding="ascii", errors="replace") as f:
-        rows = [line.split() for line in f]
-    found = sorted({int(r[0], 16) for r in rows if r[1] in "tT" and len(r) == 3})
-    return [(a, b) for a, b in zip(found, found[1:]) if 8 < b - a < 0x10000]
-
-
-def large(sysmap, out, nr=1 << 18, depth=16, distinct=20000):
-    """A full map of the largest size with random stacks."""
-    rnd = random.Random(1)
-    funcs = functions(sysmap)
-    sites = [a + rnd.randrange(1, b - a) for a, b in (rnd.choice(funcs) for _ in range(distinct))]
-    out.write(struct.pack("<4I", MAGIC, 2, nr, 0))
-    for i in range(nr):
-        out.write(struct.pack("<4I", i, depth, rnd.randrange(1, 1000), 0))
-        out.write(array.array("Q", rnd.choices(sites, k=depth)).tobytes())
-
-
 def main():
     """Command line."""
     if len(sys.argv) == 3 and sys.argv[1] == "golden":
         sys.stdout.buffer.write(golden(sys.argv[2]))
-    elif len(sys.argv) >= 3 and sys.argv[1] == "large":
-        large(sys.argv[2], sys.stdout.buffer, distinct=int((sys.argv + [20000])[3]))
     else:
         sys.exit(__doc__)
 
