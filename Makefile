@@ -48,9 +48,8 @@ test-kernel-ftracetest:
 	@ONLY=kernel-ftracetest scripts/test
 guest:
 	@[ -n "$$SCRIPT" ] || { echo "make guest: please give SCRIPT=path" >&2; exit 2; }
-	@scripts/prepare $(or $(FLAVOUR),x86_64) rootfs >&2
-	@scripts/guest -f $(or $(FLAVOUR),x86_64) -a "$$APPEND" -c $(or $(CPUS),2) -m $(or $(MEM),1024) \
-		-t $(or $(TIMEOUT),600) "$$SCRIPT"
+	@scripts/guest -b -f "$(or $(FLAVOUR),x86_64)" -a "$$APPEND" -c "$(or $(CPUS),2)" -m "$(or $(MEM),1024)" \
+		-t "$(or $(TIMEOUT),600)" -- "$$SCRIPT"
 stress:
 	@scripts/prepare $(or $(FLAVOUR),debug) rootfs
 	@scripts/packages stress
@@ -58,8 +57,7 @@ stress:
 		-a rcupdate.rcu_cpu_stall_timeout=120 -t $$(($(or $(MINUTES),60) * 60 + 1800)) \
 		guest/$(or $(LOAD),stress).sh $(or $(MINUTES),60) $(or $(SEED),$$$$) $(FAULTS)
 shell:
-	@scripts/prepare $(or $(FLAVOUR),x86_64) rootfs
-	@scripts/guest -i -f $(or $(FLAVOUR),x86_64) -a "$$APPEND" -c $(or $(CPUS),2) -m $(or $(MEM),1024)
+	@scripts/guest -b -i -f "$(or $(FLAVOUR),x86_64)" -a "$$APPEND" -c "$(or $(CPUS),2)" -m "$(or $(MEM),1024)"
 flamegraph:
 	@scripts/prepare x86_64 rootfs
 	@scripts/guest -o build/flamegraph guest/demo.sh 512 kmem_cache_alloc
@@ -78,7 +76,6 @@ hackbench:
 mutants:
 	@scripts/mutants
 deb:
-	@scripts/prepare tree
 	@scripts/deb
 clean:
 	rm -rf build/log build/stackmap_dump build/flamegraph* build/guest build/bench build/hackbench build/plugin build/kernelshark build/model build/suite build/viewers build/*/{bench,deb,*+*,x86_64,plain,debug,kcsan,startup,off,nofunc,objects,check,arm64,i386,s390x,static,kunit,kunit-all,linux,linux.ok,changed,series,stackmap_dump}

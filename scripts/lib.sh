@@ -7,13 +7,24 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 BUILD=$ROOT/build
 LOGS=$BUILD/log
 DEFAULT_BASE=7.3
-mkdir -p "$LOGS"
 
 # The output of apt, awk and sort must not depend on the user's language.
 export LC_ALL=C.UTF-8
 
 say() { printf '%s\n' "$*"; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
+# What was asked for cannot be done. Nothing has been installed or built yet.
+refuse() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 2; }
+
+case $ROOT in *[[:space:]:]*) refuse "Linux cannot be built in a path with a blank or a colon: $ROOT" ;; esac
+[ -z "${BASE:-}" ] || [ -d "$ROOT/patches/$BASE" ] ||
+	refuse "BASE=$BASE: there are patches for $(cd "$ROOT/patches" && echo *)"
+if [ -n "${KERNEL_SRC:-}" ]; then
+	[ -f "$KERNEL_SRC/kernel/trace/trace.c" ] || refuse "KERNEL_SRC=$KERNEL_SRC holds no kernel source"
+	KERNEL_SRC=$(realpath "$KERNEL_SRC")
+	case $KERNEL_SRC in *[[:space:]:]*) refuse "Linux cannot be built in a path with a blank or a colon: $KERNEL_SRC" ;; esac
+fi
+mkdir -p "$LOGS"
 
 # Each script of tests ends with finish, whose line "N passed, N failed, N skipped" is the last one.
 # pass, fail, skip TEXT: count a test and print its line. check: see below. $failures has what failed.
@@ -58,10 +69,10 @@ KINDS=(x86_64 pristine debug kcsan startup off nofunc objects arm64 i386 s390x)
 # known_flavour KIND[+FRAGMENT...]: ends the script where scripts/kernel can't build that.
 known_flavour() {
 	local more f
-	[[ " ${KINDS[*]} " == *" ${1%%+*} "* ]] || die "no such flavour: $1 (${KINDS[*]})"
+	[[ " ${KINDS[*]} " == *" ${1%%+*} "* ]] || refuse "no such flavour: $1 (${KINDS[*]})"
 	IFS=+ read -r -a more <<<"$1"
 	for f in "${more[@]:1}"; do
-		[ -f "$ROOT/configs/$f.config" ] || die "no such flavour: $1 (there is no configs/$f.config)"
+		[ -f "$ROOT/configs/$f.config" ] || refuse "no such flavour: $1 (there is no configs/$f.config)"
 	done
 }
 
