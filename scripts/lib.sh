@@ -215,7 +215,14 @@ build_plugin() {
 
 # need_packages NAME...: installs the Debian packages that are missing.
 need_packages() {
-	local p missing=()
+	local p missing=() safe=(setsid -w env DEBIAN_FRONTEND=noninteractive)
+	# An apt that was killed leaves packages without their configuration. In a session of its own, it sees no
+	# signal for this script, and goes on.
+	if [ "$(id -u)" = 0 ] &&
+	   [ -n "$(dpkg-query -W -f='${db:Status-Status}\n' 2>/dev/null | grep -vxE 'installed|config-files|not-installed')" ]; then
+		say "configuring the packages that an earlier run of apt has left"
+		"${safe[@]}" dpkg --configure -a
+	fi
 	for p; do
 		dpkg-query -W -f='${db:Status-Status}' "$p" 2>/dev/null | grep -qx installed ||
 			missing+=("$p")
@@ -226,7 +233,7 @@ need_packages() {
 	[ "$(id -u)" = 0 ] ||
 		die "not root; please run: sudo apt-get install --no-install-recommends ${missing[*]}"
 	say "installing: ${missing[*]}"
-	local get=(env DEBIAN_FRONTEND=noninteractive apt-get -y -q --no-install-recommends install)
+	local get=("${safe[@]}" apt-get -y -q -o DPkg::Lock::Timeout=600 --no-install-recommends install)
 	"${get[@]}" "${missing[@]}" && return
 	say "trying again with fresh package lists"
 	apt-get -q update && "${get[@]}" "${missing[@]}" ||
