@@ -5,6 +5,9 @@
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 export BASE KERNEL_SRC CHECK SCRIPT APPEND CPUS MEM TIMEOUT FLAVOUR ONLY FROM CONFIG MODULES RUNS LOOPS NGROUPS HERE
+# They must not reach the kernel's make, which has variables of these names.
+unexport PROGRAMS FILES
+MAKEOVERRIDES :=
 
 help:
 	@echo "make TARGET [BASE=6.12]; WORKING.md says more"
@@ -15,9 +18,9 @@ help:
 	@echo "  test-kernel-ftracetest  the kernel's whole ftracetest, without and with the stack map"
 	@echo "  mutants                 break the stack map on purpose; a test must notice each time"
 	@echo "  series                  the mail series, checked, in build/<base>/series/ [FROM=\"name <address>\"] [CHECK=1|boot]"
-	@echo "  guest                   run a script in the guest SCRIPT=path [FLAVOUR=] [APPEND=] [CPUS=] [MEM=] [TIMEOUT=]"
+	@echo "  guest                   run a script in the guest SCRIPT=path [FLAVOUR=] [APPEND=] [CPUS=] [MEM=] [TIMEOUT=] [PROGRAMS=\"strace perf\"] [FILES=\"a b\"]"
 	@echo "  stress                  loads and fuzzers under KASAN and lockdep [FLAVOUR=arm64+debug] [LOAD=stress|syscalls] [MINUTES=60] [SEED=n] [FAULTS=1] [CPUS=4]"
-	@echo "  shell                   an interactive shell in the guest [FLAVOUR=] [APPEND=] [CPUS=] [MEM=]"
+	@echo "  shell                   an interactive shell in the guest [FLAVOUR=] [APPEND=] [CPUS=] [MEM=] [PROGRAMS=] [FILES=]"
 	@echo "  kernel                  build a kernel [FLAVOUR=: see scripts/kernel]"
 	@echo "  tree                    the pristine kernel joined with this repository, in build/<base>/linux"
 	@echo "  deb                     Debian packages of a kernel and of the tools [CONFIG=running|debian|file] [MODULES=file]"
@@ -49,7 +52,7 @@ test-kernel-ftracetest:
 guest:
 	@[ -n "$$SCRIPT" ] || { echo "make guest: please give SCRIPT=path" >&2; exit 2; }
 	@scripts/guest -b -f "$(or $(FLAVOUR),x86_64)" -a "$$APPEND" -c "$(or $(CPUS),2)" -m "$(or $(MEM),1024)" \
-		-t "$(or $(TIMEOUT),600)" -- "$$SCRIPT"
+		-t "$(or $(TIMEOUT),600)" $(PROGRAMS:%=-p %) $(FILES:%=-x %) -- "$$SCRIPT"
 stress:
 	@scripts/prepare $(or $(FLAVOUR),debug) rootfs
 	@scripts/packages stress
@@ -57,7 +60,8 @@ stress:
 		-a rcupdate.rcu_cpu_stall_timeout=120 -t $$(($(or $(MINUTES),60) * 60 + 1800)) \
 		guest/$(or $(LOAD),stress).sh $(or $(MINUTES),60) $(or $(SEED),$$$$) $(FAULTS)
 shell:
-	@scripts/guest -b -i -f "$(or $(FLAVOUR),x86_64)" -a "$$APPEND" -c "$(or $(CPUS),2)" -m "$(or $(MEM),1024)"
+	@scripts/guest -b -i -f "$(or $(FLAVOUR),x86_64)" -a "$$APPEND" -c "$(or $(CPUS),2)" -m "$(or $(MEM),1024)" \
+		$(PROGRAMS:%=-p %) $(FILES:%=-x %)
 flamegraph:
 	@scripts/prepare x86_64 rootfs
 	@scripts/guest -o build/flamegraph guest/demo.sh 512 kmem_cache_alloc
