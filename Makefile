@@ -64,7 +64,7 @@ shell:
 		$(PROGRAMS:%=-p %) $(FILES:%=-x %)
 flamegraph:
 	@scripts/prepare x86_64 rootfs
-	@scripts/guest -o build/flamegraph guest/demo.sh 512 kmem_cache_alloc
+	@scripts/guest -o build/flamegraph guest/measure/demo.sh 512 kmem_cache_alloc
 	@scripts/flamegraph build/flamegraph/map
 pictures:
 	@scripts/pictures

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0
 # Records the same events in two instances: with definitions while the map is replaced three times, and with
 # full stacks. Leaves trace.dat in /out. The map is gone then.
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 make_small_instance ids
 make_instance full
 cd "$TMPDIR"
 cat > work.sh <<-'W'
-	. /guest/lib.sh
+	. /guest/lib/lib.sh
 	while [ "$(stat_of rotations instances/ids)" -lt 3 ]; do
 		stackmap_work 1
 	done

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # Guest side of scripts/test-arch: saves a map in /out, as text and binary, with its symbols.
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 record_some
 check_map

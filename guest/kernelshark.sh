@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Records stack ids for KernelShark. Leaves in /out: trace.dat, map.bin, and row, the number of the event
 # whose stack is to be shown.
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 cd "$TMPDIR"
 trace-cmd record -q -o /out/trace.dat -e sched:sched_switch -O stacktrace -O stackmap \

@@ -8,8 +8,8 @@
 # hundred fails, those of the loads, of the fuzzer and of the work that replaces maps.
 # flavour: debug
 # shellcheck disable=SC2030,SC2031 # the pair has a TMPDIR of its own
-. /guest/lib.sh
-. /guest/compare.sh
+. /guest/lib/lib.sh
+. /guest/lib/compare.sh
 
 minutes=${1:-5} seed=${2:-$RANDOM} faults=${3:-}
 debug=/sys/kernel/debug
@@ -110,8 +110,8 @@ step() { # name
 	21) cat "$dir/stack_map_bin" ;;
 	22) cat "$dir/stack_map_stat" ;;
 	23) echo $((10 + RANDOM % 5)) > /sys/module/ftrace_stackmap/parameters/bits ;;
-	24) timeout 1 perl /guest/raw.pl mmap "$dir/per_cpu/cpu$((RANDOM % 2))/trace_pipe_raw" "$TMPDIR/go_on" ;;
-	25) timeout 1 perl /guest/raw.pl splice "$dir/per_cpu/cpu$((RANDOM % 2))/trace_pipe_raw" "$TMPDIR/go_on" ;;
+	24) timeout 1 perl /guest/programs/raw.pl mmap "$dir/per_cpu/cpu$((RANDOM % 2))/trace_pipe_raw" "$TMPDIR/go_on" ;;
+	25) timeout 1 perl /guest/programs/raw.pl splice "$dir/per_cpu/cpu$((RANDOM % 2))/trace_pipe_raw" "$TMPDIR/go_on" ;;
 	26) hotplug $((RANDOM % $(nproc) + 2)) ;;
 	esac
 }

@@ -6,7 +6,7 @@
 # Usage: syscalls.sh [minutes] [seed]
 # flavour: debug
 # program: trinity
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 minutes=${1:-5} seed=${2:-$RANDOM}
 debug=/sys/kernel/debug

@@ -6,8 +6,8 @@
 # flavour: x86_64+block
 # append: null_blk.nr_devices=1 null_blk.irqmode=2 null_blk.completion_nsec=10000000
 # full: a kernel of its own, with block devices
-. /guest/lib.sh
-. /guest/record.sh
+. /guest/lib/lib.sh
+. /guest/lib/record.sh
 
 requests=50
 recorded 0 -o "$out" -a -e block -- dd if=/dev/nullb0 of=/dev/null bs=4096 count=$requests iflag=direct

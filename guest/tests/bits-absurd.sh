@@ -5,7 +5,7 @@
 # takes: 7
 # append: ftrace_stackmap.bits ftrace_stackmap.bits= ftrace_stackmap.bits=abc ftrace_stackmap.bits=12x ftrace_stackmap.bits=0x ftrace_stackmap.bits=-1 ftrace_stackmap.bits=0 ftrace_stackmap.bits=9 ftrace_stackmap.bits=19 ftrace_stackmap.bits=32 ftrace_stackmap.bits=4294967310 ftrace_stackmap.bits=-9999999999999999999999 ftrace_stackmap.bits=18446744073709551630 ftrace_stackmap.bits=99999999999999999999999999999999 ftrace_stackmap.bits=1e3 ftrace_stackmap.bits=0xb ftrace_stackmap.split=maybe ftrace_stackmap.split= ftrace_stackmap.nonsense=1 trace_options=stackmap,nonsense,,stacktrace
 # timeout: 300
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 bits=/sys/module/ftrace_stackmap/parameters/bits
 dmesg | grep -E 'ftrace_stackmap|stackmap:' > "$TMPDIR/said"

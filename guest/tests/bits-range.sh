@@ -4,7 +4,7 @@
 # takes: 3
 # append: ftrace_stackmap.bits=99
 # timeout: 300
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 bits=/sys/module/ftrace_stackmap/parameters/bits
 [ "$(cat $bits)" = 14 ] || fail "bits is $(cat $bits)"

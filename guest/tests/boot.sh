@@ -4,7 +4,7 @@
 # takes: 6
 # append: trace_options=stackmap,stacktrace trace_event=sched:sched_switch trace_buf_size=16M
 # timeout: 300
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 # Read it before recording ends, which can separate an event from its stack.
 echo 0 > events/enable

@@ -7,7 +7,7 @@
 # flavour: debug
 # full: some hundred allocations of the debug kernel, one by one; no other test has them
 # timeout: 1500
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 [ -e /proc/self/fail-nth ] || skip "no fail-nth"
 debug=/sys/kernel/debug

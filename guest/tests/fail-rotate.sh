@@ -9,7 +9,7 @@
 # flavour: debug
 # full: some hundred allocations of the debug kernel, one by one; no other test has them
 # timeout: 3000
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 most=${1:-1000}
 debug=/sys/kernel/debug

@@ -9,7 +9,7 @@
 # takes: 60
 # timeout: 400
 # out: build/growth
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 out=${OUT:-/out}
 seconds=${1:-10}

@@ -5,7 +5,7 @@
 # takes: 15
 # append: rcupdate.rcu_cpu_stall_suppress=1
 # timeout: 300
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 cpu=/sys/devices/system/cpu/cpu1/online
 [ -w $cpu ] || skip "CPU 1 can't go"

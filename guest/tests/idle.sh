@@ -4,7 +4,7 @@
 # seconds. Then the map fills up, and the test must see its work.
 # takes: 45
 # timeout: 200
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 set_opt /sys/module/ftrace_stackmap/parameters/bits 10
 make_instance idle

@@ -13,7 +13,7 @@
 # timeout: 1800
 # splat: allowed
 # reject-console: BUG: KCSAN: data-race in (|.* )(ftrace_stackmap_(s[^e]|[^s])|stackmap_|[a-eg-z][a-z_]*stackmap|test_)
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 dmesg | grep -q 'kcsan: enabled' || fail "KCSAN is not on"
 dmesg | grep -E '^\[[^]]*\] *(# ftrace_stackmap|ok [0-9]+ ftrace_stackmap|not ok)' || true

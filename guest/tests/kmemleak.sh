@@ -5,7 +5,7 @@
 # flavour: debug
 # full: two minutes of scans; stackmap-rmdir.tc sees that memory is given back
 # timeout: 900
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 leaks=/sys/kernel/debug/kmemleak
 [ -e $leaks ] || skip "no kmemleak"

@@ -4,8 +4,8 @@
 # functions of the kernel and frees some of them. The whole profile is what awk makes of the report.
 # takes: 18
 # timeout: 300
-. /guest/lib.sh
-. /guest/record.sh
+. /guest/lib/lib.sh
+. /guest/lib/record.sh
 
 # The short target of a symbolic link in tmpfs is one kmalloc() in shmem_symlink(); an open FIFO is two below
 # fifo_open(). The shell ends before the recording does, so another process has the FIFOs open, too.

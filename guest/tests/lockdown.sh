@@ -4,7 +4,7 @@
 # alone: nothing undoes the lockdown
 # takes: 5
 # timeout: 300
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 lockdown=/sys/kernel/security/lockdown
 [ -w $lockdown ] || skip "no $lockdown"

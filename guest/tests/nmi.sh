@@ -6,7 +6,7 @@
 # takes: 60
 # full: a minute of NMIs; user-delay.sh records some, too
 # timeout: 600
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 seconds=${1:-60}
 # The back traces themselves would fill the console.

@@ -6,9 +6,9 @@
 # takes: 22
 # program: perf
 # timeout: 300
-. /guest/lib.sh
-. /guest/record.sh
-. /guest/profile.sh
+. /guest/lib/lib.sh
+. /guest/lib/record.sh
+. /guest/lib/profile.sh
 
 command -v sleeper > /dev/null || skip "there is no sleeper here"
 

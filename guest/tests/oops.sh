@@ -12,7 +12,7 @@
 # expect-console: [ ]+=> entry_SYSCALL_64_after_hwframe$
 # reject-console: <stack trace>
 # reject-console: stack_id [0-9]+> \(stale\)
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 stackmap_on
 echo 1 > events/sched/sched_process_fork/enable

@@ -5,7 +5,7 @@
 # takes: 8
 # program: perf
 # timeout: 300
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 command -v perf > /dev/null || skip "there is no perf here"
 

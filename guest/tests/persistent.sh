@@ -5,7 +5,7 @@
 # takes: 4
 # append: reserve_mem=12M:4096:trace trace_instance=boot_map@trace trace_instance=copy=boot_map trace_options=stackmap
 # timeout: 300
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 [ "$(cat options/stackmap)" = 1 ] || fail "the top level takes the option"
 ls instances

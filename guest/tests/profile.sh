@@ -4,7 +4,7 @@
 # files that were opened and not closed. Ids and full stacks of the same events make the same profile.
 # takes: 13
 # timeout: 200
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 command -v trace-cmd > /dev/null || skip "there is no trace-cmd here"
 command -v stackmap_dump > /dev/null || skip "there is no stackmap_dump here"

@@ -17,9 +17,9 @@
 # program: strace
 # program: perf
 # timeout: 900
-. /guest/lib.sh
-. /guest/record.sh
-. /guest/profile.sh
+. /guest/lib/lib.sh
+. /guest/lib/record.sh
+. /guest/lib/profile.sh
 
 for program in make gcc sqlite3 redis-check-rdb redis-cli strace perf; do
 	command -v $program > /dev/null || skip "there is no $program here"

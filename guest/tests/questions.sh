@@ -4,8 +4,8 @@
 # makes them of the report of the same recording. In all forms of output they are the same.
 # takes: 60
 # timeout: 400
-. /guest/lib.sh
-. /guest/record.sh
+. /guest/lib/lib.sh
+. /guest/lib/record.sh
 
 command -v known > /dev/null || skip "there is no known here"
 [ -e options/func_stack_trace ] || [ -e set_ftrace_filter ] || skip "no function tracer"

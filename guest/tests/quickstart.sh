@@ -4,7 +4,7 @@
 # takes: 6
 # file: Documentation/trace/ftrace-stackmap.rst
 # timeout: 300
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 doc=/guest/ftrace-stackmap.rst
 

@@ -4,7 +4,7 @@
 # bash reads ahead and seeks back to the end of the line.
 # takes: 20
 # timeout: 300
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 read_lines() { # file
 	while IFS= read -r line; do

@@ -5,7 +5,7 @@
 # freed.
 # takes: 30
 # timeout: 300
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 make_instance readers
 dir=instances/readers

@@ -6,8 +6,8 @@
 # takes: 145
 # timeout: 800
 # program: script
-. /guest/lib.sh
-. /guest/record.sh
+. /guest/lib/lib.sh
+. /guest/lib/record.sh
 
 begin() { # arguments...
 	state > "$TMPDIR/before"

@@ -6,8 +6,8 @@
 # full: a build of minutes; record.sh records short commands
 # program: make
 # timeout: 1500
-. /guest/lib.sh
-. /guest/record.sh
+. /guest/lib/lib.sh
+. /guest/lib/record.sh
 
 command -v make > /dev/null || skip "there is no make here"
 

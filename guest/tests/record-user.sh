@@ -5,7 +5,7 @@
 # leaves the recordings and the program in /out.
 # takes: 15
 # timeout: 300
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 command -v stackmap_dump > /dev/null || skip "there is no stackmap_dump here"
 command -v userstack > /dev/null || skip "there is no userstack here"

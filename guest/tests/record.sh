@@ -4,8 +4,8 @@
 # what goes wrong. Each time, the instance is gone and the rest of tracing as it was.
 # takes: 129
 # timeout: 800
-. /guest/lib.sh
-. /guest/record.sh
+. /guest/lib/lib.sh
+. /guest/lib/record.sh
 
 # The stacks of the command, not those of another process that has the same events all the time.
 cp "$(command -v dd)" "$TMPDIR/bystander"

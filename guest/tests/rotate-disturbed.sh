@@ -9,8 +9,8 @@
 # append: rcupdate.rcu_cpu_stall_suppress=1
 # program: perl
 # timeout: 900
-. /guest/lib.sh
-. /guest/compare.sh
+. /guest/lib/lib.sh
+. /guest/lib/compare.sh
 
 online=/sys/devices/system/cpu/cpu1/online
 pids=
@@ -45,7 +45,7 @@ pipe() {
 # It ends by itself if the buffer is empty, which it seldom is. What it can't do is another status.
 raw() { # how
 	sleep .7
-	timeout 1 perl /guest/raw.pl "$1" $ids/per_cpu/cpu0/trace_pipe_raw "$TMPDIR/none" > /dev/null
+	timeout 1 perl /guest/programs/raw.pl "$1" $ids/per_cpu/cpu0/trace_pipe_raw "$TMPDIR/none" > /dev/null
 	case $? in 0|124) echo >> "$TMPDIR/did.$1" ;; esac
 }
 raws() { raw read; raw splice; raw mmap; }

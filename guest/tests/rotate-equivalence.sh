@@ -5,8 +5,8 @@
 # Usage: rotate-equivalence.sh [rotations]
 # takes: 34
 # timeout: 400
-. /guest/lib.sh
-. /guest/compare.sh
+. /guest/lib/lib.sh
+. /guest/lib/compare.sh
 
 make_pair equivalence 1024
 start_pair

@@ -6,8 +6,8 @@
 # Usage: rotate-many.sh [resets [rotations [wraps]]]
 # takes: 56
 # timeout: 400
-. /guest/lib.sh
-. /guest/compare.sh
+. /guest/lib/lib.sh
+. /guest/lib/compare.sh
 
 resets=${1:-4070}
 rounds=${2:-40}

@@ -5,7 +5,7 @@
 # Usage: rotate-snapshot.sh [rotations]
 # takes: 52
 # timeout: 400
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 rounds=${1:-8}
 make_small_instance snap

@@ -7,7 +7,7 @@
 # append: rcupdate.rcu_cpu_stall_suppress=1
 # program: perl
 # timeout: 600
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 rounds=${1:-3}
 dir=instances/users
@@ -66,7 +66,7 @@ id_types() {
 }
 
 raw() { # how
-	perl /guest/raw.pl "$1" $dir/per_cpu/cpu0/trace_pipe_raw "$TMPDIR/run" > "$TMPDIR/raw"
+	perl /guest/programs/raw.pl "$1" $dir/per_cpu/cpu0/trace_pipe_raw "$TMPDIR/run" > "$TMPDIR/raw"
 }
 
 for how in read splice mmap; do

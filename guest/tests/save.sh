@@ -4,8 +4,8 @@
 # tool says if there is nothing to read. stackmap_dump top.
 # takes: 17
 # timeout: 300
-. /guest/lib.sh
-. /guest/record.sh
+. /guest/lib/lib.sh
+. /guest/lib/record.sh
 
 # Entries that the buffer holds.
 entries() { # directory of the instance

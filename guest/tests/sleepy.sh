@@ -6,7 +6,7 @@
 # Usage: sleepy.sh [rotations]
 # takes: 15
 # timeout: 400
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 rounds=${1:-50}
 make_small_instance sleepy

@@ -7,7 +7,7 @@
 # takes: 51
 # timeout: 500
 # shellcheck disable=SC2154 # read_stat sets them
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 seconds=${1:-30}
 step=${2:-10}

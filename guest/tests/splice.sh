@@ -4,7 +4,7 @@
 # takes: 15
 # program: perl
 # timeout: 300
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 [ "$(uname -m)" = x86_64 ] || skip "the number of the system call is that of x86-64"
 

@@ -5,8 +5,8 @@
 # saved map in /out, and its text, which equals the kernel's.
 # takes: 19
 # timeout: 300
-. /guest/lib.sh
-. /guest/same_text.sh
+. /guest/lib/lib.sh
+. /guest/lib/same_text.sh
 
 command -v stackmap_dump > /dev/null || skip "there is no stackmap_dump here"
 

@@ -7,7 +7,7 @@
 # append: trace_options=stackmap,stacktrace
 # full: a kernel of its own, for some lines of trace_selftest.c
 # timeout: 600
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 cat stack_map_stat
 [ "$(stat_of successes)" -gt 0 ] || fail "no stack went through the map"

@@ -12,7 +12,7 @@
 # mem: 1024
 # timeout: 1200
 # shellcheck disable=SC2030,SC2031 # each loop has a TMPDIR and an n of its own
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 seconds=${1:-${STORM_SECONDS:-30}}
 storm=$TMPDIR

@@ -4,7 +4,7 @@
 # takes: 5
 # program: perl
 # timeout: 300
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 stat_of_cpu() { sed -n "s/^$1: //p" per_cpu/cpu0/stats; }
 

@@ -3,7 +3,7 @@
 # sysrq-z dumps ids with their frames, or without them if options/stackmap-frames is 0.
 # takes: 8
 # timeout: 300
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 dump() { # prints the dump without the time stamps
 	dmesg -c > /dev/null

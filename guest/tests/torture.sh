@@ -9,8 +9,8 @@
 # thread: multi
 # cpus: 4
 # timeout: 2400
-. /guest/lib.sh
-. /guest/compare.sh
+. /guest/lib/lib.sh
+. /guest/lib/compare.sh
 
 seconds=${1:-60}
 record_many_functions() {

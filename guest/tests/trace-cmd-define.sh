@@ -5,8 +5,8 @@
 # that leave definitions out. With the argument "save", leaves recording, map and report in /out.
 # takes: 14
 # timeout: 300
-. /guest/lib.sh
-. /guest/report.sh
+. /guest/lib/lib.sh
+. /guest/lib/report.sh
 
 command -v trace-cmd > /dev/null || skip "there is no trace-cmd here"
 [ -e options/stackmap-define ] || skip "this kernel has no stackmap-define"

@@ -3,7 +3,7 @@
 # The event in user space: its format file, and trace-cmd with ids in the buffer.
 # takes: 10
 # timeout: 300
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 cat > "$TMPDIR/format" <<'F'
 	field:int stack_id;	offset:8;	size:4;	signed:1;

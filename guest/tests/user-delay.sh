@@ -5,7 +5,7 @@
 # the map and one in full; with the option cleared, and an instance removed, while cookies are pending.
 # takes: 34
 # timeout: 300
-. /guest/lib.sh
+. /guest/lib/lib.sh
 [ -e options/userstacktrace_delay ] || skip "no deferred unwinding"
 
 begin() { # instance

@@ -4,7 +4,7 @@
 # in memory: nothing waits for it. The frames have their file, and an instance can be removed.
 # takes: 15
 # timeout: 300
-. /guest/lib.sh
+. /guest/lib/lib.sh
 [ -e options/userstacktrace_delay ] || skip "no deferred unwinding"
 grep -q fuse /proc/filesystems || skip "no FUSE"
 command -v hangfs > /dev/null || skip "there is no program for this here"

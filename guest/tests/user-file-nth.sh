@@ -6,7 +6,7 @@
 # flavour: debug
 # full: each allocation of the debug kernel, one by one; no other test has them
 # timeout: 600
-. /guest/lib.sh
+. /guest/lib/lib.sh
 [ -e options/userstacktrace_delay ] || skip "no deferred unwinding"
 [ -e /proc/self/fail-nth ] || skip "no fail-nth"
 debug=/sys/kernel/debug

@@ -9,7 +9,7 @@
 # timeout: 900
 # program: stress-ng
 # full: three minutes under KASAN; user-file.sh has each kind of file, storm.sh the options
-. /guest/lib.sh
+. /guest/lib/lib.sh
 [ -e options/userstacktrace_delay ] || skip "no deferred unwinding"
 
 seconds=${1:-120}

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# User stacks by file: programs that know their stacks (guest/userstack.c), of all kinds, in files of all
+# User stacks by file: programs that know their stacks (guest/programs/userstack.c), of all kinds, in files of all
 # kinds. Each frame has the right file and offset, or is an address; never a wrong name.
 # takes: 36
 # timeout: 600
 # program: perl
-. /guest/lib.sh
+. /guest/lib/lib.sh
 set -E
 trap 'echo "status $? in line $LINENO" >&2' ERR
 [ -e options/userstacktrace_delay ] || skip "no deferred unwinding"

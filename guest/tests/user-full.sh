@@ -3,7 +3,7 @@
 # A full map: a user stack that it does not take is recorded in full, and counted.
 # takes: 8
 # timeout: 300
-. /guest/lib.sh
+. /guest/lib/lib.sh
 command -v userstack > /dev/null || skip "there is no userstack here"
 
 set_opt /sys/module/ftrace_stackmap/parameters/bits 10

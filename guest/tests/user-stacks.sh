@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# User stacks: what the map prints are the true stacks of a program that knows them (guest/userstack.c),
+# User stacks: what the map prints are the true stacks of a program that knows them (guest/programs/userstack.c),
 # taken at once and on the way back to user space. The first 8 frames, and what sym-userobj prints of them,
 # are those of a full user stack.
 # takes: 12
 # timeout: 300
-. /guest/lib.sh
-. /guest/compare.sh
+. /guest/lib/lib.sh
+. /guest/lib/compare.sh
 command -v userstack > /dev/null || skip "there is no userstack here"
 
 ids=instances/ids

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # How many user stacks programs leave in the map that run again and again: 200 runs of four small programs,
 # with their system calls and page faults. With norandmaps, the addresses are the same in each run:
-# scripts/guest -p perl [-a norandmaps] guest/user-runs.sh
+# scripts/guest -p perl [-a norandmaps] guest/measure/user-runs.sh
 # Usage: user-runs.sh [option [runs]], with userstacktrace_delay or userstacktrace as the option
 cd /sys/kernel/tracing || exit 1
 mkdir instances/runs || exit 1

@@ -6,7 +6,7 @@
 # Run with scripts/guest -j icount, where a ms is a million instructions, and rcupdate.rcu_expedited=1.
 # Usage: cpus.sh
 #        cpus.sh instances N     N instances: KiB of Percpu before, with the instances, with their maps
-. /guest/lib.sh
+. /guest/lib/lib.sh
 
 meminfo() { sed -n "s/^$1: *\([0-9]*\) kB/\1/p" /proc/meminfo; }
 cpus() { awk -F- -v RS=, '{ n += ($2 == "" ? $1 : $2) - $1 + 1 } END { print n }' "/sys/devices/system/cpu/$1"; }

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # What the replacement of maps takes under fork and exec: the CPU time of all kworkers, the share of the stacks
 # that are recorded in full, and how many stacks of older maps are kept for those that the buffer has ids of.
-# Usage: scripts/guest -j icount -m 2048 -t 3000 guest/recycle-cost.sh [seconds]
-. /guest/lib.sh
+# Usage: scripts/guest -j icount -m 2048 -t 3000 guest/measure/recycle-cost.sh [seconds]
+. /guest/lib/lib.sh
 
 seconds=${1:-20}
 kworkers='hist:keys=comm:vals=runtime if comm ~ "kworker*"'

@@ -79,9 +79,9 @@ if [ ! -e $tracing/options/stackmap ]; then
 fi
 
 # From here on, the current directory is the instance.
-lib=$(dirname "$0")/lib.sh
-[ -e "$lib" ] || lib=/guest/lib.sh
-# shellcheck source=guest/lib.sh
+lib=$(dirname "$0")/../lib/lib.sh
+[ -e "$lib" ] || lib=/guest/lib/lib.sh
+# shellcheck source=guest/lib/lib.sh
 . "$lib"
 cleanup() {
 	status=$?
