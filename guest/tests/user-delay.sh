@@ -192,12 +192,14 @@ rmdir instances/removed
 wake_up
 
 echo "== again and again"
+mkdir "$TMPDIR/other"
 for ((n = 0; n < 20; n++)); do
-	mkdir instances/again
+	make_instance again
 	echo 1 > instances/again/options/stackmap
 	echo 1 > instances/again/options/userstacktrace_delay
 	echo 1 > instances/again/events/sched/enable
-	stackmap_work 1 &
+	# It has its own file, because > empties the file that another one may be reading.
+	(TMPDIR=$TMPDIR/other; stackmap_work 1) &
 	stackmap_work 1
 	echo $((n % 2)) > instances/again/options/userstacktrace_delay
 	rmdir instances/again
