@@ -6,23 +6,46 @@
 # Usage: several.sh NAME...
 cd /sys/kernel/tracing || exit 1
 
-# What a test must leave as it was. Not trace_clock: the kernel takes "global" where the TSC is unstable, and
-# trace-cmd sets "local".
+# What a test must leave as it was: "+ WHAT" is there, or a file and a line of it. Not trace_clock: the kernel takes
+# "global" where the TSC is unstable, and trace-cmd sets "local".
 state() {
 	local f
-	ls instances
+	ls instances | sed 's/^/+ instance /'
 	for f in current_tracer tracing_on buffer_size_kb buffer_subbuf_size_kb tracing_cpumask \
 		set_event set_event_pid set_event_notrace_pid set_ftrace_filter set_ftrace_notrace set_ftrace_pid \
 		set_graph_function dynamic_events options/* /sys/module/ftrace_stackmap/parameters/* \
 		/sys/devices/system/cpu/online /proc/sys/kernel/ftrace_* /proc/sys/vm/nr_hugepages; do
 		[ ! -f "$f" ] || sed "s|^|$f: |" "$f"
 	done
-	grep -rhv '^#' --include=trigger --include=filter events | grep -v '^none$'
-	grep -E '^(entries|successes|drops): [1-9]' stack_map_stat
-	cut -d' ' -f1-3 /proc/mounts
-	ps axo pid,ppid,args | awk '$2 != 2 && $1 > 2 && $3 !~ /^(ps|awk|-?bash|\/script|\/init)/ { $1 = $2 = ""; print }'
-	ls /tmp
+	grep -rv '^#' --include=trigger --include=filter events | grep -v ':none$' | sed 's/^/+ /'
+	grep -E '^(entries|successes|drops): [1-9]' stack_map_stat | sed 's/^/stack_map_stat, /'
+	cut -d' ' -f1-3 /proc/mounts | sed 's/^/+ mount /'
+	ps axo pid,ppid,args | awk '$2 != 2 && $1 > 2 && $3 !~ /^(ps|awk|-?bash|\/script|\/init)/ { $1 = $2 = ""; sub(/^ */, "+ process "); print }'
+	ls /tmp | sed 's|^|+ file /tmp/|'
 } 2>/dev/null
+
+# How the state differs from the one at the beginning, in words.
+changes() {
+	state >/run/after
+	awk '/^\+ / {
+		n[substr($0, 3)] += FNR == NR ? -1 : 1
+		next
+	}
+	{
+		file = $0
+		sub(/: .*/, "", file)
+		value[file, FNR == NR] = value[file, FNR == NR] substr($0, length(file) + 2)
+		files[file]
+	}
+	END {
+		for (what in n)
+			if (n[what])
+				print what " is " (n[what] > 0 ? "still there" : "gone")
+		for (file in files)
+			if (value[file, 1] != value[file, 0])
+				print file " was" value[file, 1] " and is" value[file, 0]
+	}' /run/before /run/after
+}
 
 # The first event makes the buffer as large as it stays.
 echo 1 >events/sched/sched_switch/enable
@@ -36,7 +59,7 @@ for name; do
 	dmesg -C
 	export OUT=/out/$name TMPDIR=/tmp/$name
 	mkdir "$TMPDIR"
-	start=$SECONDS why=''
+	start=$SECONDS why='' left=''
 	# Not the last output without a newline: "@end" begins a line.
 	setsid -w "/guest/tests/$name.sh" 2>&1 </dev/null
 	rc=$?
@@ -48,13 +71,14 @@ for name; do
 	fi
 	# A process that was killed needs a moment to end, on a busy machine more than one.
 	for ((end = SECONDS + 60; SECONDS < end; )); do
-		state >/run/after
-		! cmp -s /run/before /run/after || break
+		left=$(changes)
+		[ -n "$left" ] && [ $rc -eq 0 ] || break
 		sleep .5
 	done
-	if ! diff /run/before /run/after >/run/left; then
-		cat /run/left
-		[ $rc -eq 4 ] || why=${why:-"it leaves something behind: $(grep -m1 '^[<>]' /run/left)"} rc=$((rc ? rc : 1))
+	# One that has failed tells why by itself; it may have ended where something was yet to be undone.
+	if [ -n "$left" ]; then
+		sed 's/^/left behind: /' <<<"$left"
+		[ $rc -ne 0 ] || rc=1 why="left behind: ${left//$'\n'/; }"
 	fi
 	echo "@end $name $rc $((SECONDS - start)) $why"
 	[ -z "$why" ] || exit 1

@@ -9,7 +9,8 @@ TRACING_DIR=/sys/kernel/tracing
 TMPDIR=$(mktemp -d)
 export TMPDIR
 
-exit_fail() { exit 1; }
+explained=
+exit_fail() { explained=1; exit 1; }
 skip() { echo "skipped: $1"; trap - EXIT; exit 4; }
 clear_trace() { echo > trace; }
 
@@ -20,6 +21,18 @@ for helpers in more bin; do
 	# shellcheck source=/dev/null
 	. "$TEST_DIR/ftrace/stackmap/functions-$helpers"
 done
+
+# For "trap ... EXIT", with a command that undoes something first. Says where a test ends that has said nothing.
+at_exit() { # [command]
+	ended=$?
+	set +e
+	# shellcheck disable=SC3028 # a shell other than bash says less
+	[ $ended -eq 0 ] || [ -n "$explained" ] || echo "FAIL: status $ended${BASH_COMMAND:+ of: $BASH_COMMAND}" >&2
+	eval "${1:-}"
+	(exit $ended)
+	stackmap_cleanup
+}
+trap at_exit EXIT
 
 # Linux 6.12 always prints the frames.
 has_frames_option() { [ -e $TRACING_DIR/options/stackmap-frames ]; }

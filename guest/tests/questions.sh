@@ -10,7 +10,7 @@
 command -v known > /dev/null || skip "there is no known here"
 [ -e options/func_stack_trace ] || [ -e set_ftrace_filter ] || skip "no function tracer"
 
-trap 'rc=$?; cd $TRACING_DIR; echo > kprobe_events; echo > uprobe_events; (exit $rc); stackmap_cleanup' EXIT
+trap 'at_exit "cd $TRACING_DIR; echo > kprobe_events; echo > uprobe_events"' EXIT
 
 folded() { stackmap_dump -q --folded "$@" "$out"; }
 # same WHAT A B

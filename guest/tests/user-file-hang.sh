@@ -11,14 +11,10 @@ command -v hangfs > /dev/null || skip "there is no program for this here"
 
 jobs=()
 end() {
-	local status=$?
-	set +e
 	kill -9 "${jobs[@]}" 2> /dev/null
 	umount -l "$TMPDIR/mnt"
-	(exit $status)
-	stackmap_cleanup
 }
-trap end EXIT
+trap 'at_exit end' EXIT
 
 wait_for() { # what command...
 	for ((i = 0; i < 100; i++)); do

@@ -6,8 +6,6 @@
 # timeout: 600
 # program: perl
 . /guest/lib/lib.sh
-set -E
-trap 'echo "status $? in line $LINENO" >&2' ERR
 [ -e options/userstacktrace_delay ] || skip "no deferred unwinding"
 command -v userstack.pie > /dev/null || skip "there are no programs for this here"
 
