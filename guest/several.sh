@@ -58,7 +58,7 @@ for name; do
 	echo "@begin $name"
 	dmesg -C
 	export OUT=/out/$name TMPDIR=/tmp/$name
-	mkdir "$TMPDIR"
+	mkdir "$TMPDIR" "$OUT"
 	start=$SECONDS why='' left=''
 	# Not the last output without a newline: "@end" begins a line.
 	setsid -w "/guest/tests/$name.sh" 2>&1 </dev/null

@@ -16,6 +16,8 @@
 #   # timeout: seconds        (600)
 #   # file: path              copy this file of the repository to the guest's /guest
 #   # program: name           copy this program and its libraries to the guest, if the machine has it
+# If there is a guest/host/NAME.sh, it runs on this machine after the test has passed, with the directory of what the
+# test has left in $OUT, or in /out. $STACKMAP_DUMP is the tool of the guest.
 
 # field FILE KEY: the values of "# KEY: value" in the comment at the top of a script, one a line.
 field() { sed -n "/^#/!q; s/^# $2:[[:space:]]*//p" "$1"; }

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # stackmap_dump record --user: the stacks of a program whose stacks are known, at once and on the way back
-# to user space. The mappings of processes that are gone are in the recording. With the argument "save",
-# leaves the recordings and the program in /out.
+# to user space. The mappings of processes that are gone are in the recording. Leaves the recordings and the
+# program for guest/host/record-user.sh.
 # takes: 15
 # timeout: 300
 . /guest/lib/lib.sh
@@ -48,13 +48,11 @@ check() { # directory
 record now --user=now
 check now
 [ ! -e options/userstacktrace_delay ] || { record delay -u; check delay; }
-if [ "$1" = save ]; then
-	mkdir -p /out/root/usr/local/bin
-	cp "$(command -v userstack)" /out/root/usr/local/bin/
-	cp -r "$TMPDIR"/now* /out/
-	[ ! -e "$TMPDIR/delay" ] || cp -r "$TMPDIR"/delay* /out/
-	exit 0
-fi
+out=${OUT:-/out}
+mkdir -p "$out/root/usr/local/bin"
+cp "$(command -v userstack)" "$out/root/usr/local/bin/"
+mv "$TMPDIR/now" "$out/"
+[ ! -e "$TMPDIR/delay" ] || mv "$TMPDIR/delay" "$out/"
 
 # Without -u there are none. A live process is found by save.
 stackmap_dump record -q -o "$TMPDIR/without" -e syscalls:sys_enter_close true

@@ -1,14 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # Compares stackmap_dump with the kernel: the stacks and symbols of stack_map, the frames of trace, live
-# and from a saved directory, and every id of a trace-cmd report. With the argument "save", leaves the
-# saved map in /out, and its text, which equals the kernel's.
+# and from a saved directory, and every id of a trace-cmd report. Leaves the saved map for
+# guest/host/stackmap_dump.sh, and its text, which is the kernel's.
 # takes: 19
 # timeout: 300
 . /guest/lib/lib.sh
 . /guest/lib/same_text.sh
 
 command -v stackmap_dump > /dev/null || skip "there is no stackmap_dump here"
+out=${OUT:-/out}
 
 dump() {
 	stackmap_dump -q "$@"
@@ -25,11 +26,7 @@ dump --sort id > "$TMPDIR/ours"
 test "$(grep -c ^stack_id "$TMPDIR/ours")" -ge 20 || fail "too few stacks were recorded"
 grep -m 3 '\[trace_events_sample\]$' "$TMPDIR/text" || fail "no frame of the module"
 same_text "live" "$TMPDIR/text" "$TMPDIR/ours"
-if [ "$1" = save ]; then
-	stackmap_dump save /out/map
-	cp "$TMPDIR/ours" /out/text
-	exit 0
-fi
+cp "$TMPDIR/ours" "$out/text"
 
 # A saved map gives the same text without options. Saving takes the buffer.
 test "$(check_resolved trace)" -ge 100 || fail "too few stacks in the buffer"
@@ -39,8 +36,8 @@ if has_frames_option; then
 	cp trace "$TMPDIR/dense"
 	show_frames 1
 fi
-stackmap_dump save "$TMPDIR/saved"
-dump -M --sort id "$TMPDIR/saved" | cmp - "$TMPDIR/ours" || fail "the saved map is another one"
+stackmap_dump save "$out/map"
+dump -M --sort id "$out/map" | cmp - "$TMPDIR/ours" || fail "the saved map is another one"
 dump --sort id - < stack_map_bin | cmp - "$TMPDIR/ours" ||
 	fail "a copy of the map does not get the symbols of the running kernel"
 dump -k /proc/kallsyms --sort id - < stack_map_bin | cmp - "$TMPDIR/ours" ||
@@ -54,7 +51,7 @@ if ! has_frames_option; then
 elif grep -q '^ => ' "$TMPDIR/dense"; then
 	fail "there are frames with stackmap-frames off"
 fi
-dump --annotate "$TMPDIR/dense" "$TMPDIR/saved" > "$TMPDIR/annotated"
+dump --annotate "$TMPDIR/dense" "$out/map" > "$TMPDIR/annotated"
 same_text "annotate dense" "$TMPDIR/trace" "$TMPDIR/annotated"
 
 # The counts of the summary are those of stack_map_stat.
@@ -64,10 +61,10 @@ grep -qx "references: $(stat_of parts)" "$TMPDIR/summary" || fail "another numbe
 grep -q "^kernel: $(uname -r)" "$TMPDIR/summary" || fail "another kernel"
 test "$(dump --folded | awk '{ n += $NF } END { printf "%.0f", n }')" = "$(stat_of parts)" ||
 	fail "--folded has other counts"
-dump --folded "$TMPDIR/saved" > "$TMPDIR/whole"
+dump --folded "$out/map" > "$TMPDIR/whole"
 test "$(awk '{ n += $NF } END { printf "%.0f", n }' "$TMPDIR/whole")" = "$(count_ids "$TMPDIR/trace")" ||
 	fail "--folded of the recording has other counts"
-dump --diff "$TMPDIR/saved" > "$TMPDIR/diff"
+dump --diff "$out/map" > "$TMPDIR/diff"
 test ! -s "$TMPDIR/diff" || fail "a difference with itself"
 
 # A message explains why addresses are hidden.
