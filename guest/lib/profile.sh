@@ -9,7 +9,7 @@ events() { trace-cmd report -q -t -N -i "$out/trace.dat" 2> /dev/null; }
 # the start or its parent is; all are if the recording is of no command. It prints the same as profile() below, and
 # by how much that may differ, the number of times: each is whole microseconds there, and what is left over goes to
 # the next one.
-own_profile() { # time | preempted | bytes, with the report as input
+own_profile() { # time | preempted | uninterruptible | bytes, with the report as input
 	awk -v what="$1" -v command="$out/command" '
 		function number(field) {
 			return match($0, " " field "=(0x)?[0-9]+") ? substr($0, RSTART + length(field) + 2) + 0 : -1
@@ -22,6 +22,10 @@ own_profile() { # time | preempted | bytes, with the report as input
 			delete left[pid]
 		}
 		BEGIN {
+			states["time"] = "^[^RXZ]"
+			states["preempted"] = "^R"
+			states["uninterruptible"] = "^D"
+			states["bytes"] = "^$"
 			all = (getline pid < command) < 0
 			if (!all)
 				do
@@ -43,7 +47,7 @@ own_profile() { # time | preempted | bytes, with the report as input
 			prev = number("prev_pid")
 			match($0, /prev_state=[^ ]*/)
 			state = substr($0, RSTART + 11, RLENGTH - 11)
-			if ((all ? prev : prev in followed) && state ~ (what == "time" ? "^[^RXZ]" : what == "preempted" ? "^R" : "^$")) {
+			if ((all ? prev : prev in followed) && state ~ states[what]) {
 				left[prev] = now
 				comm[prev] = $0
 				sub(/.* prev_comm=/, "", comm[prev])
@@ -63,10 +67,10 @@ own_profile() { # time | preempted | bytes, with the report as input
 }
 
 # Of each task, the microseconds or the bytes: "name pid sum", where the name is the task's or the event's.
-profile() { # time | preempted | bytes, options
+profile() { # time | preempted | uninterruptible | bytes, options
 	case $1 in
 	time) args=(--off-cpu) ;;
-	preempted) args=(--off-cpu=preempted) ;;
+	preempted | uninterruptible) args=(--off-cpu="$1") ;;
 	bytes) args=(--weight bytes_alloc) ;;
 	esac
 	stackmap_dump -q --perf-script "${args[@]}" "${@:2}" "$out" | awk -v what="$1" '
@@ -95,6 +99,17 @@ differ() {
 			delete tool[$1 " " $2]
 		}
 		END { for (key in tool) print key, tool[key] }' "$1" "$2"
+}
+
+# Compares the profile of some tasks with awk's.
+same_tasks() { # time | preempted | uninterruptible | bytes, "name task" as a regular expression, report, options
+	profile "$1" "${@:4}" | grep -E "^($2) " > "$TMPDIR/tool.$1" || true
+	own_profile "$1" < "$3" | grep -E "^($2) " > "$TMPDIR/awk.$1" || true
+	echo "$1: name, task, us, times:"
+	cat "$TMPDIR/awk.$1"
+	differ "$TMPDIR/tool.$1" "$TMPDIR/awk.$1" > "$TMPDIR/bad"
+	cat "$TMPDIR/bad"
+	[ ! -s "$TMPDIR/bad" ] || fail "awk says something else"
 }
 
 same_profile() { # time | preempted | bytes

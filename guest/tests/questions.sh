@@ -6,6 +6,7 @@
 # timeout: 400
 . /guest/lib/lib.sh
 . /guest/lib/record.sh
+. /guest/lib/profile.sh
 
 command -v known > /dev/null || skip "there is no known here"
 [ -e options/func_stack_trace ] || [ -e set_ftrace_filter ] || skip "no function tracer"
@@ -56,16 +57,11 @@ echo > kprobe_events
 echo "offcputime, offwaketime, wakeuptime"
 options=(-a -u -b 8192 -e "sched_switch,sched_waking")
 recorded_known wake 20
-# off_cpu STATES: of the main thread, by the report
-off_cpu() {
-	sed -nE 's/^.* ([0-9]+)\.([0-9]{9}): +sched_switch: +.*:([0-9]+) \[-?[0-9]+\] ([^ ]+) ==> .*:([0-9]+) \[.*$/\1\2 \3 \4 \5/p' \
-		"$TMPDIR/report" | awk -v pid="$pid" -v states="$1" '
-		$4 == pid && since { n += $1 - since; since = 0 }
-		$2 == pid { since = index(states, substr($3, 1, 1)) ? $1 : 0 }
-		END { printf "%d\n", n / 1000 }'
-}
-same "off the CPU" "$(folded --off-cpu --tid "$pid" | total)" "$(off_cpu SDI)"
-same "preempted" "$(($(folded --off-cpu=preempted --tid "$pid" | total) + 1))" "$(($(off_cpu R) + 1))"
+events > "$TMPDIR/events"
+for what in time preempted; do
+	same_tasks $what "[^ ]+ $pid" "$TMPDIR/events"
+done
+[ -s "$TMPDIR/tool.time" ] || fail "it was never off the CPU"
 us=$(folded --off-cpu --tid "$pid" --grep 'waits\+' | total)
 within "waits" "$us" "$truth"
 folded --off-cpu --wakers --tid "$pid" --grep 'waits\+' > "$TMPDIR/woken"
@@ -96,7 +92,8 @@ stackmap_dump report -q --off-cpu --by process "$out" | grep '^# known-'"$pid:"
 echo "uninterruptible"
 options=(-a -u -b 8192 -e sched_switch)
 recorded_known vfork 10
-same "state D" "$(folded --off-cpu=uninterruptible --tid "$pid" | total)" "$(off_cpu D)"
+events > "$TMPDIR/events"
+same_tasks uninterruptible "[^ ]+ $pid" "$TMPDIR/events"
 within "state D" "$(folded --off-cpu=uninterruptible --tid "$pid" --grep 'vfork' | total)" "$truth"
 
 echo "memleak of user space"
