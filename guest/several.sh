@@ -6,19 +6,16 @@
 # Usage: several.sh NAME...
 cd /sys/kernel/tracing || exit 1
 
-# What a test must leave as it was: "+ WHAT" is there, or a file and a line of it. Not trace_clock: the kernel takes
+# What a test must leave as it was: "+ WHAT", which is there, or "FILE:LINE". Not trace_clock: the kernel takes
 # "global" where the TSC is unstable, and trace-cmd sets "local".
 state() {
-	local f
 	ls instances | sed 's/^/+ instance /'
-	for f in current_tracer tracing_on buffer_size_kb buffer_subbuf_size_kb tracing_cpumask \
+	grep -s '' current_tracer tracing_on buffer_size_kb buffer_subbuf_size_kb tracing_cpumask \
 		set_event set_event_pid set_event_notrace_pid set_ftrace_filter set_ftrace_notrace set_ftrace_pid \
 		set_graph_function dynamic_events options/* /sys/module/ftrace_stackmap/parameters/* \
-		/sys/devices/system/cpu/online /proc/sys/kernel/ftrace_* /proc/sys/vm/nr_hugepages; do
-		[ ! -f "$f" ] || sed "s|^|$f: |" "$f"
-	done
+		/sys/devices/system/cpu/online /proc/sys/kernel/ftrace_* /proc/sys/vm/nr_hugepages
 	grep -rv '^#' --include=trigger --include=filter events | grep -v ':none$' | sed 's/^/+ /'
-	grep -E '^(entries|successes|drops): [1-9]' stack_map_stat | sed 's/^/stack_map_stat, /'
+	grep -E '^(entries|successes|drops): [1-9]' stack_map_stat | sed 's/: */:/; s/^/stack_map_stat, /'
 	cut -d' ' -f1-3 /proc/mounts | sed 's/^/+ mount /'
 	ps axo pid,ppid,args | awk '$2 != 2 && $1 > 2 && $3 !~ /^(ps|awk|-?bash|\/script|\/init)/ { $1 = $2 = ""; sub(/^ */, "+ process "); print }'
 	ls /tmp | sed 's|^|+ file /tmp/|'
@@ -33,8 +30,8 @@ changes() {
 	}
 	{
 		file = $0
-		sub(/: .*/, "", file)
-		value[file, FNR == NR] = value[file, FNR == NR] substr($0, length(file) + 2)
+		sub(/:.*/, "", file)
+		value[file, FNR == NR] = value[file, FNR == NR] " " substr($0, length(file) + 2)
 		files[file]
 	}
 	END {

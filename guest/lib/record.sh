@@ -12,10 +12,8 @@ sleeps='for i in 1 2 3 4 5 6 7 8 9 10; do sleep .01; done'
 # All that a user may have set, what the map of the top level has, and who works for trace-cmd.
 state() {
 	ls instances
-	for f in tracing_on trace_options set_event set_event_pid current_tracer buffer_size_kb stack_map_stat \
-		trace_clock events/enable /sys/module/ftrace_stackmap/parameters/*; do
-		echo "$f: $(cat $f)"
-	done
+	grep '' tracing_on trace_options set_event set_event_pid current_tracer buffer_size_kb stack_map_stat trace_clock \
+		events/enable /sys/module/ftrace_stackmap/parameters/*
 	grep -v "^#" trace || true
 	ps axo args | grep '^trace-cmd' || true
 } 2> /dev/null
