@@ -56,7 +56,7 @@ for name; do
 	dmesg -C
 	export OUT=/out/$name TMPDIR=/tmp/$name
 	mkdir "$TMPDIR" "$OUT"
-	start=$SECONDS why='' left=''
+	start=$SECONDS why=''
 	# Not the last output without a newline: "@end" begins a line.
 	setsid -w "/guest/tests/$name.sh" 2>&1 </dev/null
 	rc=$?
@@ -68,14 +68,14 @@ for name; do
 	fi
 	# A process that was killed needs a moment to end, on a busy machine more than one.
 	for ((end = SECONDS + 60; SECONDS < end; )); do
-		left=$(changes)
-		[ -n "$left" ] && [ $rc -eq 0 ] || break
+		changes >/run/left
+		[ -s /run/left ] && [ $rc -eq 0 ] || break
 		sleep .5
 	done
 	# One that has failed tells why by itself; it may have ended where something was yet to be undone.
-	if [ -n "$left" ]; then
-		sed 's/^/left behind: /' <<<"$left"
-		[ $rc -ne 0 ] || rc=1 why="left behind: ${left//$'\n'/; }"
+	if [ -s /run/left ]; then
+		sed 's/^/left behind: /' /run/left
+		[ $rc -ne 0 ] || rc=1 why="left behind: $(paste -sd '|' /run/left | sed 's,|,; ,g')"
 	fi
 	echo "@end $name $rc $((SECONDS - start)) $why"
 	[ -z "$why" ] || exit 1
