@@ -3,7 +3,7 @@
 # Readers are killed half-way, or keep the files open while the map is reset and the option cleared.
 # They block nothing. Each sees the stacks that were there when it began, or ESTALE. Their memory is
 # freed.
-# takes: 30
+# takes: 20
 # timeout: 300
 . /guest/lib/lib.sh
 
@@ -52,7 +52,7 @@ for n in {10..40}; do
 done
 # Each map is a generation of its own.
 gen=$(stat_of generation $dir)
-seconds=${1:-20}
+seconds=${1:-10}
 end=$((SECONDS + seconds))
 rounds=0
 while [ $SECONDS -lt $end ]; do
