@@ -7,7 +7,6 @@
 # takes: 60
 # full: it needs a kernel of its own
 # flavour: x86_64+unwind
-# append: randomize_kstack_offset=on
 # program: perf
 # timeout: 3000
 . /guest/lib/lib.sh
