@@ -3,7 +3,7 @@
 # stackmap_dump record, however it ends: signals, Ctrl-C on a terminal, SIGKILL of each process, a full disk, an
 # instance in use. What is on disk can be read, all recorders are gone, and so is the instance, unless the tool
 # itself was killed.
-# takes: 145
+# takes: 140
 # timeout: 800
 # program: script
 . /guest/lib/lib.sh
