@@ -3,7 +3,7 @@
 # stackmap_dump record, however it ends: signals, Ctrl-C on a terminal, SIGKILL of each process, a full disk, an
 # instance in use. What is on disk can be read, all recorders are gone, and so is the instance, unless the tool
 # itself was killed.
-# takes: 140
+# takes: 90
 # timeout: 800
 # program: script
 . /guest/lib/lib.sh
@@ -126,7 +126,9 @@ recorded 1 -o "$TMPDIR/small/out" touch "$TMPDIR/ran"
 says "the disk is nearly full"
 [ -z "$(ls "$TMPDIR/small")" ] && [ ! -e "$TMPDIR/ran" ] || fail "files are left: $(ls -R "$TMPDIR/small")"
 mount -o remount,size=14m "$TMPDIR/small"
-recorded 1 -o "$TMPDIR/small/out" -e sched,kmem -d 120 sh -c 'i=0; while [ $i -lt 400 ]; do cat /proc/kallsyms > /dev/null; ls -lR /usr > /dev/null; i=$((i + 1)); done'
+# The command goes on without the recording. It would be waited for.
+recorded 1 -o "$TMPDIR/small/out" -i mine -e sched,kmem -d 120 sh -c 'i=0
+	while [ $i -lt 400 ] && grep -q 1 instances/mine/tracing_on; do cat /proc/kallsyms > /dev/null; ls -lR /usr > /dev/null; i=$((i + 1)); done'
 says "the disk is nearly full"
 report "$TMPDIR/small/out"
 [ "$(grep -c ' stack_id: ' "$TMPDIR/report")" -gt 10000 ] || fail "too little was recorded"
