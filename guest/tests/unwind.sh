@@ -14,6 +14,7 @@
 seconds=${1:-40}
 run=$TMPDIR/run
 pids=()
+loads=(graph trampoline probes module tasks nmi profile)
 : > "$run"
 
 # again NAME COMMAND...: repeats the command until $run is gone.
@@ -101,7 +102,7 @@ echo 1 > tracing_on
 echo function > current_tracer
 cd ../..
 
-for name in graph trampoline probes module tasks nmi profile; do
+for name in "${loads[@]}"; do
 	again $name $name
 done
 again work1 stackmap_work 1
@@ -109,7 +110,7 @@ again work2 stackmap_work 1
 sleep "$seconds"
 rm "$run"
 wait "${pids[@]}"
-for name in graph trampoline probes module tasks nmi profile work1; do
+for name in "${loads[@]}" work1; do
 	echo "$name: $(cat "$run.$name") times"
 done
 echo 0 > instances/walk/tracing_on
