@@ -1,13 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # Walks stacks by the unwinder's cache and without it, while all that changes return addresses or text comes and
-# goes: the function graph tracer, kretprobes, fprobes, trampolines of ftrace, modules, interrupts and NMIs. The
-# kernel warns of a frame that differs.
+# goes: the function graph tracer, kretprobes, fprobes, trampolines of ftrace, modules, BPF programs, interrupts and
+# NMIs. The kernel warns of a frame that differs.
 # Usage: unwind.sh [seconds]
-# takes: 60
+# takes: 75
 # full: it needs a kernel of its own
-# flavour: x86_64+unwind
+# flavour: x86_64+bpf+unwind
+# mem: 2048
 # program: perf
+# program: bpftrace
 # timeout: 3000
 . /guest/lib/lib.sh
 
@@ -81,6 +83,9 @@ nmi() {
 	sleep 1
 }
 
+# Its walks begin in the program.
+bpf() { timeout 20 bpftrace -e 'rawtracepoint:sys_enter { @[kstack] = count(); } interval:s:1 { exit(); }'; }
+
 profile() { perf record -q -g -e cpu-clock -F 2000 -a -o "$TMPDIR/perf.data" sleep 1; }
 
 echo 1 > /proc/sys/kernel/printk
@@ -102,6 +107,11 @@ echo 1 > tracing_on
 echo function > current_tracer
 cd ../..
 
+if command -v bpftrace > /dev/null; then
+	loads+=(bpf)
+else
+	echo "(no bpftrace: no stacks of BPF programs)"
+fi
 for name in "${loads[@]}"; do
 	again $name $name
 done
