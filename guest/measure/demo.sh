@@ -98,7 +98,7 @@ record() { # name full|map
 	echo 0 >"$dir/tracing_on"
 
 	cat "$dir/trace" >"$tmp/trace"
-	stacks=$(grep -cE ': <(stack_id [0-9]+|stack_split [0-9]+( @[0-9a-f]+ [0-9]+)+|stack trace)>' "$tmp/trace")
+	stacks=$(grep -cE ': <(stack_id [0-9]+|stack_split [0-9]+( @[0-9a-f]+ [0-9]+){1,2}|stack trace)>' "$tmp/trace")
 	user=$(grep -cE ': <user(_stack_id [0-9]+| stack trace|_unwind_[a-z_]+ [^>]+)>$' "$tmp/trace")
 	events=$(grep -cE '^ .*-[0-9]+ +\[[0-9]+\]' "$tmp/trace")
 	events=$((events - stacks - user))

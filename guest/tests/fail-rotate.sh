@@ -110,7 +110,7 @@ check() { # 0|1
 	[ "$1" -eq 1 ] || return 0
 	check_map $dir
 	drops=$(stat_of drops $dir)
-	[ "$drops" -eq $(($(stat_of drops_entries $dir) + $(stat_of drops_arena $dir))) ] ||
+	[ "$drops" -eq "$(awk '/^drops_(entries|arena|parts):/ { n += $2 } END { print n }' $dir/stack_map_stat)" ] ||
 		{ cat $dir/stack_map_stat; fail "drops of other reasons"; }
 	check_recorded $(($(stat_of successes $dir) + drops - taken)) $dir
 	show_frames 1 $dir

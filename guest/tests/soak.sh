@@ -115,7 +115,7 @@ bound=$((2 * one + (4 * one > buffers ? 4 * one : buffers)))
 # The work takes no more than 5 % of a CPU; what is new meanwhile is recorded in full.
 [ $permille -ge 950 ] || fail "too many stacks were recorded in full"
 # A burst is what comes faster than the map is replaced.
-[ "$drops" -eq $((drops_entries + drops_arena)) ] || { cat $dir/stack_map_stat; fail "drops of other reasons"; }
+[ "$drops" -eq $((drops_entries + drops_arena + drops_parts)) ] || { cat $dir/stack_map_stat; fail "drops of other reasons"; }
 check_asked
 show_frames 1 $dir
 echo 1 > $dir/options/sym-offset

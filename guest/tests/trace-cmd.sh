@@ -5,19 +5,32 @@
 # timeout: 300
 . /guest/lib/lib.sh
 
-cat > "$TMPDIR/format" <<'F'
+# The format of an event is what is read, but for the common fields.
+has_format() { # event
+	cat > "$TMPDIR/format"
+	grep -qx "name: $1" "events/ftrace/$1/format" || fail "the format of $1 has another name"
+	grep -v common_ "events/ftrace/$1/format" | sed '1,/^format:/d' | sed 1d | cmp - "$TMPDIR/format" ||
+		{ cat "events/ftrace/$1/format"; fail "the format of $1 is another one"; }
+}
+has_format stack_id <<'F'
 	field:int stack_id;	offset:8;	size:4;	signed:1;
 
 print fmt: "<stack_id %d>", REC->stack_id
 F
-grep -v common_ events/ftrace/stack_id/format | sed '1,/^format:/d' | sed 1d |
-	cmp - "$TMPDIR/format" || { cat events/ftrace/stack_id/format; fail "the format is another one"; }
-grep -qx "name: stack_id" events/ftrace/stack_id/format || fail "the format has another name"
+has_format stack_split <<'F'
+	field:int stack_id;	offset:8;	size:4;	signed:1;
+	field:int outer_id;	offset:12;	size:4;	signed:1;
+	field:int outer2_id;	offset:16;	size:4;	signed:1;
+	field:unsigned long ip;	offset:24;	size:8;	signed:0;
+	field:unsigned long outer2_ip;	offset:32;	size:8;	signed:0;
+
+print fmt: "<stack_split %d @%lx %d @%lx %d>", REC->stack_id, REC->ip, REC->outer_id, REC->outer2_ip, REC->outer2_id
+F
 
 command -v trace-cmd > /dev/null || skip "there is no trace-cmd here"
 
-# trace-cmd prints all places of a split stack, also unused ones.
-split='<stack_split [0-9]+( @[0-9a-f]+ -?[0-9]+){3}>'
+# trace-cmd prints all places of a split stack, also an unused one.
+split='<stack_split [0-9]+ @[0-9a-f]+ [0-9]+ @[0-9a-f]+ -?[0-9]+>'
 
 # Each line of a report must be an event that trace-cmd understood, or a frame of a full stack.
 understood() { # report

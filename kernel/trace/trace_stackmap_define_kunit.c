@@ -45,7 +45,7 @@ static void test_expect_def(struct kunit *test, struct trace_array *tr, unsigned
 	struct trace_iterator *iter = test_expect_event(test, tr, TRACE_STACK_DEF);
 	struct stack_def_entry *entry = (void *)iter->ent;
 
-	KUNIT_EXPECT_EQ(test, stackmap_event_ids(iter->ent, iter->ent_size), 1);
+	KUNIT_EXPECT_EQ(test, stackmap_event_ids(iter->ent), 1);
 	KUNIT_EXPECT_EQ(test, stackmap_event_id(iter->ent, 0), entry->stack_id);
 	KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, entry->stack_id, no));
 	KUNIT_ASSERT_EQ(test, entry->size, test_depth(no));

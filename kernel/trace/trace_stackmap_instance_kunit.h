@@ -403,7 +403,7 @@ static inline unsigned int test_all_resolve(struct kunit *test, struct trace_arr
 	guard(rcu)();
 	while ((event = test_next_event(buffer))) {
 		ent = ring_buffer_event_data(event);
-		nr = stackmap_event_ids(ent, ring_buffer_event_length(event));
+		nr = stackmap_event_ids(ent);
 		full += !nr;
 		for (int i = 0; i < nr; i++) {
 			rec = stackmap_lookup(test_set(tr), stackmap_event_id(ent, i));

@@ -42,7 +42,7 @@ VISIBLE_IF_KUNIT void stackmap_success(struct stackmap_instance *inst, struct ft
 static int stackmap_event_type(const struct stackmap_user *user, int nr, size_t *size)
 {
 	if (nr > 1) {
-		*size = struct_size_t(struct stack_split_entry, rest, 2 * (nr - 2));
+		*size = sizeof(struct stack_split_entry);
 		return TRACE_STACK_SPLIT;
 	}
 	*size = user ? user->size : sizeof(struct stack_id_entry);

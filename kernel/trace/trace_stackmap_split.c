@@ -4,8 +4,6 @@
  * and how it is printed.
  */
 #include <linux/cleanup.h>
-#include <linux/limits.h>
-#include <linux/minmax.h>
 #include <linux/moduleparam.h>
 #include <linux/rcupdate.h>
 
@@ -29,9 +27,6 @@
 #define STACKMAP_ENTRY_END	0UL
 #endif
 
-/* The sign bit of an id in stack_split_entry: another instruction and id follow in @rest. */
-#define STACK_SPLIT_MORE	INT_MIN
-
 static bool stackmap_split __read_mostly = true;
 
 module_param_named(split, stackmap_split, bool, 0644);
@@ -54,30 +49,18 @@ void stackmap_set_entry(struct ftrace_stackmap *map)
 void stackmap_fill_split(struct ftrace_stackmap *map, struct stack_split_entry *entry,
 			 const struct stackmap_key *parts, int nr)
 {
-	unsigned long *rest = entry->rest;
-	int id;
+	bool third = nr > 2;
 
-	for (int i = 1; i < nr; i++) {
-		id = stackmap_id(map, parts[i].idx);
-		if (i + 1 < nr)
-			id |= STACK_SPLIT_MORE;
-		if (i == 1) {
-			entry->ip = parts[0].ips[parts[0].nr];
-			entry->outer = id;
-		} else {
-			*rest++ = parts[i - 1].ips[parts[i - 1].nr];
-			*rest++ = (u32)id;
-		}
-	}
+	entry->outer_id = stackmap_id(map, parts[1].idx);
+	entry->outer2_id = third ? stackmap_id(map, parts[2].idx) : -1;
+	entry->ip = parts[0].ips[parts[0].nr];
+	entry->outer2_ip = third ? parts[1].ips[parts[1].nr] : 0;
 }
 
-/* The number of stack ids that an event of @size bytes holds, 0 if it is of another type. */
-int stackmap_event_ids(const struct trace_entry *ent, int size)
+/* The number of stack ids that an event holds, 0 if it is of another type. */
+int stackmap_event_ids(const struct trace_entry *ent)
 {
-	int rest = size - (int)sizeof(struct stack_split_entry);
-
-	if (size < (int)sizeof(struct stack_id_entry))
-		return 0;
+	const struct stack_split_entry *split = (const void *)ent;
 
 	switch (ent->type) {
 	case TRACE_STACK_ID:
@@ -88,7 +71,7 @@ int stackmap_event_ids(const struct trace_entry *ent, int size)
 	case TRACE_USER_UNWIND_STACK_SPLIT:
 		return 1;
 	case TRACE_STACK_SPLIT:
-		return rest < 0 ? 0 : min(2 + rest / (2 * (int)sizeof(long)), STACKMAP_MAX_PARTS);
+		return split->outer2_id < 0 ? 2 : 3;
 	default:
 		return 0;
 	}
@@ -97,28 +80,22 @@ int stackmap_event_ids(const struct trace_entry *ent, int size)
 /* Id number @i of an event, innermost part first. */
 int stackmap_event_id(const struct trace_entry *ent, int i)
 {
-	const struct stack_split_entry *field = (const void *)ent;
+	const struct stack_split_entry *split = (const void *)ent;
 
 	if (!i)
-		return field->stack_id;
-	return (i == 1 ? field->outer : field->rest[2 * i - 3]) & ~STACK_SPLIT_MORE;
-}
-
-/* The instruction before part number @i. */
-static const unsigned long *stack_split_ip(const struct trace_entry *ent, int i)
-{
-	const struct stack_split_entry *field = (const void *)ent;
-
-	return i == 1 ? &field->ip : &field->rest[2 * i - 4];
+		return split->stack_id;
+	return i == 1 ? split->outer_id : split->outer2_id;
 }
 
 static enum print_line_t trace_stack_split_print(struct trace_iterator *iter,
 						 int flags, struct trace_event *event)
 {
+	const struct stack_split_entry *field = (const void *)iter->ent;
+	const unsigned long hits[] = { 0, field->ip, field->outer2_ip };
 	const struct stackmap_record *recs[STACKMAP_MAX_PARTS];
-	int nr = stackmap_event_ids(iter->ent, iter->ent_size);
+	int nr = stackmap_event_ids(iter->ent);
 	struct trace_seq *s = &iter->seq;
-	bool resolved = nr;
+	bool resolved = true;
 	int id;
 
 	guard(rcu)();
@@ -128,7 +105,7 @@ static enum print_line_t trace_stack_split_print(struct trace_iterator *iter,
 		recs[i] = stackmap_resolve(iter->tr, id);
 		resolved &= !!recs[i];
 		if (i)
-			trace_seq_printf(s, " @%lx %d", *stack_split_ip(iter->ent, i), id);
+			trace_seq_printf(s, " @%lx %d", hits[i], id);
 		else
 			trace_seq_printf(s, "<stack_split %d", id);
 	}
@@ -136,8 +113,7 @@ static enum print_line_t trace_stack_split_print(struct trace_iterator *iter,
 
 	for (int i = 0; resolved && stackmap_frames(iter) && i < nr; i++) {
 		if (i)
-			trace_print_stack_frames(iter, flags, stack_split_ip(iter->ent, i),
-						 stack_split_ip(iter->ent, i) + 1);
+			trace_print_stack_frames(iter, flags, &hits[i], &hits[i + 1]);
 		trace_print_stack_frames(iter, flags, recs[i]->ips, recs[i]->ips + recs[i]->nr);
 	}
 	return trace_handle_return(s);

@@ -17,12 +17,14 @@
  *	 ...			 0
  *	asm_timer_interrupt	 0
  *	memcpy			 -	ip
- *	vfs_read		 1	outer
+ *	vfs_read		 1	outer_id
  *	 ...			 1
+ *
+ * An interrupt on top of another one, or of a page fault, makes a third part: outer2_ip and
+ * outer2_id. A stack of more parts is recorded in full: they are rare.
  */
 
-/* Task, page fault, interrupt, one in its softirq, NMI, and some to spare. */
-#define STACKMAP_MAX_PARTS	8
+#define STACKMAP_MAX_PARTS	3
 
 extern struct trace_event trace_stack_split_event;
 
@@ -32,7 +34,7 @@ struct trace_entry;
 void stackmap_set_entry(struct ftrace_stackmap *map);
 void stackmap_fill_split(struct ftrace_stackmap *map, struct stack_split_entry *entry,
 			 const struct stackmap_key *parts, int nr);
-int stackmap_event_ids(const struct trace_entry *ent, int size);
+int stackmap_event_ids(const struct trace_entry *ent);
 int stackmap_event_id(const struct trace_entry *ent, int i);
 
 /*

@@ -6,6 +6,9 @@
 
 #include "trace_stackmap_instance_kunit.h"
 
+/* Frames of the longest stack of which all variants are tried. */
+#define TEST_SPLIT_DEPTH	9
+
 /* Counts the stacks of maps that belong to no instance. */
 static struct stackmap_instance test_no_instance;
 static DEFINE_PER_CPU(struct stackmap_counts, test_counts);
@@ -67,10 +70,9 @@ static const struct test_split stackmap_splits[] = {
 	{ "..EE..",		"000-11" },
 	{ "..EE.E",		"000-11" },
 	{ "..E.E..",		"000-1-2" },
-	{ ".E.E.E..",		"00-1-2-3" },
-	{ ".E..E..E..E..E..",	"00-11-22-33-44-5" },
-	{ "E.E.E.E.E.E.E...",	"0-1-2-3-4-5-6-77" },
-	{ "E.E.E.E.E.E.E.E..",	NULL },			/* more than STACKMAP_MAX_PARTS */
+	{ ".E..E..E",		"00-11-22" },
+	{ ".E.E.E.",		"00-1-22" },
+	{ ".E.E.E..",		NULL },			/* more than STACKMAP_MAX_PARTS */
 };
 
 static void test_describe_split(const struct test_split *split, char *desc)
@@ -86,9 +88,9 @@ static void stackmap_parts(struct kunit *test)
 	const struct test_split *split = test->param_value;
 	struct stackmap_key parts[STACKMAP_MAX_PARTS] = { };
 	unsigned int nr = strlen(split->frames);
-	unsigned long ips[18];
 	unsigned int first = 0;
-	char found[19] = "";
+	unsigned long ips[9];
+	char found[10] = "";
 	int nr_parts;
 
 	map->entry_start = 0x1000;
@@ -226,10 +228,12 @@ static void stackmap_split_event(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, iter->ent_size, sizeof(*entry));
 	KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, entry->stack_id, TEST_IRQ));
 	KUNIT_EXPECT_EQ(test, entry->ip, ~7U);
-	KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, entry->outer, 7));
+	KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, entry->outer_id, 7));
+	KUNIT_EXPECT_EQ(test, entry->outer2_id, -1);
+	KUNIT_EXPECT_EQ(test, entry->outer2_ip, 0);
 
 	snprintf(ids, sizeof(ids), "<stack_split %d @%lx %d>\n", entry->stack_id, entry->ip,
-		 entry->outer);
+		 entry->outer_id);
 	KUNIT_EXPECT_NOT_NULL(test, strstr(test_print(iter), ids));
 	KUNIT_EXPECT_EQ(test, test_printed_frames(iter), test_depth(TEST_IRQ) + 1 + test_depth(7));
 }
@@ -240,7 +244,7 @@ static unsigned int test_split_simply(const unsigned long *ips, unsigned int nr,
 {
 	unsigned int first = 0, parts = 0;
 
-	for (unsigned int i = 0; i + 2 < nr && parts < STACKMAP_MAX_PARTS - 1; i++) {
+	for (unsigned int i = 0; i + 2 < nr; i++) {
 		if (ips[i] != entry)
 			continue;
 		nrs[parts++] = i + 1 - first;
@@ -251,25 +255,17 @@ static unsigned int test_split_simply(const unsigned long *ips, unsigned int nr,
 	return parts;
 }
 
-/*
- * The frames of an event, and how many each of its parts has. Returns the number of parts, or
- * -1 if the words don't say how many there are.
- */
+/* The frames of an event, and how many each of its parts has. Returns the number of parts. */
 static int test_join(struct ftrace_stackmap *map, struct ring_buffer_event *event,
 		     unsigned long *ips, unsigned int *nrs)
 {
 	const struct stack_split_entry *entry = ring_buffer_event_data(event);
-	int parts = stackmap_event_ids(&entry->ent, ring_buffer_event_length(event)), id;
+	int parts = stackmap_event_ids(&entry->ent);
 	const struct stackmap_record *rec;
-	bool more;
 
 	for (int i = 0; i < parts; i++) {
-		id = i < 2 ? entry->outer : entry->rest[2 * i - 3];
-		more = id < 0;
-		if (i && more != (i + 1 < parts))
-			return -1;
 		if (i)
-			*ips++ = i == 1 ? entry->ip : entry->rest[2 * i - 4];
+			*ips++ = i == 1 ? entry->ip : entry->outer2_ip;
 		rec = test_record_of(map, stackmap_event_id(&entry->ent, i));
 		memcpy(ips, rec->ips, flex_array_size(rec, ips, rec->nr));
 		ips += rec->nr;
@@ -278,23 +274,27 @@ static int test_join(struct ftrace_stackmap *map, struct ring_buffer_event *even
 	return parts;
 }
 
-static void test_record_split(struct kunit *test, struct trace_array *tr,
-			      const unsigned long *ips, unsigned int nr, unsigned long entry)
+/* Returns 1 if the stack has too many parts for an event with ids. */
+static int test_record_split(struct kunit *test, struct trace_array *tr,
+			     const unsigned long *ips, unsigned int nr, unsigned long entry)
 {
-	struct ftrace_stackmap *map = test_current(tr);
-	unsigned int nrs[STACKMAP_MAX_PARTS], joined_nrs[STACKMAP_MAX_PARTS];
+	unsigned int nrs[TEST_SPLIT_DEPTH], joined_nrs[STACKMAP_MAX_PARTS];
+	unsigned int parts = test_split_simply(ips, nr, entry, nrs);
+	bool full = parts > STACKMAP_MAX_PARTS;
+	unsigned long joined[TEST_SPLIT_DEPTH];
 	struct ring_buffer_event *event;
-	unsigned long joined[64];
-	unsigned int parts;
 
 	test_record_frames(tr, ips, nr);
-	KUNIT_ASSERT_EQ(test, test_drops(), 0);
-	parts = test_split_simply(ips, nr, entry, nrs);
 	event = test_next_event(tr->array_buffer.buffer);
 	KUNIT_ASSERT_NOT_NULL(test, event);
-	KUNIT_ASSERT_EQ(test, parts, test_join(map, event, joined, joined_nrs));
+	KUNIT_ASSERT_EQ(test, full ? 0 : parts,
+			test_join(test_current(tr), event, joined, joined_nrs));
+	if (full)
+		return 1;
+
 	KUNIT_ASSERT_MEMEQ(test, nrs, joined_nrs, parts * sizeof(*nrs));
 	KUNIT_ASSERT_MEMEQ(test, ips, joined, nr * sizeof(*ips));
+	return 0;
 }
 
 /* All stacks of a few frames: whatever the CPU remembers of others, each is split as if alone. */
@@ -302,9 +302,9 @@ static void stackmap_split_all(struct kunit *test)
 {
 	static const unsigned long frames[] = { 0x1000, 1, 2 };
 	struct trace_array *tr = test_instance(test, 0);
-	unsigned int nr, stacks = 1;
+	unsigned int nr, stacks = 1, asked = 0, full = 0;
+	unsigned long ips[TEST_SPLIT_DEPTH];
 	struct ftrace_stackmap *map;
-	unsigned long ips[9];
 
 	/* A larger one. */
 	ftrace_stackmap_bits = 12;
@@ -320,41 +320,58 @@ static void stackmap_split_all(struct kunit *test)
 			/* In no order that would suit one that guesses, and then again. */
 			for (unsigned int k = 0, no = i * 7919 % stacks; k < nr; k++, no /= 3)
 				ips[k] = frames[no % 3];
-			test_record_split(test, tr, ips, nr, frames[0]);
-			test_record_split(test, tr, ips, nr, frames[0]);
+			full += test_record_split(test, tr, ips, nr, frames[0]);
+			full += test_record_split(test, tr, ips, nr, frames[0]);
+			asked += 2;
 		}
 	}
 
+	KUNIT_EXPECT_GT(test, full, 0);
+	KUNIT_EXPECT_EQ(test, test_drops(), full);
+	KUNIT_EXPECT_EQ(test, test_sum(STACKMAP_DROP_PARTS), full);
+	KUNIT_EXPECT_EQ(test, test_successes() + test_drops(), asked);
 	KUNIT_EXPECT_EQ(test, test_refs(map), test_parts());
 }
 
-/* An event of three parts and more, and a stack that has too many. */
-static void stackmap_split_often(struct kunit *test)
+/* The event has room for three parts. A stack of four is recorded in full, and counted. */
+static void stackmap_split_limit(struct kunit *test)
 {
 	struct trace_array *tr = test_instance(test, 0);
 	struct ftrace_stackmap *map = test_current(tr);
+	struct stack_split_entry *entry;
 	struct trace_iterator *iter;
-	unsigned long ips[4 * STACKMAP_MAX_PARTS];
-	unsigned int nr;
+	unsigned long ips[12];
+	char ids[64];
 
 	map->entry_start = 0x1000;
 	map->entry_size = 1;
 	for (int i = 0; i < ARRAY_SIZE(ips); i++)
 		ips[i] = i % 4 == 1 ? 0x1000 : i;
-	for (int splits = 1; splits < STACKMAP_MAX_PARTS; splits++) {
-		nr = 4 * splits;
-		for (int i = 0; i < 2; i++) {
-			test_record_frames(tr, ips, nr + i);
-			iter = test_consume(test, tr);
-			KUNIT_EXPECT_EQ(test, iter->ent->type, TRACE_STACK_SPLIT);
-			KUNIT_EXPECT_EQ(test, test_printed_frames(iter), nr + i);
-		}
-	}
+
+	test_record_frames(tr, ips, 8);
+	iter = test_consume(test, tr);
+	entry = (void *)iter->ent;
+	KUNIT_ASSERT_EQ(test, entry->ent.type, TRACE_STACK_SPLIT);
+	KUNIT_EXPECT_EQ(test, iter->ent_size, sizeof(*entry));
+	KUNIT_EXPECT_EQ(test, entry->ip, ips[2]);
+	KUNIT_EXPECT_EQ(test, entry->outer2_ip, ips[6]);
+	snprintf(ids, sizeof(ids), "<stack_split %d @2 %d @6 %d>\n", entry->stack_id,
+		 entry->outer_id, entry->outer2_id);
+	KUNIT_EXPECT_NOT_NULL(test, strstr(test_print(iter), ids));
+	KUNIT_EXPECT_EQ(test, test_printed_frames(iter), 8);
 	KUNIT_EXPECT_EQ(test, test_drops(), 0);
+
 	test_record_frames(tr, ips, ARRAY_SIZE(ips));
 	iter = test_consume(test, tr);
 	KUNIT_EXPECT_EQ(test, iter->ent->type, TRACE_STACK);
+	KUNIT_EXPECT_EQ(test, test_printed_frames(iter), ARRAY_SIZE(ips));
 	KUNIT_EXPECT_EQ(test, test_sum(STACKMAP_DROP_PARTS), 1);
+
+	/* Two stacks were asked for. Nothing of the second one is in the map. */
+	KUNIT_EXPECT_EQ(test, test_successes() + test_drops(), 2);
+	KUNIT_EXPECT_EQ(test, test_refs(map), 3);
+	KUNIT_EXPECT_EQ(test, test_parts(), 3);
+	KUNIT_EXPECT_EQ(test, atomic_read(&map->entries), 3);
 }
 
 /* The second part fails after the event is reserved: none is counted. */
@@ -404,7 +421,7 @@ static struct kunit_case stackmap_split_test_cases[] = {
 	KUNIT_CASE(stackmap_split_races),
 	KUNIT_CASE(stackmap_split_event),
 	KUNIT_CASE(stackmap_split_all),
-	KUNIT_CASE(stackmap_split_often),
+	KUNIT_CASE(stackmap_split_limit),
 	KUNIT_CASE(stackmap_store_fails),
 	{ }
 };

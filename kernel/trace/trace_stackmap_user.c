@@ -109,7 +109,7 @@ bool user_object_print(struct trace_iterator *iter, unsigned long word)
 	const char *path = NULL;
 
 	/* A full stack has addresses only, whatever its program made of them. */
-	if (!stackmap_event_ids(iter->ent, iter->ent_size))
+	if (!stackmap_event_ids(iter->ent))
 		return false;
 
 	guard(rcu)();
