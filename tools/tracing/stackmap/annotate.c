@@ -25,7 +25,7 @@
 
 /*
  * "<stack_id 42>", "<stack_split 42 @ffffffff81000000 43>"; trace-cmd prints the name before, and
- * unused parts as "@0 -1". "(stale)" follows an id of before a reset.
+ * "@0 -1" if there is no third part. "(stale)" follows an id of before a reset.
  */
 #define IDS									\
 	"^((user_)?(unwind_)?stack_[a-z]+: +)?"						\
@@ -58,7 +58,7 @@ struct filter {
 /* " 42>", " 42 @ffffffff81000000 43>". With @cookie, " 30 42>" or " 30 @5500 42>". */
 static bool take_ids(struct stack_ids *ids, const char *list, bool cookie, bool split)
 {
-	bool hit = cookie && split, unused = false;
+	bool hit = cookie && split;
 	char *p = (char *)list;
 	long long id;
 	u64 ip;
@@ -67,19 +67,17 @@ static bool take_ids(struct stack_ids *ids, const char *list, bool cookie, bool 
 	ids->nr = 0;
 	if (cookie)
 		strtoull(p, &p, 16);
-	while (*p == ' ') {
+	while (*p == ' ' && (ids->nr != 2 || strncmp(p, " @0 -1>", 7))) {
 		ip = p[1] == '@' ? strtoull(p + 2, &p, 16) : 0;
 		id = *p == ' ' ? strtoll(p, &p, 10) : -1;
-		unused |= ids->nr && !ip && id == -1;
-		if (unused && !ip && id == -1)
-			continue;
-		if (unused || id < 0 || id > INT32_MAX || ids->nr == MAX_PARTS ||
+		if (id < 0 || id > INT32_MAX || ids->nr == MAX_PARTS ||
 		    (bool)ip != (ids->nr || hit))
 			return false;
 		ids->ip[ids->nr] = ip;
 		ids->id[ids->nr++] = id;
 	}
-	return !errno && *p == '>' && ids->nr && (ids->nr > 1) == (split && !hit);
+	return !errno && (*p == '>' || *p == ' ') && ids->nr &&
+	       (ids->nr > 1) == (split && !hit);
 }
 
 /* Returns what follows the context, the whole line if it has none. */
@@ -190,8 +188,7 @@ static int end_filter(struct filter *t)
 	if (t->nr_missing)
 		note("%s: %zu ids are not in %s", name, t->nr_missing, t->map->name);
 	if (t->nr_odd)
-		note("%s: %zu lines have ids that cannot be read, or not all of them", name,
-		     t->nr_odd);
+		note("%s: %zu lines have ids that cannot be read", name, t->nr_odd);
 	if (ferror(t->f))
 		return fail("%s: %s", name, strerror(errno));
 	return t->nr_ids ? 0 : fail("%s: has no ids of stacks", name);

@@ -7,9 +7,10 @@ void init_kind(struct kind *k, struct tep_event *ev)
 		[FIELD_PID] = "common_pid", [FIELD_FLAGS] = "common_flags",
 		[FIELD_PREEMPT] = "common_preempt_count", [FIELD_ID] = "stack_id",
 		[FIELD_SIZE] = "size", [FIELD_CALLER] = "caller", [FIELD_IP] = "ip",
-		[FIELD_OUTER] = "outer", [FIELD_REST] = "rest", [FIELD_COOKIE] = "cookie",
-		[FIELD_TGID] = "tgid", [FIELD_OBJECT] = "object",
-		[FIELD_ID_SIZE] = "id_size", [FIELD_BUILD_ID] = "build_id", [FIELD_PATH] = "path",
+		[FIELD_OUTER_ID] = "outer_id", [FIELD_OUTER2_ID] = "outer2_id",
+		[FIELD_OUTER2_IP] = "outer2_ip", [FIELD_COOKIE] = "cookie", [FIELD_TGID] = "tgid",
+		[FIELD_OBJECT] = "object", [FIELD_ID_SIZE] = "id_size",
+		[FIELD_BUILD_ID] = "build_id", [FIELD_PATH] = "path",
 		[FIELD_PREV_PID] = "prev_pid", [FIELD_PREV_STATE] = "prev_state",
 		[FIELD_PREV_COMM] = "prev_comm", [FIELD_NEXT_PID] = "next_pid",
 		[FIELD_NEXT_COMM] = "next_comm", [FIELD_PARENT_PID] = "parent_pid",
@@ -93,33 +94,32 @@ void get_text(struct record *r, enum field which, char *text, size_t size)
 	snprintf(text, size, "%.*s", (int)len, bytes);
 }
 
-/* Between two parts of a stack is the address that an interrupt has hit. */
-static bool read_part(struct record *r, u32 i, u64 *ip, u64 *id)
+static bool read_part(struct record *r, enum field which, u64 ip, struct stack_ids *ids)
 {
-	if (i == 1)
-		return get_number(r, FIELD_IP, ip) && get_number(r, FIELD_OUTER, id);
-	return get_long(r, FIELD_REST, 2 * i - 4, ip) && get_long(r, FIELD_REST, 2 * i - 3, id);
+	u64 id;
+
+	if (!get_number(r, which, &id) || id > INT32_MAX)
+		return false;
+	ids->ip[ids->nr] = ip;
+	ids->id[ids->nr++] = id;
+	return true;
 }
 
-/* False if there are none. */
+/* False if there are none. Between two parts is the address that an interrupt has hit. */
 bool read_ids(struct record *r, struct stack_ids *ids)
 {
-	bool more = r->kind->field[FIELD_OUTER];
-	u64 ip = 0, id;
+	u64 ip = 0, outer2_id, outer2_ip;
 
-	if (!get_number(r, FIELD_ID, &id) || id > INT32_MAX)
+	ids->nr = 0;
+	if (r->kind->field[FIELD_IP] && !get_number(r, FIELD_IP, &ip))
 		return false;
-	if (!more && r->kind->field[FIELD_IP] && !get_number(r, FIELD_IP, &ip))
+	if (!r->kind->field[FIELD_OUTER_ID])
+		return read_part(r, FIELD_ID, ip, ids);
+	if (!get_number(r, FIELD_OUTER2_ID, &outer2_id) ||
+	    !get_number(r, FIELD_OUTER2_IP, &outer2_ip))
 		return false;
-	for (ids->nr = 0; ids->nr < MAX_PARTS; more = id & SPLIT_MORE) {
-		ids->ip[ids->nr] = ip;
-		ids->id[ids->nr++] = id & INT32_MAX;
-		if (!more)
-			return true;
-		if (!read_part(r, ids->nr, &ip, &id))
-			return false;
-	}
-	return false;
+	return read_part(r, FIELD_ID, 0, ids) && read_part(r, FIELD_OUTER_ID, ip, ids) &&
+	       (outer2_id == UINT32_MAX || read_part(r, FIELD_OUTER2_ID, outer2_ip, ids));
 }
 
 /*

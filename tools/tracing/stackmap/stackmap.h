@@ -25,7 +25,7 @@
 #define MAX_DEPTH	1024		/* the most frames that ftrace records */
 #define MAX_BUILD_ID	64
 #define MAX_RELEASE	256
-#define MAX_PARTS	8		/* of a stack that was split */
+#define MAX_PARTS	3		/* of a stack that was split */
 #define COMM_LEN	15		/* the longest name of a task */
 
 #define TRAMPOLINE_MARKER	0x7fffffff	/* the kernel's FTRACE_TRAMPOLINE_MARKER */

@@ -21,7 +21,6 @@
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
 #define MARKER		0x7fffffffU
-#define MORE		0x80000000U
 #define SCHEDULE	0x81000100U
 #define KTHREAD		0x81000200U
 #define COOKIE		0x300000001ULL
@@ -213,19 +212,16 @@ static void prints_user(struct trace *t, const char *what, const char *head)
 	prints(t, what, want);
 }
 
-/* Parts first, first + 1, ..., with SCHEDULE + 1, + 2, ... between them. */
+/* Two or three parts, first, first + 1, ..., with SCHEDULE + 1, + 2 between them. */
 static void build_split(struct trace *t, u32 first, int nr)
 {
-	int i;
-
 	begin(t, SPLIT);
 	put(t, first, 4);
-	put(t, (first + 1) | (nr > 2 ? MORE : 0), 4);
+	put(t, first + 1, 4);
+	put(t, nr > 2 ? first + 2 : UINT32_MAX, 4);
+	put(t, 0, 4);
 	put(t, SCHEDULE + 1, t->on.word);
-	for (i = 2; i < nr; i++) {
-		put(t, SCHEDULE + i, t->on.word);
-		put(t, (first + i) | (i + 1 < nr ? MORE : 0), t->on.word);
-	}
+	put(t, nr > 2 ? SCHEDULE + 2 : 0, t->on.word);
 }
 
 static void add_field(char *text, const char *field, int offset, int size)
@@ -268,9 +264,10 @@ static void add_events(struct trace *t)
 
 	begin_format(text, "stack_split", SPLIT);
 	add_field(text, "int stack_id", 8, 4);
-	add_field(text, "int outer", 12, 4);
-	add_field(text, "unsigned long ip", 16, word);
-	add_field(text, "unsigned long rest[]", 16 + word, 0);
+	add_field(text, "int outer_id", 12, 4);
+	add_field(text, "int outer2_id", 16, 4);
+	add_field(text, "unsigned long ip", 24, word);
+	add_field(text, "unsigned long outer2_ip", 24 + word, word);
 	end_format(t, text);
 
 	begin_format(text, "stack_def", DEF);
@@ -429,13 +426,9 @@ static void test_form(const struct machine *on)
 	close_trace(&t);
 }
 
-#define IDS_11_TO_17 \
-	" @81000101 11 @81000102 12 @81000103 13 @81000104 14 @81000105 15 @81000106 16 @81000107 17"
-
 static void test_split(const struct machine *on)
 {
 	struct trace t;
-	u32 i;
 
 	open_trace(&t, on);
 	define_some(&t);
@@ -445,18 +438,16 @@ static void test_split(const struct machine *on)
 	prints(&t, "one of the parts has no frames", "<stack_split 7 @81000101 8 @81000102 9>");
 	build_split(&t, 6, 2);
 	prints(&t, "the first one has no frames", "<stack_split 6 @81000101 7>");
-	for (i = 10; i < 18; i++) {
-		build_def(&t, i, 1, 0x1000 + i);
-		discard(&t);
-	}
-	build_split(&t, 10, 8);
-	prints(&t, "eight parts", "<stack_split 10" IDS_11_TO_17 ">\n"
-	       "=> 100a\n=> schedule (81000101)\n=> 100b\n=> schedule (81000102)\n=> 100c\n"
-	       "=> schedule (81000103)\n=> 100d\n=> schedule (81000104)\n=> 100e\n"
-	       "=> schedule (81000105)\n=> 100f\n=> schedule (81000106)\n=> 1010\n"
-	       "=> schedule (81000107)\n=> 1011\n");
-	build_split(&t, 10, 9);
-	prints(&t, "nine parts", "<stack_split, damaged>");
+	build_def(&t, 9, 1, 0x1000);
+	discard(&t);
+	build_split(&t, 7, 3);
+	prints(&t, "three parts", "<stack_split 7 @81000101 8 @81000102 9>\n" FRAMES_7
+	       "=> schedule (81000101)\n" FRAMES_8 "=> schedule (81000102)\n=> 1000\n");
+	overwrite(&t, 12, UINT32_MAX, 4);
+	prints(&t, "no second part", "<stack_split, damaged>");
+	build_split(&t, 7, 3);
+	overwrite(&t, 16, 0x80000009, 4);
+	prints(&t, "a negative third part", "<stack_split, damaged>");
 	close_trace(&t);
 	said();
 }
@@ -719,7 +710,7 @@ static void test_damaged(const struct machine *on)
 	build_def(&t, 7, 2, SCHEDULE, KTHREAD);
 	while (--t.len >= 8)
 		prints(&t, "a definition that is cut off", "<stack_def, damaged>");
-	build_split(&t, 7, 4);
+	build_split(&t, 7, 3);
 	while (--t.len >= 8)
 		prints(&t, "a split stack that is cut off", "<stack_split, damaged>");
 	build_id(&t, 7);

@@ -90,13 +90,13 @@ class Match(RecordingCase):
         self.add(dat, "stack_def", 5, 1, [self.C])
         self.add(dat, "stack_def", 6, 1, [self.B])
         self.event(dat, "kmalloc", 1, 8)
-        self.add(dat, "stack_split", 5, TEXT + 0x100, 6 | 1 << 31, [self.A, 5])
+        self.add(dat, "stack_split", 5, 6, 5, TEXT + 0x100, self.A)
         # The address that was hit is none of a return.
         self.assertEqual(self.folded(dat), {"schedule;schedule;do_exit;schedule;weak_one": 1})
-        dat = self.dat()
         self.event(dat, "kmalloc", 1, 8)
-        self.add(dat, "stack_split", 5, TEXT + 0x100, 6 | 1 << 31, [self.A])
-        self.assertIn("1 records are shorter", self.tool(dat, "-F", rc=1)[1])
+        self.add(dat, "stack_split", 5, 6, -1, TEXT + 0x100, 0)
+        self.assertEqual(self.folded(dat), {"schedule;schedule;do_exit;schedule;weak_one": 1,
+                                            "do_exit;schedule;weak_one": 1})
 
     def test_wrong_map(self):
         dat = self.dat()
