@@ -30,6 +30,24 @@ stop() {
 	wait $other || fail "$1"
 }
 
+# A reader of trace_pipe that has nothing to read when tracing is turned off waits for one more event. The function
+# tracer empties the buffer when tracing is turned on.
+end_reader() { # cpu...
+	stop_recording $dir
+	while kill -0 $other 2>/dev/null; do
+		sleep .1
+		for cpu; do
+			grep -q '^entries: 0$' $dir/per_cpu/cpu"$cpu"/stats || continue 2
+		done
+		echo 1 > $dir/tracing_on
+		for cpu; do
+			taskset -c "$cpu" sh -c "echo end > $dir/trace_marker"
+		done
+		echo 0 > $dir/tracing_on
+	done
+	wait $other
+}
+
 # Nothing is lost that was recorded, and all of it resolves.
 finish() {
 	stop_recording $dir
@@ -53,8 +71,7 @@ show_frames 0 $dir
 cat $dir/trace_pipe > "$TMPDIR/pipe" &
 other=$!
 rotate "$rounds" $dir
-stop_recording $dir
-wait $other
+end_reader 0 1
 grep -m 3 '(stale)' "$TMPDIR/pipe" && fail "stale ids in trace_pipe"
 lost_in "$(count_ids "$TMPDIR/pipe")"
 finish
@@ -126,8 +143,7 @@ for i in before after; do
 done
 cmp "$TMPDIR/before.txt" "$TMPDIR/after.txt" || fail "the full buffer is not what it was"
 echo "$(count_ids "$TMPDIR/after") ids in it"
-stop_recording $dir
-wait $other
+end_reader 1
 finish
 
 resize() {
