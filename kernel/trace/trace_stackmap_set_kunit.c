@@ -203,7 +203,7 @@ static void stackmap_resets_alone(struct kunit *test)
 	struct trace_array *tr = test_instance(test, 0);
 
 	tracer_tracing_on(tr);
-	trace_array_printk_buf(tr->array_buffer.buffer, _THIS_IP_, "not a stack\n");
+	trace_array_printk_buf(tr, tr->array_buffer.buffer, _THIS_IP_, "not a stack\n");
 	tracer_tracing_off(tr);
 	for (int i = 0; i < 10; i++) {
 		KUNIT_ASSERT_EQ(test, test_reset(tr), 0);
