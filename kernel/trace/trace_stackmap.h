@@ -84,8 +84,6 @@ int ftrace_stackmap_set(struct trace_array *tr, bool enable);
 void ftrace_stackmap_destroy(struct trace_array *tr);
 bool ftrace_stackmap_hidden(const struct trace_iterator *iter);
 void ftrace_stackmap_undefine(struct trace_array *tr);
-void ftrace_stackmap_swap_begin(struct trace_array *tr);
-void ftrace_stackmap_swap_end(struct trace_array *tr);
 #else
 static inline void ftrace_stackmap_init_events(void) { }
 
@@ -102,10 +100,6 @@ static inline bool ftrace_stackmap_hidden(const struct trace_iterator *iter)
 }
 
 static inline void ftrace_stackmap_undefine(struct trace_array *tr) { }
-
-static inline void ftrace_stackmap_swap_begin(struct trace_array *tr) { }
-
-static inline void ftrace_stackmap_swap_end(struct trace_array *tr) { }
 #endif /* CONFIG_FTRACE_STACKMAP */
 
 /* Only with options/stackmap on. These are not called without CONFIG_FTRACE_STACKMAP. */

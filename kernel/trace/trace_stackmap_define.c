@@ -7,23 +7,19 @@
  * can be read without the map.
  *
  * A definition marks the record with the value of tr->stackmap_define. When that
- * value changes, all stacks are undefined. It is odd while a snapshot swaps the
- * buffers. A definition may then end up in either of them, so stacks are in full.
+ * value changes, all stacks are undefined. It changes after a snapshot has swapped the
+ * buffers, so an event in between may have an id without a definition.
  *
  * Memory ordering:
  *
- *   stackmap_define_part:A       commits a definition, then smp_store_release() of
- *                                the mark in the record.
- *   stackmap_define:A            reads the mark, then writes an event with the id.
- *                                Pairs with stackmap_define_part:A.
- *   ftrace_stackmap_swap_begin:A makes stackmap_define odd, then the buffers are
- *                                swapped.
- *   stackmap_define:B            has the buffer, then reads stackmap_define. Pairs
- *                                with ftrace_stackmap_swap_begin:A.
- *   ftrace_stackmap_swap_end:A   the buffers are swapped, then makes stackmap_define
- *                                even by a release.
- *   stackmap_define:C            acquires stackmap_define, then checks the buffer.
- *                                Pairs with ftrace_stackmap_swap_end:A.
+ *   stackmap_define_part:A      commits a definition, then smp_store_release() of the
+ *                               mark in the record.
+ *   stackmap_define:A           reads the mark, then writes an event with the id. Pairs
+ *                               with stackmap_define_part:A.
+ *   ftrace_stackmap_undefine:A  the buffers are swapped, then changes stackmap_define by
+ *                               a release.
+ *   stackmap_define:B           acquires stackmap_define, then checks the buffer. Pairs
+ *                               with ftrace_stackmap_undefine:A.
  */
 #include <linux/sched.h>
 #include <linux/string.h>
@@ -90,13 +86,11 @@ int stackmap_define(struct trace_array *tr, struct ftrace_stackmap *map,
 {
 	int stored = 0, ret;
 
-	/* stackmap_define:B, pairs with ftrace_stackmap_swap_begin:A */
-	smp_rmb();
-	/* stackmap_define:C, pairs with ftrace_stackmap_swap_end:A */
+	/* stackmap_define:B, pairs with ftrace_stackmap_undefine:A */
 	*define = atomic_read_acquire(&tr->stackmap_define);
 
-	/* The buffer became the snapshot's, or is about to; a definition there is useless. */
-	if (*define & 1 || stackmap_foreign(tr, buffer))
+	/* The buffer became the snapshot's; a definition there is useless. */
+	if (buffer != data_race(READ_ONCE(tr->array_buffer.buffer)))
 		return -STACKMAP_DROP_BUFFER;
 
 	for (int i = 0; i < nr; i++) {
@@ -115,33 +109,14 @@ int stackmap_define(struct trace_array *tr, struct ftrace_stackmap *map,
 /**
  * ftrace_stackmap_undefine - have all stacks of an instance defined again
  * @tr: the instance
+ *
+ * To be called after buffers were swapped, or before events are removed while nobody
+ * records.
  */
 void ftrace_stackmap_undefine(struct trace_array *tr)
 {
-	atomic_add(2, &tr->stackmap_define);
-}
-
-/**
- * ftrace_stackmap_swap_begin - buffers of an instance are going to be swapped
- * @tr: the instance
- *
- * Until ftrace_stackmap_swap_end(), stacks that would be defined are in full.
- */
-void ftrace_stackmap_swap_begin(struct trace_array *tr)
-{
-	atomic_inc(&tr->stackmap_define);
-	/* ftrace_stackmap_swap_begin:A, pairs with stackmap_define:B */
-	smp_mb__after_atomic();
-}
-
-/**
- * ftrace_stackmap_swap_end - the buffers are swapped
- * @tr: the instance
- */
-void ftrace_stackmap_swap_end(struct trace_array *tr)
-{
-	/* ftrace_stackmap_swap_end:A, pairs with stackmap_define:C */
-	atomic_fetch_inc_release(&tr->stackmap_define);
+	/* ftrace_stackmap_undefine:A, pairs with stackmap_define:B */
+	atomic_fetch_add_release(2, &tr->stackmap_define);
 }
 
 /**

@@ -25,17 +25,11 @@ static void test_write_mark(struct trace_array *tr)
 	ring_buffer_unlock_commit(buffer);
 }
 
-/* A swap of buffers begins, or ends. It is over at once, or at the next call. */
+/* Buffers were swapped, as far as definitions are concerned. */
 static void test_swap(struct test_writer *w)
 {
-	struct trace_array *tr = w->data;
-	bool begun = atomic_read(&tr->stackmap_define) & 1;
-
-	if (!begun)
-		ftrace_stackmap_swap_begin(tr);
-	if (begun || w->irq_calls % 3 == 0)
-		ftrace_stackmap_swap_end(tr);
-	test_write_mark(tr);
+	ftrace_stackmap_undefine(w->data);
+	test_write_mark(w->data);
 	w->irq_calls++;
 }
 
@@ -138,12 +132,36 @@ static void stackmap_hides_definitions(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, ftrace_stackmap_hidden(iter));
 }
 
+/* An event that was begun before the snapshot: in full. Without definitions, by its id. */
+static void test_expect_in_snapshot(struct kunit *test, struct trace_array *tr)
+{
+	struct trace_buffer *buffer = test_snapshot_buffer(tr);
+	unsigned long ids = test_successes();
+	unsigned long ips[TEST_DEPTHS];
+
+	test_fill(ips, 9, test_depth(9));
+	ring_buffer_reset(buffer);
+	ring_buffer_record_on(buffer);
+	for (int i = 0; i < 2; i++) {
+		scoped_guard(preempt_notrace)
+			trace_record_stack(tr, buffer, tracing_gen_ctx(), ips, test_depth(9));
+		KUNIT_EXPECT_EQ(test, ring_buffer_entries(buffer), i + 1);
+		KUNIT_EXPECT_EQ(test, test_sum(STACKMAP_DROP_BUFFER), 1);
+		KUNIT_EXPECT_EQ(test, test_successes(), ids + i);
+		KUNIT_ASSERT_EQ(test, test_set_option(tr, "nostackmap-define"), 0);
+	}
+}
+
 static void stackmap_defines_anew(struct kunit *test)
 {
 	struct trace_array *tr = test_defining_instance(test);
 
 	test_expect_defined(test, tr);
-	/* Set again. */
+	/* Set again, which does nothing, then cleared and set. */
+	test_define(test, tr);
+	test_record_event(tr, 9);
+	test_expect_id(test, tr, 9);
+	KUNIT_ASSERT_EQ(test, test_set_option(tr, "nostackmap-define"), 0);
 	test_define(test, tr);
 	test_expect_defined(test, tr);
 	test_replace(test, tr, 1);
@@ -154,21 +172,11 @@ static void stackmap_defines_anew(struct kunit *test)
 	test_record_event(tr, 9);
 	tracing_reset_cpu(&tr->array_buffer, 0);
 	test_expect_defined(test, tr);
-	/* While the buffers are swapped, each stack is in full, a new one included. */
-	atomic_set(&tr->stackmap_define, 0);
-	test_replace(test, tr, 1);
-	ftrace_stackmap_swap_begin(tr);
-	for (int i = 0; i < 3; i++) {
-		test_record_event(tr, 9);
-		test_expect_event(test, tr, TRACE_STACK);
-	}
-	test_expect_no_event(test, tr);
-	ftrace_stackmap_swap_end(tr);
-	test_expect_defined(test, tr);
 	if (!IS_ENABLED(CONFIG_TRACER_SNAPSHOT))
 		return;
 	test_take_snapshot(test, tr);
 	test_expect_defined(test, tr);
+	test_expect_in_snapshot(test, tr);
 	test_end_snapshot(tr);
 }
 

@@ -113,13 +113,6 @@ static inline struct stackmap_set *stackmap_set(const struct stackmap_instance *
 	return rcu_dereference_protected(inst->set, lockdep_is_held(&inst->lock));
 }
 
-/* Is @buffer another one than that of the instance? */
-static inline bool stackmap_foreign(struct trace_array *tr, struct trace_buffer *buffer)
-{
-	/* A snapshot swaps the buffers at any time. */
-	return buffer != data_race(READ_ONCE(tr->array_buffer.buffer));
-}
-
 /* Are the frames to be printed below an id? */
 static inline bool stackmap_frames(const struct trace_iterator *iter)
 {

@@ -67,7 +67,7 @@ enum stackmap_drop {
 	STACKMAP_DROP_PROBES,		/* no slot within STACKMAP_PROBES */
 	STACKMAP_DROP_EMPTY,		/* no frames */
 	STACKMAP_DROP_PARTS,		/* more than STACKMAP_MAX_PARTS parts */
-	STACKMAP_DROP_BUFFER,		/* the event is not in the buffer of the instance */
+	STACKMAP_DROP_BUFFER,		/* a definition would go to the snapshot */
 	STACKMAP_DROP_OBJECTS,		/* by file, and the map has another table now */
 	STACKMAP_NR_DROPS,
 };

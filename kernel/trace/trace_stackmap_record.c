@@ -101,10 +101,8 @@ static bool user_by_file(const struct stackmap_user *user)
 }
 
 /*
- * Record a stack by its ids. Only the instance's buffer gets ids. @buffer is another
- * one in trace_array_printk(), or if it has become the snapshot's. Returns a positive
- * value if the stack was new, 0 if not, also if the buffer did not take the event, or why the
- * stack has to be recorded in full.
+ * Record a stack by its ids. Returns a positive value if the stack was new, 0 if not, also if
+ * the buffer did not take the event, or why the stack has to be recorded in full.
  */
 static int stackmap_record_ids(struct trace_array *tr, struct ftrace_stackmap *map,
 			       struct trace_buffer *buffer, unsigned int trace_ctx,
@@ -115,8 +113,6 @@ static int stackmap_record_ids(struct trace_array *tr, struct ftrace_stackmap *m
 	int nr, stored = 0, ret;
 	u32 define = 0;
 
-	if (stackmap_foreign(tr, buffer))
-		return -STACKMAP_DROP_BUFFER;
 	if (user_by_file(user) && user->objects != stackmap_objects(map))
 		return -STACKMAP_DROP_OBJECTS;
 
