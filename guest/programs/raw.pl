@@ -48,7 +48,7 @@ sub map_pages {
 
 	die "mmap: $!\n" if $meta == -1;
 	my (undef, undef, $sub, $nr) = unpack('L4', memory($meta, 16));
-	my $data = syscall($mmap, 0, $sub * $nr, $prot_read, $map_shared, fileno($in), $size);
+	my $data = syscall($mmap, 0, $sub * $nr, $prot_read, $map_shared, fileno($in), $sub);
 
 	die "mmap: $!\n" if $data == -1;
 	return ($meta, $data, $sub);

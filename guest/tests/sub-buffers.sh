@@ -28,3 +28,14 @@ for read in 0 1; do
 		select($files, undef, undef, .1)'
 	set_opt buffer_subbuf_size_kb "$kb"
 done
+
+# What was lost then is not missing between events that come later, for a reader of a mapped buffer either.
+for _ in $(seq 2000); do
+	echo fill > trace_marker
+done
+set_opt buffer_subbuf_size_kb $((2 * kb))
+taskset 1 sh -c 'for i in 1 2 3; do echo $i > trace_marker; done'
+perl /guest/programs/raw.pl mmap per_cpu/cpu0/trace_pipe_raw "$TMPDIR/none" > "$TMPDIR/read"
+cat "$TMPDIR/read"
+grep -qx 'lost 0' "$TMPDIR/read" || fail "the reader of a mapped buffer misses events"
+set_opt buffer_subbuf_size_kb "$kb"
