@@ -15,7 +15,7 @@ static void stackmap_bin_saturates(struct kunit *test)
 	int id = test_instance_id(tr, 1);
 	struct stackmap_iter iter = {
 		.tr	= tr,
-		.gen	= test_current(tr)->owner,
+		.gen	= test_current(tr)->gen,
 		.idx	= id & STACKMAP_SLOT_MASK,
 	};
 	struct stackmap_record *rec = stackmap_record(test_current(tr), iter.idx);

@@ -280,7 +280,7 @@ static void stackmap_defines_no_drop(struct kunit *test)
 	unsigned int nr;
 
 	test_set_entry(map);
-	tr->stackmap->recycle = false;
+	test_current(tr)->gen->recycle = false;
 	map->max_entries = 1;
 	nr = test_fill_irq(ips, ~7UL, 7);
 	test_record_frames(tr, ips, nr);

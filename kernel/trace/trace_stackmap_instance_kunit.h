@@ -239,18 +239,34 @@ static inline int test_instance_id(struct trace_array *tr, unsigned int no)
 	return test_insert_counted(test_current(tr), no);
 }
 
-/* Whether @id stands for stack @no, which has to be whole then. */
-static inline bool test_resolves(struct kunit *test, struct trace_array *tr, int id,
-				 unsigned int no)
+/* What an id stands for; without frames if it is gone. */
+struct test_stack {
+	unsigned int	nr;
+	unsigned long	ip;	/* the first frame */
+	bool		user;
+};
+
+static inline struct test_stack test_lookup(struct trace_array *tr, int id)
 {
 	const struct stackmap_record *rec;
 
 	guard(rcu)();
 	rec = stackmap_lookup(rcu_dereference(tr->stackmap->set), id);
 	if (!rec)
+		return (struct test_stack) { };
+	return (struct test_stack) { .nr = rec->nr, .ip = rec->ips[0], .user = rec->user };
+}
+
+/* Whether @id stands for stack @no, which has to be whole then. */
+static inline bool test_resolves(struct kunit *test, struct trace_array *tr, int id,
+				 unsigned int no)
+{
+	struct test_stack stack = test_lookup(tr, id);
+
+	if (!stack.nr)
 		return false;
-	KUNIT_EXPECT_EQ(test, rec->nr, test_depth(no));
-	KUNIT_EXPECT_EQ(test, rec->ips[0], test_frame(no, 0));
+	KUNIT_EXPECT_EQ(test, stack.nr, test_depth(no));
+	KUNIT_EXPECT_EQ(test, stack.ip, test_frame(no, 0));
 	return true;
 }
 
@@ -394,24 +410,23 @@ static inline void test_empty_buffers(struct trace_array *tr)
 static inline unsigned int test_all_resolve(struct kunit *test, struct trace_array *tr,
 					    struct trace_buffer *buffer)
 {
-	const struct stackmap_record *rec;
 	struct ring_buffer_event *event;
+	struct test_stack stack;
 	struct trace_entry *ent;
 	unsigned int full = 0;
 	int nr;
 
-	guard(rcu)();
 	while ((event = test_next_event(buffer))) {
 		ent = ring_buffer_event_data(event);
 		nr = stackmap_event_ids(ent);
 		full += !nr;
 		for (int i = 0; i < nr; i++) {
-			rec = stackmap_lookup(test_set(tr), stackmap_event_id(ent, i));
-			KUNIT_ASSERT_NOT_NULL(test, rec);
-			KUNIT_EXPECT_EQ(test, (rec->ips[0] >> 8) & 0xff,
+			stack = test_lookup(tr, stackmap_event_id(ent, i));
+			KUNIT_ASSERT_NE(test, stack.nr, 0);
+			KUNIT_EXPECT_EQ(test, (stack.ip >> 8) & 0xff,
 					i + 1 < nr ? TEST_IRQ : ent->preempt_count);
-			KUNIT_EXPECT_EQ(test, rec->nr, test_depth(rec->ips[0] >> 8));
-			KUNIT_EXPECT_EQ(test, rec->user, ent->type != TRACE_STACK_ID &&
+			KUNIT_EXPECT_EQ(test, stack.nr, test_depth(stack.ip >> 8));
+			KUNIT_EXPECT_EQ(test, stack.user, ent->type != TRACE_STACK_ID &&
 					ent->type != TRACE_STACK_SPLIT);
 		}
 	}

@@ -55,7 +55,6 @@ struct stackmap_counts {
  * @resets: number of resets
  * @past: what became of older maps
  * @pos: what the buffers of each CPU hold
- * @recycle: replace the map, by parameter
  * @not_before: jiffies; the next replacement
  * @nearly_full: queues the work, from any context
  * @work: replaces the map
@@ -70,7 +69,6 @@ struct stackmap_instance {
 	unsigned int		resets;
 	struct stackmap_past	past;
 	struct ring_buffer_position (*pos)[STACKMAP_BUFFERS];
-	bool			recycle;
 	unsigned long		not_before;
 	struct irq_work		nearly_full;
 	struct delayed_work	work;
@@ -149,7 +147,7 @@ static inline bool stackmap_used_up(const struct ftrace_stackmap *map)
  */
 static inline void stackmap_ask(struct stackmap_instance *inst, const struct ftrace_stackmap *map)
 {
-	if (stackmap_used_up(map) && inst->recycle && system_state >= SYSTEM_SCHEDULING &&
+	if (stackmap_used_up(map) && map->gen->recycle && system_state >= SYSTEM_SCHEDULING &&
 	    !delayed_work_pending(&inst->work))
 		irq_work_queue(&inst->nearly_full);
 }

@@ -94,6 +94,8 @@ struct stackmap_cache {
 	local_t			words[1 << STACKMAP_CACHE_BITS]; /* slot index above a count */
 };
 
+struct stackmap_gen;
+
 struct ftrace_stackmap {
 	u32			first_id;	/* the id of slot 0 */
 	u32			max_entries;
@@ -103,7 +105,7 @@ struct ftrace_stackmap {
 	hsiphash_key_t		hash_key;
 	unsigned long		entry_start;	/* stacks are split behind frames in here; */
 	unsigned long		entry_size;	/* set by the caller of stackmap_alloc() */
-	void			*owner;		/* the caller's */
+	struct stackmap_gen	*gen;		/* the caller's */
 	void			*arena;		/* unit 0 is unused, so that 0 is an empty slot */
 	struct stackmap_cache __percpu *cache;
 	/* Written by inserts; hits read the lines above and below. */

@@ -108,7 +108,7 @@ struct stackmap_gen *stackmap_create_first(struct stackmap_instance *inst)
 		return gen;
 
 	gen->objects = user_objects_next(NULL);
-	inst->recycle = recycle;
+	gen->recycle = recycle;
 	stackmap_set_entry(gen->map);
 	return gen;
 }
@@ -165,7 +165,7 @@ static bool stackmap_has_room(const struct stackmap_instance *inst)
 
 	bits = max(bits, READ_ONCE(ftrace_stackmap_bits));
 	for (u32 i = 0; i < set->nr; i++) {
-		if (set->gens[i] != map->owner)
+		if (set->gens[i] != map->gen)
 			size += set->gens[i]->size;
 	}
 	for_each_tracing_cpu(cpu)
@@ -188,7 +188,7 @@ VISIBLE_IF_KUNIT int stackmap_replace(struct stackmap_instance *inst)
 	struct ftrace_stackmap *map = stackmap_current(inst);
 	/* A table of objects that is half full is no reason for a larger map. */
 	unsigned int bits = ilog2(map->max_entries) + stackmap_nearly_full(map);
-	struct stackmap_gen *gen = map->owner, *new;
+	struct stackmap_gen *gen = map->gen, *new;
 	int ret;
 
 	if (!stackmap_has_room(inst))
@@ -202,6 +202,7 @@ VISIBLE_IF_KUNIT int stackmap_replace(struct stackmap_instance *inst)
 
 	new->objects = stackmap_has_table(inst) ? user_objects_next(gen->objects) :
 						  user_objects_hold(gen->objects);
+	new->recycle = gen->recycle;
 	new->map->entry_start = map->entry_start;
 	new->map->entry_size = map->entry_size;
 	ret = stackmap_begin_map(inst, new);
@@ -215,18 +216,27 @@ VISIBLE_IF_KUNIT int stackmap_replace(struct stackmap_instance *inst)
 	return 0;
 }
 
+/* How many jiffies to wait after a replacement that took @ran ns of CPU time. */
+VISIBLE_IF_KUNIT unsigned long stackmap_pause_after(u64 ran, bool failed)
+{
+	/* After a failure, the next stack that is not in the map asks again. */
+	u64 pause = 1 + nsecs_to_jiffies64(ran * stackmap_pause) + (failed ? HZ : 0);
+
+	return min(pause, STACKMAP_MAX_PAUSE);
+}
+
 static void stackmap_work(struct work_struct *work)
 {
 	struct stackmap_instance *inst = container_of(to_delayed_work(work),
 						      struct stackmap_instance, work);
 	struct ftrace_stackmap *map;
-	unsigned long wait, pause;
+	unsigned long wait;
 	u64 start, ran;
 	int ret;
 
 	guard(mutex)(&inst->lock);
 	map = stackmap_current(inst);
-	if (!map || !inst->recycle || !stackmap_used_up(map))
+	if (!map || !map->gen->recycle || !stackmap_used_up(map))
 		return;
 
 	wait = inst->not_before - jiffies;
@@ -238,9 +248,7 @@ static void stackmap_work(struct work_struct *work)
 	start = task_sched_runtime(current);
 	ret = stackmap_replace(inst);
 	ran = task_sched_runtime(current) - start;
-	/* After a failure, the next stack that is not in the map asks again. */
-	pause = 1 + nsecs_to_jiffies(ran * stackmap_pause) + (ret ? HZ : 0);
-	inst->not_before = jiffies + min(pause, STACKMAP_MAX_PAUSE);
+	inst->not_before = jiffies + stackmap_pause_after(ran, ret);
 }
 
 static void stackmap_nearly_full_fn(struct irq_work *work)

@@ -48,7 +48,7 @@ struct stackmap_gen *stackmap_gen_alloc(u32 first_id, struct ftrace_stackmap *ma
 	gen->first_id = first_id;
 	gen->size = stackmap_marks_size();
 	if (map) {
-		map->owner = gen;
+		map->gen = gen;
 		gen->map = map;
 		gen->size += stackmap_size(ilog2(map->max_entries)) +
 			     num_possible_cpus() * sizeof(*map->cache);

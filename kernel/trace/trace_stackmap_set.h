@@ -84,6 +84,7 @@ struct stackmap_place {
  * struct stackmap_gen - the stacks of one generation
  * @users: sets that it is in
  * @first_id: its first id
+ * @recycle: its map is replaced when it is nearly full, by parameter
  * @objects: the files that user stacks refer to
  * @map: its map, or NULL if the stacks are packed
  * @nr: number of packed stacks
@@ -95,6 +96,7 @@ struct stackmap_place {
 struct stackmap_gen {
 	refcount_t		users;
 	u32			first_id;
+	bool			recycle;
 	struct user_objects	*objects;
 	struct ftrace_stackmap	*map;
 	u32			nr;
@@ -150,14 +152,13 @@ void stackmap_stop_replacement(struct stackmap_instance *inst);
 
 #if IS_ENABLED(CONFIG_KUNIT)
 int stackmap_replace(struct stackmap_instance *inst);
+unsigned long stackmap_pause_after(u64 ran, bool failed);
 #endif
 
 /* The files that user stacks in @map refer to. */
 static inline struct user_objects *stackmap_objects(const struct ftrace_stackmap *map)
 {
-	const struct stackmap_gen *gen = map->owner;
-
-	return gen->objects;
+	return map->gen->objects;
 }
 
 /* The files that generation number @i refers to, or NULL if none or those of an earlier one. */

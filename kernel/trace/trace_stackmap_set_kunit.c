@@ -275,16 +275,15 @@ static void stackmap_asks_early(struct kunit *test)
 }
 
 /* A map that is nearly full is replaced by a larger one. What events refer to stays. */
-static void stackmap_grows(struct kunit *test)
+static void test_grows(struct kunit *test, struct trace_array *tr)
 {
-	struct trace_array *tr = test_instance(test, STACKMAP_GENS - 2);
 	unsigned int max = 10000, nr_entries;
 	struct ftrace_stackmap *map;
 	int *ids;
 
 	ids = kunit_kcalloc(test, max, sizeof(*ids), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, ids);
-	test_resize(test, tr->array_buffer.buffer, 200);
+	test_resize(test, tr->array_buffer.buffer, 600);
 	ftrace_stackmap_bits = STACKMAP_BITS_MIN + 3;
 	for (int no = 0; no < max; no++) {
 		map = test_current(tr);
@@ -316,6 +315,22 @@ static void stackmap_grows(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, test_nr_kept(tr), 0);
 	KUNIT_EXPECT_EQ(test, tr->stackmap->past.recycled, max);
 	test_check_recycling(test, tr);
+}
+
+static void stackmap_grows(struct kunit *test)
+{
+	test_grows(test, test_instance(test, STACKMAP_GENS - 2));
+}
+
+/* Stacks that a definition has stored are new ones, too. */
+static void stackmap_grows_by_definitions(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, STACKMAP_GENS - 2);
+
+	if (!TRACE_ITER(STACKMAP_DEFINE))
+		kunit_skip(test, "no option");
+	KUNIT_ASSERT_EQ(test, test_set_option(tr, "stackmap-define"), 0);
+	test_grows(test, tr);
 }
 
 /* A CPU, its own events, and its own stacks: from 1000 times its number on. */
@@ -378,6 +393,37 @@ static void stackmap_half_read(struct kunit *test)
 	test_shrink(tr);
 	KUNIT_EXPECT_EQ(test, test_nr_gens(tr), 1);
 	test_check_recycling(test, tr);
+}
+
+/* The same, if the buffer of the CPU was reset after the generation began. */
+static void stackmap_half_read_reset(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 0);
+	struct trace_buffer *buffer = tr->array_buffer.buffer;
+
+	test_resize(test, buffer, 2);
+	test_record_on(test, tr, 0, 700);
+	test_replace(test, tr, 1);
+	tracing_reset_cpu(&tr->array_buffer, 0);
+	test_record_on(test, tr, 0, 100);
+	KUNIT_ASSERT_NOT_NULL(test, ring_buffer_consume(buffer, 0, NULL, NULL));
+	test_replace(test, tr, 1);
+	test_record_on(test, tr, 0, 700);
+	test_record_on(test, tr, 0, 700);
+	test_replace(test, tr, 2);
+	KUNIT_EXPECT_TRUE(test, test_has_gen(tr, 1));
+	KUNIT_EXPECT_EQ(test, test_all_resolve(test, tr, buffer), 0);
+	test_check_recycling(test, tr);
+}
+
+/* A replacement takes at most 5 % of a CPU. */
+static void stackmap_pauses(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, stackmap_pause_after(0, false), 1);
+	KUNIT_EXPECT_EQ(test, stackmap_pause_after(50 * NSEC_PER_MSEC, false), 1 + HZ);
+	KUNIT_EXPECT_EQ(test, stackmap_pause_after(NSEC_PER_SEC, false), 1 + 20 * HZ);
+	KUNIT_EXPECT_EQ(test, stackmap_pause_after(0, true), 1 + HZ);
+	KUNIT_EXPECT_EQ(test, stackmap_pause_after(100ULL * NSEC_PER_SEC, false), 600 * HZ);
 }
 
 /* Stacks that no event refers to go, with their references. Those that were in caches count. */
@@ -580,6 +626,9 @@ static void stackmap_keeps_no_more(struct kunit *test)
 		   limit);
 	KUNIT_EXPECT_GT(test, test_nr_kept(tr), 2 << STACKMAP_BITS_MIN);
 	KUNIT_EXPECT_LE(test, size, limit);
+	size += (stackmap_tail(test_current(tr)) + atomic_read(&test_current(tr)->entries)) *
+		STACKMAP_UNIT;
+	KUNIT_EXPECT_GT(test, size, limit);
 	scoped_guard(mutex, &inst->lock)
 		KUNIT_EXPECT_EQ(test, stackmap_replace(inst), -ENOSPC);
 	test_check_recycling(test, tr);
@@ -788,11 +837,14 @@ static struct kunit_case stackmap_set_test_cases[] = {
 	KUNIT_CASE(stackmap_idle),
 	KUNIT_CASE(stackmap_asks_early),
 	KUNIT_CASE(stackmap_grows),
+	KUNIT_CASE(stackmap_grows_by_definitions),
 	KUNIT_CASE(stackmap_recycles),
 	KUNIT_CASE(stackmap_slot_0),
 	KUNIT_CASE(stackmap_first_event),
 	KUNIT_CASE(stackmap_sleepy_cpu),
 	KUNIT_CASE(stackmap_half_read),
+	KUNIT_CASE(stackmap_half_read_reset),
+	KUNIT_CASE(stackmap_pauses),
 	KUNIT_CASE(stackmap_reads_its_set),
 	KUNIT_CASE(stackmap_latch_waits),
 	KUNIT_CASE(stackmap_keeps_no_more),

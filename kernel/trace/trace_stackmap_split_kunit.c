@@ -310,7 +310,7 @@ static void stackmap_split_all(struct kunit *test)
 	ftrace_stackmap_bits = 12;
 	KUNIT_ASSERT_EQ(test, test_reset(tr), 0);
 	map = test_current(tr);
-	tr->stackmap->recycle = false;
+	test_current(tr)->gen->recycle = false;
 	map->entry_start = frames[0];
 	map->entry_size = 1;
 	for (unsigned int pass = 0; pass < 2 * ARRAY_SIZE(ips); pass++) {
@@ -381,9 +381,11 @@ static void stackmap_store_fails(struct kunit *test)
 	struct stackmap_key parts[STACKMAP_MAX_PARTS] = { };
 	unsigned long ips[2 * TEST_DEPTHS + 1];
 	unsigned int nr = test_fill_irq(ips, 1, 7);
+	int ret;
 
-	guard(preempt_notrace)();
-	KUNIT_ASSERT_EQ(test, stackmap_find_parts(map, ips, nr, parts), 2);
+	scoped_guard(preempt_notrace)
+		ret = stackmap_find_parts(map, ips, nr, parts);
+	KUNIT_ASSERT_EQ(test, ret, 2);
 	map->max_entries = 1;
 	KUNIT_EXPECT_EQ(test, stackmap_store(map, parts, 2), -STACKMAP_DROP_ENTRIES);
 	KUNIT_EXPECT_GE(test, parts[0].idx, 0);
@@ -405,7 +407,9 @@ static void stackmap_store_fails(struct kunit *test)
 	/* Other contexts take the space after the look-up. */
 	map->max_entries = 3;
 	test_fill(ips, 8, test_depth(8));
-	KUNIT_ASSERT_EQ(test, stackmap_find_parts(map, ips, test_depth(8), parts), 1);
+	scoped_guard(preempt_notrace)
+		ret = stackmap_find_parts(map, ips, test_depth(8), parts);
+	KUNIT_ASSERT_EQ(test, ret, 1);
 	nr = map->arena_units;
 	map->arena_units = atomic_read(&map->tail) + 1;
 	KUNIT_EXPECT_EQ(test, stackmap_store(map, parts, 1), -STACKMAP_DROP_ARENA);

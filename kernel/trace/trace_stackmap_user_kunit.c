@@ -111,7 +111,7 @@ static void stackmap_user_drop(struct kunit *test)
 	struct ftrace_stackmap *map = test_current(tr);
 
 	atomic_set(&test_fulls, 0);
-	tr->stackmap->recycle = false;
+	test_current(tr)->gen->recycle = false;
 	map->max_entries = 0;
 	test_record(tr, 9, TRACE_USER_STACK_ID);
 	KUNIT_EXPECT_EQ(test, test_sum(STACKMAP_DROP_ENTRIES), 1);

@@ -413,7 +413,7 @@ static void user_object_tables(struct kunit *test)
 	struct file *file;
 	u32 nr = 0;
 
-	tr->stackmap->recycle = false;
+	test_current(tr)->gen->recycle = false;
 	memset(name, 'x', sizeof(name) - 1);
 	file = test_file(test, name);
 	inode = file_inode(file);
