@@ -29,7 +29,7 @@ for read in 0 1; do
 	set_opt buffer_subbuf_size_kb "$kb"
 done
 
-# What was lost then is not missing between events that come later, for a reader of a mapped buffer either.
+# Events that such a change has lost are no gap for a reader of the mapped buffer.
 for _ in $(seq 2000); do
 	echo fill > trace_marker
 done

@@ -40,7 +40,7 @@ static void stackmap_user_and_kernel(struct kunit *test)
 	entry = (void *)iter->ent;
 	KUNIT_EXPECT_EQ(test, iter->ent_size, sizeof(*entry));
 	KUNIT_EXPECT_EQ(test, entry->tgid, TEST_TGID);
-	KUNIT_EXPECT_TRUE(test, test_is_user(tr, entry->stack_id));
+	KUNIT_EXPECT_TRUE(test, test_lookup(tr, entry->stack_id).user);
 	KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, entry->stack_id, 8));
 	id = entry->stack_id;
 	snprintf(text, sizeof(text), "<user_stack_id %d>\n =>  <", id);
@@ -50,7 +50,7 @@ static void stackmap_user_and_kernel(struct kunit *test)
 	iter = test_expect_event(test, tr, TRACE_STACK_ID);
 	kernel = stackmap_event_id(iter->ent, 0);
 	KUNIT_EXPECT_NE(test, kernel, id);
-	KUNIT_EXPECT_FALSE(test, test_is_user(tr, kernel));
+	KUNIT_EXPECT_FALSE(test, test_lookup(tr, kernel).user);
 	KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, kernel, 8));
 	iter = test_expect_event(test, tr, TRACE_USER_STACK_ID);
 	KUNIT_EXPECT_EQ(test, stackmap_event_id(iter->ent, 0), id);
@@ -92,7 +92,7 @@ static void stackmap_user_cookie(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, entry->cookie, TEST_COOKIE);
 	KUNIT_EXPECT_EQ(test, entry->tgid, TEST_TGID);
 	KUNIT_EXPECT_EQ(test, stackmap_event_id(iter->ent, 0), entry->stack_id);
-	KUNIT_EXPECT_TRUE(test, test_is_user(tr, entry->stack_id));
+	KUNIT_EXPECT_TRUE(test, test_lookup(tr, entry->stack_id).user);
 	snprintf(text, sizeof(text), "<user_unwind_stack_id 123456789ab %d>\n", entry->stack_id);
 	KUNIT_EXPECT_NOT_NULL(test, strstr(test_print(iter), text));
 	KUNIT_EXPECT_EQ(test, test_printed_frames(iter), test_depth(9));
@@ -155,7 +155,7 @@ static void stackmap_user_defined(struct kunit *test)
 	test_record(tr, 9, TRACE_USER_UNWIND_STACK_ID);
 	iter = test_expect_event(test, tr, TRACE_USER_STACK_DEF);
 	def = (void *)iter->ent;
-	KUNIT_EXPECT_TRUE(test, test_is_user(tr, def->stack_id));
+	KUNIT_EXPECT_TRUE(test, test_lookup(tr, def->stack_id).user);
 	KUNIT_EXPECT_EQ(test, def->size, test_depth(9));
 	KUNIT_EXPECT_EQ(test, test_printed_frames(iter), test_depth(9));
 	KUNIT_EXPECT_TRUE(test, ftrace_stackmap_hidden(iter));

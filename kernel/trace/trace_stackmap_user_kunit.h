@@ -45,13 +45,4 @@ static inline bool test_write_user(struct trace_array *tr, struct trace_buffer *
 	return true;
 }
 
-static inline bool test_is_user(struct trace_array *tr, int id)
-{
-	const struct stackmap_record *rec;
-
-	guard(rcu)();
-	rec = stackmap_lookup(rcu_dereference(tr->stackmap->set), id);
-	return rec && rec->user;
-}
-
 #endif /* _TRACE_STACKMAP_USER_KUNIT_H */
