@@ -231,7 +231,6 @@ struct ftrace_stackmap *bench_enable_map(struct trace_array *tr, unsigned int bi
 		return NULL;
 
 	inst = tr->stackmap;
-	inst->recycle = false;
 	guard(mutex)(&inst->lock);
 	map = stackmap_alloc(bits, 2048 << STACKMAP_SLOT_BITS);
 	gen = map ? stackmap_gen_alloc(map->first_id, map) : NULL;

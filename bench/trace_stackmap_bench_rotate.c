@@ -37,17 +37,18 @@ static unsigned long bench_fill(struct trace_array *tr, struct bench *b)
 static int bench_rotate_once(struct trace_array *tr, u64 *took)
 {
 	struct stackmap_instance *inst = tr->stackmap;
-	struct ftrace_stackmap *map = rcu_access_pointer(inst->map);
+	struct ftrace_stackmap *map = rcu_access_pointer(inst->map), *new;
 	struct work_struct *work = &inst->work.work;
 	u64 start;
 
-	inst->recycle = true;
+	map->gen->recycle = true;
 	inst->not_before = jiffies;
 	start = bench_now();
 	work->func(work);
 	*took = (bench_now() - start) * 100;
-	inst->recycle = false;
-	return rcu_access_pointer(inst->map) == map ? -EAGAIN : 0;
+	new = rcu_access_pointer(inst->map);
+	new->gen->recycle = false;
+	return new == map ? -EAGAIN : 0;
 }
 
 static int bench_rotations(unsigned int reps, unsigned int megabytes, unsigned int bits)
