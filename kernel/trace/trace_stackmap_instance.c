@@ -15,6 +15,25 @@
 
 #include "trace_stackmap_internal.h"
 
+#if defined(CONFIG_TRACER_SNAPSHOT) || defined(CONFIG_TRACER_MAX_TRACE)
+/**
+ * stackmap_other_buffer - the buffer of an instance that is not recorded to
+ * @tr: the instance
+ *
+ * Return: the snapshot, or NULL if there are none.
+ */
+struct trace_buffer *stackmap_other_buffer(struct trace_array *tr)
+{
+	/* A snapshot swaps it at any time. */
+	return data_race(READ_ONCE(tr->snapshot_buffer.buffer));
+}
+#else
+struct trace_buffer *stackmap_other_buffer(struct trace_array *tr)
+{
+	return NULL;
+}
+#endif
+
 static void stackmap_free_instance(struct stackmap_instance *inst)
 {
 	free_percpu(inst->counts);

@@ -64,6 +64,34 @@ static void stackmap_reset_generation(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, test_resolves(test, tr, new ^ 1, 1));
 }
 
+/* Generations wrap. An id in a buffer never comes to stand for another stack. */
+static void stackmap_wraps(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 0);
+	int old, ret;
+
+	test_record_event(tr, 1);
+	old = test_instance_id(tr, 1);
+	KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
+	for (int i = 0; i < 2; i++) {
+		test_next_gen(tr, STACKMAP_GENS);
+		/* It is refused, or takes another generation. */
+		ret = test_reset(tr);
+		KUNIT_EXPECT_TRUE(test, !ret || ret == -EBUSY);
+		test_instance_id(tr, 1);
+		KUNIT_EXPECT_FALSE(test, test_resolves(test, tr, old, 1));
+		if (!i)
+			test_take_snapshot(test, tr);
+	}
+
+	test_empty_buffers(tr);
+	KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
+	test_next_gen(tr, STACKMAP_GENS);
+	KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
+	KUNIT_EXPECT_EQ(test, test_instance_id(tr, 1) >> STACKMAP_SLOT_BITS, 0);
+	test_end_snapshot(tr);
+}
+
 static void stackmap_reset_frees(struct kunit *test)
 {
 	struct trace_array *tr = test_instance(test, 0);
@@ -133,6 +161,7 @@ static struct kunit_case stackmap_instance_test_cases[] = {
 	KUNIT_CASE(stackmap_recording_off),
 	KUNIT_CASE(stackmap_printk),
 	KUNIT_CASE(stackmap_reset_generation),
+	KUNIT_CASE(stackmap_wraps),
 	KUNIT_CASE(stackmap_reset_frees),
 	KUNIT_CASE(stackmap_reset_under_load),
 	{ }

@@ -87,6 +87,7 @@ int stackmap_define(struct trace_array *tr, struct ftrace_stackmap *map,
 const struct stackmap_record *stackmap_resolve(struct trace_array *tr, int id);
 
 /* trace_stackmap_instance.c */
+struct trace_buffer *stackmap_other_buffer(struct trace_array *tr);
 int stackmap_reset(struct trace_array *tr);
 
 #if IS_ENABLED(CONFIG_KUNIT)

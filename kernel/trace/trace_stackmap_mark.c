@@ -10,25 +10,6 @@
 
 #include "trace_stackmap_internal.h"
 
-#if defined(CONFIG_TRACER_SNAPSHOT) || defined(CONFIG_TRACER_MAX_TRACE)
-/**
- * stackmap_other_buffer - the buffer of an instance that is not recorded to
- * @tr: the instance
- *
- * Return: the snapshot, or NULL if there are none.
- */
-struct trace_buffer *stackmap_other_buffer(struct trace_array *tr)
-{
-	/* A snapshot swaps it at any time. */
-	return data_race(READ_ONCE(tr->snapshot_buffer.buffer));
-}
-#else
-struct trace_buffer *stackmap_other_buffer(struct trace_array *tr)
-{
-	return NULL;
-}
-#endif
-
 /*
  * What both buffers of a CPU hold, the instance's and the snapshot's. They may be
  * swapped at any time, but there are no others: two that differ are these two.

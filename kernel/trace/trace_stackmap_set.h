@@ -124,7 +124,6 @@ typedef struct stackmap_gen *(*stackmap_gen_fn)(struct stackmap_instance *inst,
 						struct stackmap_gen *gen);
 
 /* trace_stackmap_mark.c */
-struct trace_buffer *stackmap_other_buffer(struct trace_array *tr);
 void stackmap_mark_gen(struct stackmap_instance *inst, struct stackmap_gen *gen, bool end);
 void stackmap_read_positions(struct stackmap_instance *inst);
 unsigned long stackmap_pins(const struct stackmap_instance *inst, const struct stackmap_gen *gen);
