@@ -31,7 +31,7 @@ stop() {
 }
 
 # A reader of trace_pipe that has nothing to read when tracing is turned off waits for one more event. The function
-# tracer empties the buffer when tracing is turned on.
+# tracer would empty the buffer after its first events; nop does so before.
 end_reader() { # cpu...
 	stop_recording $dir
 	while kill -0 $other 2>/dev/null; do
@@ -39,6 +39,7 @@ end_reader() { # cpu...
 		for cpu; do
 			grep -q '^entries: 0$' $dir/per_cpu/cpu"$cpu"/stats || continue 2
 		done
+		echo nop > $dir/current_tracer
 		echo 1 > $dir/tracing_on
 		for cpu; do
 			taskset -c "$cpu" sh -c "echo end > $dir/trace_marker"
