@@ -78,15 +78,16 @@ static inline unsigned int user_stack_depth(const unsigned long *ips, unsigned i
 	return nr;
 }
 
+extern struct trace_event trace_stack_id_event;
+extern struct trace_event trace_stack_split_event;
+extern struct trace_event trace_stack_def_event;
+
 #ifdef CONFIG_FTRACE_STACKMAP
-void ftrace_stackmap_init_events(void);
 int ftrace_stackmap_set(struct trace_array *tr, bool enable);
 void ftrace_stackmap_destroy(struct trace_array *tr);
 bool ftrace_stackmap_hidden(const struct trace_iterator *iter);
 void ftrace_stackmap_undefine(struct trace_array *tr);
 #else
-static inline void ftrace_stackmap_init_events(void) { }
-
 static inline int ftrace_stackmap_set(struct trace_array *tr, bool enable)
 {
 	return -EOPNOTSUPP;

@@ -78,7 +78,6 @@ struct stackmap_instance {
 extern unsigned int ftrace_stackmap_bits;
 
 /* trace_stackmap_define.c */
-extern struct trace_event trace_stack_def_event;
 int stackmap_define(struct trace_array *tr, struct ftrace_stackmap *map,
 		    struct trace_buffer *buffer, unsigned int trace_ctx,
 		    struct stackmap_key *parts, int nr, u32 *define);

@@ -3,7 +3,6 @@
  * Printing of stack ids. The function that prints full stacks prints the stack of an id.
  */
 #include <linux/cleanup.h>
-#include <linux/init.h>
 #include <linux/kernel.h>
 #include <linux/rcupdate.h>
 
@@ -45,24 +44,7 @@ static struct trace_event_functions trace_stack_id_funcs = {
 	.trace		= trace_stack_id_print,
 };
 
-static struct trace_event trace_stack_id_event = {
+struct trace_event trace_stack_id_event = {
 	.type		= TRACE_STACK_ID,
 	.funcs		= &trace_stack_id_funcs,
 };
-
-static struct trace_event *stackmap_events[] __initdata = {
-	&trace_stack_id_event,
-	&trace_stack_split_event,
-	&trace_stack_def_event,
-};
-
-/**
- * ftrace_stackmap_init_events - have the events of kernel stacks printed
- *
- * No initcall, as ftrace_dump() may print them before any.
- */
-void __init ftrace_stackmap_init_events(void)
-{
-	for (int i = 0; i < ARRAY_SIZE(stackmap_events); i++)
-		WARN_ON_ONCE(!register_trace_event(stackmap_events[i]));
-}

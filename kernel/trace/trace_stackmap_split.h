@@ -26,8 +26,6 @@
 
 #define STACKMAP_MAX_PARTS	3
 
-extern struct trace_event trace_stack_split_event;
-
 struct stack_split_entry;
 struct trace_entry;
 
