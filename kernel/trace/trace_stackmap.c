@@ -104,8 +104,8 @@ VISIBLE_IF_KUNIT u32 *stackmap_probe(struct ftrace_stackmap *map, struct stackma
 }
 
 /* The word of a cache for a stack. A sample of its frames is enough to spread the stacks. */
-static local_t *stackmap_word(struct stackmap_cache *cache, const unsigned long *ips,
-			      unsigned int nr)
+static __always_inline local_t *
+stackmap_word(struct stackmap_cache *cache, const unsigned long *ips, unsigned int nr)
 {
 	unsigned long sample = ips[0] + 3 * ips[nr / 8] + 5 * ips[nr / 4] + 7 * ips[3 * nr / 8] +
 			       9 * ips[nr / 2] + 11 * ips[5 * nr / 8] + 13 * ips[3 * nr / 4] +
@@ -115,7 +115,8 @@ static local_t *stackmap_word(struct stackmap_cache *cache, const unsigned long 
 }
 
 /* Look @key up among the stacks that this CPU had last. */
-static bool stackmap_recall(struct ftrace_stackmap *map, struct stackmap_key *key)
+static __always_inline bool
+stackmap_recall(struct ftrace_stackmap *map, struct stackmap_key *key)
 {
 	u32 idx;
 

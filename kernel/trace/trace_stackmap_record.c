@@ -104,9 +104,10 @@ static bool user_by_file(const struct stackmap_user *user)
  * Record a stack by its ids. Returns a positive value if the stack was new, 0 if not, also if
  * the buffer did not take the event, or why the stack has to be recorded in full.
  */
-static int stackmap_record_ids(struct trace_array *tr, struct ftrace_stackmap *map,
-			       struct trace_buffer *buffer, unsigned int trace_ctx,
-			       const struct stackmap_stack *stack)
+static __always_inline int
+stackmap_record_ids(struct trace_array *tr, struct ftrace_stackmap *map,
+		    struct trace_buffer *buffer, unsigned int trace_ctx,
+		    const struct stackmap_stack *stack)
 {
 	struct stackmap_key parts[STACKMAP_MAX_PARTS] __uninitialized;
 	const struct stackmap_user *user = stack->user;
