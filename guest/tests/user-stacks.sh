@@ -26,6 +26,7 @@ both events/syscalls/sys_enter_close/filter "fd > 1000"
 both events/syscalls/sys_enter_close/enable 1
 echo 1 > instances/ids/options/stackmap
 
+deep=0
 for option in userstacktrace userstacktrace_delay; do
 	[ -e options/$option ] || continue
 	# These have the files of the frames, which a full stack has not.
@@ -43,6 +44,10 @@ for option in userstacktrace userstacktrace_delay; do
 	innermost 8 "$TMPDIR/truth" > "$TMPDIR/want"
 	[ -n "$by_file" ] || diff "$TMPDIR/want" "$TMPDIR/full" || fail "full user stacks are not those of the program"
 	[ "$(awk 'NF == 128' "$TMPDIR/ids" | wc -l)" -eq 3 ] || fail "$option: three stacks must have 127 frames"
+	deep=$((deep + $(awk 'NF > 128' "$TMPDIR/truth" | wc -l)))
+	[ "$(stat_of deep instances/ids)" -eq "$deep" ] || fail "$option: not $deep stacks are counted as deeper"
+	stackmap_dump --top 1 instances/ids/stack_map_bin 2>&1 > /dev/null | grep ' 127 frames' ||
+		fail "no word of frames that are missing"
 	echo "$option: $(wc -l < "$TMPDIR/ids") stacks are true, up to $(awk '{ print NF - 1 }' "$TMPDIR/ids" | sort -n | tail -n 1) frames"
 
 	# 0 ends a stack, in the map, too.

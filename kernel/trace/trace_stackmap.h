@@ -111,6 +111,7 @@ int ftrace_stackmap_record_stack(struct trace_array *tr, struct trace_buffer *bu
 int ftrace_stackmap_record_user(struct trace_array *tr, struct trace_buffer *buffer,
 				unsigned int trace_ctx);
 void ftrace_stackmap_drop(struct trace_array *tr, int why);
+void ftrace_stackmap_deep(struct trace_array *tr);
 
 /* With options/stackmap off, a stack costs this test. */
 static __always_inline bool ftrace_stackmap_enabled(const struct trace_array *tr)

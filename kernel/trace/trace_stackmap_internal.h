@@ -35,6 +35,7 @@ enum stackmap_count {
 	STACKMAP_SUCCESSES = STACKMAP_NR_DROPS,	/* stacks recorded by their ids */
 	STACKMAP_SPLIT,		/* those that have more than one part */
 	STACKMAP_MORE_PARTS,	/* their parts but the first */
+	STACKMAP_DEEP,		/* user stacks of more than USER_STACK_MAX_DEPTH frames */
 	STACKMAP_CUT,		/* user stacks that end outside of code */
 	STACKMAP_ADDRESSES,	/* frames of user stacks that were not translated */
 	STACKMAP_NR_COUNTS,

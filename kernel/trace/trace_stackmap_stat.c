@@ -92,6 +92,7 @@ static int stackmap_stat_show(struct seq_file *m, void *v)
 	seq_printf(m, "recycled: %lu\n", stats.past.recycled);
 	seq_printf(m, "recycled_refs: %lu\n", stats.past.recycled_refs);
 	seq_printf(m, "kept: %u\n", stats.kept);
+	seq_printf(m, "deep: %lu\n", stats.counts[STACKMAP_DEEP]);
 	if (IS_ENABLED(CONFIG_TRACE_USER_OBJECTS)) {
 		seq_printf(m, "drops_objects: %lu\n", stats.counts[STACKMAP_DROP_OBJECTS]);
 		seq_printf(m, "objects: %u\n", stats.objects);

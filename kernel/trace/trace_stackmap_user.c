@@ -25,7 +25,7 @@
 
 #ifdef CONFIG_USER_STACKTRACE_SUPPORT
 struct stackmap_user_frames {
-	unsigned long		ips[USER_STACK_MAX_DEPTH];
+	unsigned long		ips[USER_STACK_MAX_DEPTH + 1];
 };
 
 static DEFINE_PER_CPU(struct stackmap_user_frames, stackmap_user_frames);
@@ -59,12 +59,22 @@ int ftrace_stackmap_record_user(struct trace_array *tr, struct trace_buffer *buf
 		return 1;
 
 	if (!(current->flags & PF_USER_WORKER)) {
-		depth = stack_trace_save_user(ips, USER_STACK_MAX_DEPTH);
+		depth = stack_trace_save_user(ips, USER_STACK_MAX_DEPTH + 1);
 		stack.nr = user_stack_depth(ips, depth);
+	}
+	if (stack.nr > USER_STACK_MAX_DEPTH) {
+		stack.nr = USER_STACK_MAX_DEPTH;
+		ftrace_stackmap_deep(tr);
 	}
 	return depth ? ftrace_stackmap_record_stack(tr, buffer, trace_ctx, &stack) : 0;
 }
 #endif
+
+/* Count a user stack whose outermost frames are not recorded. Preemption is off. */
+void ftrace_stackmap_deep(struct trace_array *tr)
+{
+	stackmap_count(tr->stackmap, STACKMAP_DEEP, 1);
+}
 
 /* Copy the stack of an id. Returns the number of frames, or -ENOENT. */
 static int stackmap_copy_user(struct trace_iterator *iter, int id, unsigned long *ips)

@@ -351,6 +351,18 @@ static int open_output(void)
 	return 0;
 }
 
+/* The kernel records no more frames of a user stack than these. */
+static void note_deep(const struct map *m)
+{
+	u32 i, nr = 0;
+
+	for (i = 0; i < m->nr_stacks; i++)
+		nr += m->stacks[i].nr_user == USER_MAX_DEPTH;
+	if (nr)
+		note("%u stacks have %u frames of user space; outer ones may be missing", nr,
+		     USER_MAX_DEPTH);
+}
+
 static int show(struct map *m, struct map *old, const char *recording, const char *old_recording)
 {
 	bool streams = mode == MODE_ANNOTATE || mode == MODE_PERF_SCRIPT;
@@ -372,6 +384,7 @@ static int show(struct map *m, struct map *old, const char *recording, const cha
 		return -EINVAL;
 	if (!streams && open_output())
 		return -EINVAL;
+	note_deep(m);
 	ret |= old_ret;
 	if (mode == MODE_SUMMARY)
 		print_summary(m);

@@ -23,6 +23,7 @@
 
 /* Limits of a map. A larger count means that the map is damaged. */
 #define MAX_DEPTH	1024		/* the most frames that ftrace records */
+#define USER_MAX_DEPTH	127U		/* and of user space */
 #define MAX_BUILD_ID	64
 #define MAX_RELEASE	256
 #define MAX_PARTS	3		/* of a stack that was split */
