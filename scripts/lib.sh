@@ -271,6 +271,16 @@ count_kunit() {
 	failed=$((failed + bad))
 }
 
+# checkpatch_ignores FILE: a source file, a patch or a mail. Whoever sends the mails signs off. The list macros of
+# trace.h (C(name, "option"), ...) can't have parentheses.
+checkpatch_ignores() {
+	printf FILE_PATH_CHANGES,MISSING_SIGN_OFF,NO_AUTHOR_SIGN_OFF,COMPLEX_MACRO
+	# libelf and libdw use CamelCase.
+	if [[ $1 = tools/tracing/* ]] || grep -q '^+++ b/tools/tracing/.*\.[ch]$' "$1"; then printf ,CAMELCASE; fi
+	# The body of the kernel's macro is not in the patch.
+	! grep -q '^+++ b/include/trace/trace_events.h' "$1" || printf ,MACRO_ARG_UNUSED
+}
+
 # A check whose result depends on nothing but a text need not run again. known FILE: has the text on standard input
 # passed before? remember FILE: now it has. FULL=1 runs all.
 known() {

@@ -30,8 +30,8 @@ stop() {
 	wait $other || fail "$1"
 }
 
-# A reader of trace_pipe that has nothing to read when tracing is turned off waits for one more event. The function
-# tracer would empty the buffer after its first events; nop does so before.
+# A reader of trace_pipe that has nothing to read when tracing is turned off waits for one more event. With the
+# function tracer, the buffer is emptied just after tracing is turned on, with the first events in it.
 end_reader() { # cpu...
 	stop_recording $dir
 	while kill -0 $other 2>/dev/null; do

@@ -179,8 +179,8 @@ replaced() {
 	awk '{ n += $1 } END { print n + 0, "maps of instances were replaced"; exit !n }' "$storm/rotations"
 }
 
-# The loop that checks the time must not wait for the others. On a busy machine, no map may be full in time.
 : > "$storm/rotations"
+# The loop that checks the time must not wait for the others. A map takes longer to fill on a busy machine.
 renice -n -20 $$ > /dev/null
 begin=$(now)
 end=$((begin + seconds))

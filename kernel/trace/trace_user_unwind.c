@@ -84,7 +84,8 @@ static void trace_user_unwind_callback(struct unwind_work *work, struct unwind_s
 				       u64 cookie)
 {
 	struct trace_array *tr = container_of(work, struct trace_array, user_unwind);
-	unsigned int nr = user_stack_depth(trace->entries, trace->nr);
+	unsigned int nr = user_stack_depth(trace->entries,
+					   min(trace->nr, USER_STACK_MAX_DEPTH + 1));
 	struct stackmap_user user = {
 		.type	= TRACE_USER_UNWIND_STACK_ID,
 		.size	= sizeof(struct user_unwind_stack_id_entry),
@@ -114,10 +115,11 @@ static void trace_user_unwind_callback(struct unwind_work *work, struct unwind_s
 	scoped_guard(preempt_notrace) {
 		/* A snapshot swaps the buffers at any time. */
 		buffer = data_race(READ_ONCE(tr->array_buffer.buffer));
-		if (ftrace_stackmap_enabled(tr))
+		if (ftrace_stackmap_enabled(tr)) {
 			ret = ftrace_stackmap_record_stack(tr, buffer, trace_ctx, &stack);
-		if (ftrace_stackmap_enabled(tr) && nr > USER_STACK_MAX_DEPTH)
-			ftrace_stackmap_deep(tr);
+			if (nr > USER_STACK_MAX_DEPTH)
+				ftrace_stackmap_deep(tr);
+		}
 		if (ret && user_unwind_write(buffer, trace_ctx, &full) && ret < 0)
 			ftrace_stackmap_drop(tr, ret);
 	}
