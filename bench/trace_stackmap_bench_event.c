@@ -206,7 +206,7 @@ static noinline u64 bench_deeper(const struct bench_variant *v, unsigned int cal
 /* Returns the depth of the last stack in the buffer, which must be an id if there is a map. */
 static unsigned int bench_recorded(struct trace_array *tr)
 {
-	struct stackmap_set *set = tr->stackmap ? rcu_access_pointer(tr->stackmap->set) : NULL;
+	struct stackmap_gens *gens = tr->stackmap ? rcu_access_pointer(tr->stackmap->gens) : NULL;
 	const struct stackmap_record *rec;
 	struct ring_buffer_event *event;
 	struct stack_id_entry *id;
@@ -221,7 +221,7 @@ static unsigned int bench_recorded(struct trace_array *tr)
 			nr = stack->size;
 		if (!set || id->ent.type != TRACE_STACK_ID)
 			continue;
-		rec = stackmap_lookup(set, id->stack_id);
+		rec = stackmap_lookup(gens, id->stack_id);
 		nr = rec ? rec->nr : 0;
 	}
 	return nr;

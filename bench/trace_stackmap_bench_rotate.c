@@ -42,7 +42,7 @@ static int bench_rotate_once(struct trace_array *tr, u64 *took)
 	u64 start;
 
 	map->gen->recycle = true;
-	inst->not_before = jiffies;
+	inst->pause = 0;
 	start = bench_now();
 	work->func(work);
 	*took = (bench_now() - start) * 100;

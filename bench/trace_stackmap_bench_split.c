@@ -36,11 +36,11 @@ static int bench_split_setup(unsigned int variant)
 	if (!map)
 		return -ENOMEM;
 
-	map->entry_start = BENCH_ENTRY;
-	map->entry_size = BENCH_ENTRY_SIZE;
+	map->irqentry_start = BENCH_ENTRY;
+	map->irqentry_size = BENCH_ENTRY_SIZE;
 	for (int i = 0; i < BENCH_MAX_DEPTH; i++)
 		bench_ips[variant][0][i] = BENCH_TEXT + bench_random(&seed, 0x1000000);
-	/* They differ near their ends, in frames outside of the sample, so they share a cache word. */
+	/* They differ near their ends, in frames outside of the sample, so they share a cache slot. */
 	memcpy(bench_ips[variant][1], bench_ips[variant][0], sizeof(bench_ips[variant][0]));
 	for (int depth = 4; depth <= BENCH_MAX_DEPTH; depth *= 2)
 		bench_ips[variant][1][depth - 1]++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The replacement of stack maps, for Spin: the work of kernel/trace/trace_stackmap_replace.c and
- * trace_stackmap_set.c, a reset, and ring_buffer_position(), while stacks are recorded and read.
+ * trace_stackmap_gens.c, a reset, and ring_buffer_position(), while stacks are recorded and read.
  * model/stackmap.pml has what happens within one map. The inlines have the names of the C functions
  * that they model. Each step is one access to shared memory, or what a lock makes one.
  *
@@ -233,7 +233,7 @@ proctype file()
 {
 	byte s, j;
 
-	d_step { s = set; set_users[s] = set_users[s] + (BREAK != NO_REF) }	/* stackmap_take_set() */
+	d_step { s = set; set_users[s] = set_users[s] + (BREAK != NO_REF) }	/* stackmap_take_gens() */
 	d_step {			/* stackmap_next() */
 		assert(set_users[s] != 0);
 		for (j : 1 .. LAST_GEN) { assert(!(gens[s] & BIT(j)) || gen_users[j] != 0) }
@@ -322,7 +322,7 @@ inline forget_positions()
 }
 
 /* Sets the marks of a map that begins, or has ended. */
-inline stackmap_set_marks(m, ended)
+inline stackmap_set_range(m, ended)
 {
 	for (cpu : 0 .. CPUS - 1) {
 		stackmap_get_position(false);
@@ -342,8 +342,8 @@ inline stackmap_set_marks(m, ended)
 	}
 	cpu = 0
 }
-#define stackmap_begin(m)	stackmap_set_marks(m, false)
-#define stackmap_end(m)		stackmap_set_marks(m, true)
+#define stackmap_begin(m)	stackmap_set_range(m, false)
+#define stackmap_end(m)		stackmap_set_range(m, true)
 
 #define in_ring(p, m)	(p.oldest < p.written && p.oldest < m.end)
 #define on_page(p, m)	(p.page < m.end && m.begin < p.page_end)
@@ -351,7 +351,7 @@ inline stackmap_set_marks(m, ended)
 			 (in_ring(p, m) || (on_page(p, m) && BREAK != NO_READER_PAGE)))
 
 /* Adds to pins a bit for each map that a CPU pins. */
-inline stackmap_pins()
+inline stackmap_in_use()
 {
 	d_step {
 		for (j : 0 .. NR_MAPS * BUFFERS * BUFFERS - 1) {
@@ -378,21 +378,21 @@ inline stackmap_publish(map)
 	d_step { stackmap_put(old); old = 0 }
 }
 
-inline stackmap_append(g) { gens[new_set] = gens[new_set] | BIT(g); gen_users[g]++ }
+inline stackmap_add_gen(g) { gens[new_set] = gens[new_set] | BIT(g); gen_users[g]++ }
 
-inline stackmap_shrink()
+inline stackmap_free_unused()
 {
-	for (cpu : 0 .. CPUS - 1) { stackmap_get_position(true); stackmap_pins() }
+	for (cpu : 0 .. CPUS - 1) { stackmap_get_position(true); stackmap_in_use() }
 	cpu = 0;
 	d_step {
 		new_set++; set_users[new_set] = 1;
 		for (j : 1 .. LAST_GEN) {
 			m = MAP(j);
 			when(gens[set] & BIT(j),
-			     when(j == current, stackmap_append(j));
+			     when(j == current, stackmap_add_gen(j));
 			     when(j != current && j < STALE(0) && (cpus[m] & PINS(m)),
-				  stackmap_append(PACKED(m)));
-			     when(j > STALE(0) && PINS(m) && BREAK != NO_STALE, stackmap_append(j)))
+				  stackmap_add_gen(PACKED(m)));
+			     when(j > STALE(0) && PINS(m) && BREAK != NO_STALE, stackmap_add_gen(j)))
 		}
 		j = 0; m = 0; pins = 0
 	}
@@ -417,7 +417,7 @@ inline stackmap_unused_id()
 inline stackmap_create()
 {
 	stackmap_unused_id();
-	when(gen == NONE, stackmap_shrink(); stackmap_unused_id());
+	when(gen == NONE, stackmap_free_unused(); stackmap_unused_id());
 	d_step {
 		when(gen != NONE, last++; id[last] = gen; next_gen = (gen + 1) % NR_GENS);
 		new = (gen != NONE -> last : 0); map = current; gen = 0
@@ -427,31 +427,31 @@ inline stackmap_create()
 inline stackmap_replace()
 {
 	when(BREAK != LATE_BEGIN, stackmap_begin(new));
-	d_step {			/* stackmap_with() */
+	d_step {			/* stackmap_gens_with() */
 		new_set++; set_users[new_set] = 1;
-		for (j : 1 .. LAST_GEN) { when(j == new || (gens[set] & BIT(j)), stackmap_append(j)) }
+		for (j : 1 .. LAST_GEN) { when(j == new || (gens[set] & BIT(j)), stackmap_add_gen(j)) }
 		j = 0
 	}
 	when(BREAK == EARLY_END, stackmap_end(map));
 	stackmap_publish(new);
 	when(BREAK == LATE_BEGIN, stackmap_begin(new));
 	when(BREAK != EARLY_END, stackmap_end(map));
-	stackmap_shrink()
+	stackmap_free_unused()
 }
 
 inline stackmap_reset()
 {
-	d_step {			/* stackmap_stale_with() */
+	d_step {			/* stackmap_gens_stale() */
 		new_set++; set_users[new_set] = 1;
-		for (j : 1 .. LAST_GEN) { when(gens[set] & BIT(j), stackmap_append(STALE(MAP(j)))) }
-		stackmap_append(new);
+		for (j : 1 .. LAST_GEN) { when(gens[set] & BIT(j), stackmap_add_gen(STALE(MAP(j)))) }
+		stackmap_add_gen(new);
 		since = new; j = 0
 	}
 	stackmap_publish(0);
 	stackmap_end(map);
 	stackmap_begin(new);
 	current = new;
-	stackmap_shrink()
+	stackmap_free_unused()
 }
 
 /* All that is done under inst->lock: by the work, and by a reset. */

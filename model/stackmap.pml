@@ -13,7 +13,7 @@
  *   - no access to a freed map;
  *   - at the end, there are as many references as events with an id;
  *   - unless tracing is stopped, each stack gets an event, with its id or with its frames (a drop);
- *   - a reader finds the stacks that stackmap_latch() counted;
+ *   - a reader finds the stacks that stackmap_snapshot_tail() counted;
  *   - an id from before a reset finds nothing.
  *
  * Spin does not model weak memory. In C, a release and an address dependency order the record
@@ -37,7 +37,7 @@
  *   NO_XCHG           a word of the cache is replaced without an xchg
  *   FORGET_EVICTED    the references that leave the cache are not added to their record
  *   KEEP_PLACE        an insert that loses to the same stack keeps its place among the entries
- *   NO_LATCH_WAIT     stackmap_latch() does not call synchronize_rcu()
+ *   NO_LATCH_WAIT     stackmap_snapshot_tail() does not call synchronize_rcu()
  *   ANY_GENERATION    the generation of an id is not checked
  */
 #ifndef CALLS
@@ -160,7 +160,7 @@ inline stackmap_probe(who, m, stack, idx, found, hole)
 }
 
 /* Sets idx to the slot if this CPU remembers the stack, else to 0. */
-inline stackmap_recall(who, m, cpu, stack, idx, found)
+inline stackmap_cache_lookup(who, m, cpu, stack, idx, found)
 {
 	d_step {
 		in_map(who, m);
@@ -188,7 +188,7 @@ inline stackmap_check_room(who, m, idx)
 /* Sets idx to NONE if the stack is not in the map and can't be stored. */
 inline stackmap_find(who, m, cpu, stack, idx, found, hole)
 {
-	stackmap_recall(who, m, cpu, stack, idx, found);
+	stackmap_cache_lookup(who, m, cpu, stack, idx, found);
 	if
 	:: !found ->
 		stackmap_probe(who, m, stack, idx, found, hole);
@@ -588,7 +588,7 @@ active proctype reader()
 #ifdef EXPORT
 	byte m, end, first, second, i;
 
-	/* stackmap_latch() */
+	/* stackmap_snapshot_tail() */
 	rcu_read_lock(READER);
 	m = current;
 	end = tail[m];

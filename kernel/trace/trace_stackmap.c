@@ -1,380 +1,210 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Stack map - stores each distinct stack once.
+ * The stack map of a trace instance: its option, its size and its reset.
  *
- * A lock-free hash table that is read and written from any context, NMI
- * included. trace_stackmap_map.h has the design.
+ * What an instance has is allocated when the option is set the first time, and
+ * stays until the instance is removed. The maps come and go.
  */
-#include <linux/hash.h>
-#include <linux/log2.h>
-#include <linux/overflow.h>
+#include <linux/cleanup.h>
+#include <linux/err.h>
+#include <linux/moduleparam.h>
+#include <linux/mutex.h>
 #include <linux/percpu.h>
-#include <linux/random.h>
-#include <linux/sched.h>
-#include <linux/siphash.h>
+#include <linux/rcupdate.h>
+#include <linux/slab.h>
 #include <linux/string.h>
-#include <linux/vmalloc.h>
 
-#include <kunit/visibility.h>
+#include "trace_stackmap_internal.h"
 
-#include "trace_stackmap_map.h"
+#undef MODULE_PARAM_PREFIX
+#define MODULE_PARAM_PREFIX "ftrace_stackmap."
 
-/* The arena has room for the stacks of a full map if they are this deep on average. */
-#define STACKMAP_MEAN_DEPTH	24
+unsigned int ftrace_stackmap_bits __read_mostly = 14;
 
-/* A word of the cache: a slot index above a count. It fits the 32 bits of a small long. */
-#define STACKMAP_COUNT_BITS	(32 - STACKMAP_SLOT_BITS)
-#define STACKMAP_COUNT_MASK	((1UL << STACKMAP_COUNT_BITS) - 1)
-
-/* Units for 2^@bits stacks, unit 0 included. */
-static u32 stackmap_arena_units(unsigned int bits)
+static int stackmap_bits_set(const char *val, const struct kernel_param *kp)
 {
-	return stackmap_units(STACKMAP_MEAN_DEPTH) << bits;
+	return param_set_uint_minmax(val, kp, STACKMAP_BITS_MIN, STACKMAP_BITS_MAX);
 }
 
+static const struct kernel_param_ops stackmap_bits_ops = {
+	.set		= stackmap_bits_set,
+	.get		= param_get_uint,
+};
+
+module_param_cb(bits, &stackmap_bits_ops, &ftrace_stackmap_bits, 0644);
+MODULE_PARM_DESC(bits, "log2 of the number of stacks that a stack map holds at most, 10 to 18");
+
+#if defined(CONFIG_TRACER_SNAPSHOT) || defined(CONFIG_TRACER_MAX_TRACE)
 /**
- * stackmap_size - memory of a map, without its caches
- * @bits: log2 of the number of stacks
+ * stackmap_other_buffer - the buffer of an instance that is not recorded to
+ * @tr: the instance
  *
- * Return: bytes.
+ * Return: the snapshot, or NULL if there are none.
  */
-size_t stackmap_size(unsigned int bits)
+struct trace_buffer *stackmap_other_buffer(struct trace_array *tr)
 {
-	return struct_size_t(struct ftrace_stackmap, slots, 2U << bits) +
-	       array_size(stackmap_arena_units(bits), STACKMAP_UNIT);
+	/* A snapshot swaps it at any time. */
+	return data_race(READ_ONCE(tr->snapshot_buffer.buffer));
 }
-
-/*
- * Number of frames up to the first one in the entry code, or all. Two frames must
- * follow a split, the instruction that was hit and its caller.
- */
-static unsigned int stackmap_first_nr(const struct ftrace_stackmap *map,
-				      const unsigned long *ips, unsigned int nr)
+#else
+struct trace_buffer *stackmap_other_buffer(struct trace_array *tr)
 {
-	for (unsigned int i = 0; i + 2 < nr; i++) {
-		if (ips[i] - map->entry_start < map->entry_size)
-			return i + 1;
-	}
-	return nr;
-}
-
-static bool stackmap_same(const struct stackmap_record *rec, const struct stackmap_key *key)
-{
-	if (rec->nr != key->nr)
-		return false;
-	if (rec->user != key->user)
-		return false;
-
-	for (unsigned int i = 0; i < key->nr; i++) {
-		if (rec->ips[i] != key->ips[i])
-			return false;
-	}
-	return true;
-}
-
-/* Bits of the hash, as a slot has them above the offset. */
-static u32 stackmap_tag(const struct ftrace_stackmap *map, u32 hash_or_slot)
-{
-	return hash_or_slot & ~map->offset_mask;
-}
-
-/*
- * Look @key up. Returns its slot and sets @key->idx if it is in the map, else
- * the empty slot where it belongs, or NULL where that is too far away.
- */
-VISIBLE_IF_KUNIT u32 *stackmap_probe(struct ftrace_stackmap *map, struct stackmap_key *key)
-{
-	u32 tag = stackmap_tag(map, key->hash);
-	u32 idx, slot;
-
-	for (u32 probe = 0; probe < STACKMAP_PROBES; probe++) {
-		idx = (key->hash + probe) & (map->nr_slots - 1);
-		/* stackmap_probe:A, pairs with stackmap_insert:A */
-		slot = READ_ONCE(map->slots[idx]);
-		if (!slot)
-			return &map->slots[idx];
-		if (stackmap_tag(map, slot) != tag)
-			continue;
-		if (stackmap_same(stackmap_record_at(map, slot), key)) {
-			key->idx = idx;
-			return &map->slots[idx];
-		}
-	}
 	return NULL;
 }
+#endif
 
-/* The word of a cache for a stack. A sample of its frames is enough to spread the stacks. */
-static __always_inline local_t *
-stackmap_word(struct stackmap_cache *cache, const unsigned long *ips, unsigned int nr)
+static void stackmap_free_instance(struct stackmap_instance *inst)
 {
-	unsigned long sample = ips[0] + 3 * ips[nr / 8] + 5 * ips[nr / 4] + 7 * ips[3 * nr / 8] +
-			       9 * ips[nr / 2] + 11 * ips[5 * nr / 8] + 13 * ips[3 * nr / 4] +
-			       15 * ips[7 * nr / 8];
-
-	return &cache->words[hash_long(sample + nr, STACKMAP_CACHE_BITS)];
+	free_percpu(inst->counts);
+	kvfree(inst->pos);
+	kfree(inst);
 }
 
-/* Look @key up among the stacks that this CPU had last. */
-static __always_inline bool
-stackmap_recall(struct ftrace_stackmap *map, struct stackmap_key *key)
+static struct stackmap_instance *stackmap_alloc_instance(struct trace_array *tr)
 {
-	u32 idx;
+	struct stackmap_instance *inst = kzalloc_obj(*inst);
 
-	key->word = stackmap_word(this_cpu_ptr(map->cache), key->ips, key->nr);
-	key->seen = local_read(key->word);
-	idx = key->seen >> STACKMAP_COUNT_BITS;
-	if (!key->seen || !stackmap_same(stackmap_record(map, idx), key))
-		return false;
+	if (!inst)
+		return NULL;
 
-	key->idx = idx;
-	return true;
-}
-
-/* Is there room for one more stack of @nr frames? Returns 0 or why not. */
-static int stackmap_check_room(const struct ftrace_stackmap *map, unsigned int nr)
-{
-	if (atomic_read(&map->entries) >= map->max_entries)
-		return -STACKMAP_DROP_ENTRIES;
-
-	return atomic_read(&map->tail) + stackmap_units(nr) > map->arena_units ?
-	       -STACKMAP_DROP_ARENA : 0;
+	inst->counts = alloc_percpu(struct stackmap_counts);
+	inst->pos = kvcalloc(nr_cpu_ids, sizeof(*inst->pos), GFP_KERNEL);
+	if (!inst->counts || !inst->pos) {
+		stackmap_free_instance(inst);
+		return NULL;
+	}
+	inst->tr = tr;
+	mutex_init(&inst->lock);
+	stackmap_init_replacement(inst);
+	/* stackmap_alloc_instance:A, pairs with READ_ONCE(tr->stackmap) */
+	smp_store_release(&tr->stackmap, inst);
+	return inst;
 }
 
 /**
- * stackmap_find - look up a stack
- * @map: the map
- * @ips: the frames, innermost first
- * @nr: number of frames
- * @key: filled in; its @user is set
+ * ftrace_stackmap_set - set or clear options/stackmap
+ * @tr: the instance
+ * @enable: whether stacks are to go through the map
  *
- * Where the stack is split, @key is its first part. Writes nothing to the map, so that
- * it can be called before an event is reserved.
+ * Allocates the map if there is none, and changes tr->trace_flags.
  *
- * Context: any, NMI included, with preemption off since the map was obtained.
- * Return: 0, with a negative @idx in @key if the stack is not in the map. Else why it
- * can't be stored (enum stackmap_drop, negated).
+ * Return: 0, -EOPNOTSUPP for a persistent instance, -ENOMEM, or -EBUSY if events hold
+ * ids of all generations.
  */
-int stackmap_find(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr,
-		  struct stackmap_key *key)
+int ftrace_stackmap_set(struct trace_array *tr, bool enable)
 {
-	key->ips = ips;
-	key->nr = nr;
-	key->idx = -ENOENT;
+	struct stackmap_instance *inst;
+	struct stackmap_gen *gen;
+	int ret;
 
-	if (!nr)
-		return -STACKMAP_DROP_EMPTY;
+	lockdep_assert_held(&trace_types_lock);
 
-	if (stackmap_recall(map, key))
+	if (!enable) {
+		tr->trace_flags &= ~TRACE_ITER(STACKMAP);
 		return 0;
-
-	if (!key->user)
-		key->nr = stackmap_first_nr(map, ips, nr);
-	if (key->nr < nr && stackmap_recall(map, key))
-		return 0;
-
-	key->hash = hsiphash(ips, key->nr * sizeof(*ips), &map->hash_key);
-	if (!stackmap_probe(map, key))
-		return -STACKMAP_DROP_PROBES;
-
-	return key->idx < 0 ? stackmap_check_room(map, key->nr) : 0;
-}
-
-/*
- * Take a place among the entries, and arena space. A record that is not
- * published gives back its place, not its space: that would let a record appear
- * below a tail that a reader of the files has read.
- */
-static int stackmap_reserve(struct ftrace_stackmap *map, unsigned int nr, u32 *offset)
-{
-	u32 units = stackmap_units(nr);
-
-	if (atomic_inc_return(&map->entries) > map->max_entries) {
-		atomic_dec(&map->entries);
-		return -STACKMAP_DROP_ENTRIES;
 	}
 
-	*offset = atomic_fetch_add(units, &map->tail);
-	if (*offset + units > map->arena_units) {
-		atomic_dec(&map->entries);
-		return -STACKMAP_DROP_ARENA;
+	/* The ids would survive a reboot, the map would not. */
+	if (tr->range_addr_start)
+		return -EOPNOTSUPP;
+
+	inst = tr->stackmap ?: stackmap_alloc_instance(tr);
+	if (!inst)
+		return -ENOMEM;
+
+	guard(mutex)(&inst->lock);
+	if (!stackmap_current(inst)) {
+		gen = stackmap_create_first(inst);
+		ret = IS_ERR(gen) ? PTR_ERR(gen) : stackmap_begin_map(inst, gen);
+		if (ret)
+			return ret;
 	}
+	tr->trace_flags |= TRACE_ITER(STACKMAP);
 	return 0;
 }
 
-/* Make @rec the record of a stack without references. */
-static void stackmap_fill(struct stackmap_record *rec, const struct stackmap_key *key)
+/* Begin to count anew. No map is published, so nobody counts. */
+static void stackmap_clear_counts(struct stackmap_instance *inst)
 {
-	atomic_long_set(&rec->ref, 0);
-	rec->cpus = 0;
-	rec->nr = key->nr;
-	rec->user = key->user;
-	rec->defined = 1;	/* undefined, as it is odd */
-	memcpy(rec->ips, key->ips, flex_array_size(rec, ips, key->nr));
-}
-
-/**
- * stackmap_insert - store a stack that was not in the map
- * @map: the map
- * @key: from stackmap_find(); its @idx is set
- *
- * Takes no lock, waits for no other context and ends after a bounded number of
- * steps. The stack gets no reference.
- *
- * Context: any, NMI included, with preemption off since the map was obtained.
- * Return: 0, or why it does not fit (enum stackmap_drop, negated).
- */
-int stackmap_insert(struct ftrace_stackmap *map, struct stackmap_key *key)
-{
-	u32 offset = 0, *slot;
-	int ret;
-
-	/* Each repetition means that another context has filled a slot. */
-	while ((slot = stackmap_probe(map, key)) && key->idx < 0) {
-		if (!offset) {
-			ret = stackmap_reserve(map, key->nr, &offset);
-			if (ret)
-				return ret;
-			stackmap_fill(stackmap_record_at(map, offset), key);
-		}
-
-		/* stackmap_insert:A, pairs with stackmap_probe:A and stackmap_record:A */
-		if (!cmpxchg_release(slot, 0, stackmap_tag(map, key->hash) | offset)) {
-			key->idx = slot - map->slots;
-			return 0;
-		}
-	}
-
-	if (offset)
-		atomic_dec(&map->entries);
-	return slot ? 0 : -STACKMAP_DROP_PROBES;
-}
-
-/* Add the references in a word of a cache to the record. */
-static void stackmap_flush_word(struct ftrace_stackmap *map, unsigned long word)
-{
-	if (word)
-		atomic_long_add(word & STACKMAP_COUNT_MASK,
-				&stackmap_record(map, word >> STACKMAP_COUNT_BITS)->ref);
-}
-
-/**
- * stackmap_flush - empty the caches of a map that nobody records into any more
- * @map: the map
- *
- * The records have all references then.
- */
-void stackmap_flush(struct ftrace_stackmap *map)
-{
-	struct stackmap_cache *cache;
 	int cpu;
 
-	/* A CPU that is offline now has its references, too. */
-	for_each_possible_cpu(cpu) {
-		cache = per_cpu_ptr(map->cache, cpu);
-		for (int i = 0; i < ARRAY_SIZE(cache->words); i++)
-			stackmap_flush_word(map, local_xchg(&cache->words[i], 0));
-		cond_resched();
-	}
+	for_each_possible_cpu(cpu)
+		memset(per_cpu_ptr(inst->counts, cpu), 0, sizeof(*inst->counts));
+	memset(&inst->past, 0, sizeof(inst->past));
 }
 
 /**
- * stackmap_note_cpu - note in a record that events of this CPU may have its id
- * @rec: the record
- */
-void stackmap_note_cpu(struct stackmap_record *rec)
-{
-	unsigned int bit = raw_smp_processor_id() % BITS_PER_LONG;
-
-	if (!test_bit(bit, &rec->cpus))
-		set_bit(bit, &rec->cpus);
-}
-
-/**
- * stackmap_add_ref - count one more reference to a stack
- * @map: the map
- * @key: the stack, which is stored; preemption is off since stackmap_find()
- */
-void stackmap_add_ref(struct ftrace_stackmap *map, const struct stackmap_key *key)
-{
-	unsigned long seen = key->seen;
-
-	/* A word that is 0 has no stack, not that of slot 0. */
-	if (seen && seen >> STACKMAP_COUNT_BITS == key->idx &&
-	    (seen & STACKMAP_COUNT_MASK) < STACKMAP_COUNT_MASK &&
-	    local_cmpxchg(key->word, seen, seen + 1) == seen)
-		return;
-
-	/* Another stack has the word, the count is full, or an interrupt changed it. */
-	stackmap_note_cpu(stackmap_record(map, key->idx));
-	seen = local_xchg(key->word, ((unsigned long)key->idx << STACKMAP_COUNT_BITS) + 1);
-	stackmap_flush_word(map, seen);
-}
-
-/**
- * stackmap_ref - the references to a stack
- * @map: the map
- * @idx: index of its slot, which is in use
+ * stackmap_reset - remove all stacks of an instance
+ * @tr: the instance
  *
- * Under RCU.
- * Return: their number, exact while nobody records.
- */
-unsigned long stackmap_ref(const struct ftrace_stackmap *map, u32 idx)
-{
-	const struct stackmap_record *rec = stackmap_record(map, idx);
-	unsigned long word, ref = atomic_long_read(&rec->ref);
-	int cpu;
-
-	for_each_possible_cpu(cpu) {
-		word = local_read(stackmap_word(per_cpu_ptr(map->cache, cpu), rec->ips, rec->nr));
-		if (word >> STACKMAP_COUNT_BITS == idx)
-			ref += word & STACKMAP_COUNT_MASK;
-	}
-	return ref;
-}
-
-/**
- * stackmap_alloc - allocate an empty map
- * @bits: log2 of the number of stacks, STACKMAP_BITS_MIN to STACKMAP_BITS_MAX
- * @first_id: the id of slot 0
+ * With options/stackmap on, an empty map replaces the current one. With the
+ * option off, the memory is freed. The ids in the buffer are stale afterwards.
  *
- * Return: the map, or NULL when there is not enough memory.
+ * Return: 0, -ENOMEM, or with the option on: -EBUSY while tracing is on in @tr, or if
+ * events hold ids of all generations.
  */
-struct ftrace_stackmap *stackmap_alloc(unsigned int bits, u32 first_id)
+int stackmap_reset(struct trace_array *tr)
 {
+	bool on = tr->trace_flags & TRACE_ITER(STACKMAP);
+	struct stackmap_instance *inst = tr->stackmap;
 	struct ftrace_stackmap *map;
+	struct stackmap_gens *gens;
+	struct stackmap_gen *gen;
+	u32 first_id;
 
-	map = __vmalloc(stackmap_size(bits),
-			GFP_KERNEL | __GFP_ZERO | __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
-	if (!map)
-		return NULL;
+	lockdep_assert_held(&trace_types_lock);
 
-	map->cache = alloc_percpu(struct stackmap_cache);
-	if (!map->cache) {
-		stackmap_free(map);
-		return NULL;
+	if (!inst)
+		return 0;
+
+	guard(mutex)(&inst->lock);
+	map = stackmap_current(inst);
+	if (on && tracer_tracing_is_on(tr))
+		return -EBUSY;
+	if (!map) {
+		/* What keeps stale generations from being used again may go. */
+		stackmap_free_unused(inst);
+		return 0;
 	}
 
-	map->first_id = first_id;
-	map->max_entries = 1U << bits;
-	map->nr_slots = 2U << bits;
-	map->arena_units = stackmap_arena_units(bits);
-	map->offset_mask = roundup_pow_of_two(map->arena_units) - 1;
-	map->arena = &map->slots[map->nr_slots];
-	atomic_set(&map->tail, 1);
-	/* Early during boot this is not random yet. */
-	get_random_bytes(&map->hash_key, sizeof(map->hash_key));
-	return map;
+	gen = on ? stackmap_create_first(inst) : NULL;
+	if (IS_ERR(gen))
+		return PTR_ERR(gen);
+
+	gens = stackmap_gens_stale(inst, gen);
+	if (!gens)
+		return -ENOMEM;
+
+	first_id = map->first_id;
+	WRITE_ONCE(inst->resets, inst->resets + 1);
+	stackmap_publish(inst, gens, NULL);
+	stackmap_set_range(inst, stackmap_gen_of(gens, first_id), true);
+	stackmap_clear_counts(inst);
+	inst->pause = 0;
+	if (gen) {
+		stackmap_set_range(inst, gen, false);
+		rcu_assign_pointer(inst->map, gen->map);
+	}
+	stackmap_free_unused(inst);
+	return 0;
 }
 
 /**
- * stackmap_free - free a map
- * @map: a map without users, or NULL
+ * ftrace_stackmap_destroy - free what an instance has of the stack map
+ * @tr: the instance, which has no users
  */
-void stackmap_free(struct ftrace_stackmap *map)
+void ftrace_stackmap_destroy(struct trace_array *tr)
 {
-	if (!map)
+	struct stackmap_instance *inst = tr->stackmap;
+
+	if (!inst)
 		return;
 
-	free_percpu(map->cache);
-	vfree(map);
+	ftrace_stackmap_set(tr, false);
+	scoped_guard(mutex, &inst->lock)
+		stackmap_publish(inst, NULL, NULL);
+	/* Nobody has a map whose replacement could be requested. */
+	stackmap_stop_replacement(inst);
+	tr->stackmap = NULL;
+	stackmap_free_instance(inst);
 }

@@ -11,24 +11,19 @@
  *
  * A map stores each distinct stack once and names it by an id, so that the
  * ring buffer holds 4 bytes in place of the frames. The rest of kernel/trace calls
- * what is declared here. Nearly all that a file uses is above it:
+ * what is declared here. From the bottom up:
  *
  *   trace_user_object.c        the files that user stacks refer to
- *   trace_stackmap.c           the map, a library; trace_stackmap_map.h has its design
- *   trace_stackmap_mark.c      when a generation was current, by the events of each CPU
- *   trace_stackmap_set.c       the stacks of all generations; trace_stackmap_set.h has the design
- *   trace_stackmap_print.c     how ids are printed
+ *   trace_stackmap_map.c       the map, a library; trace_stackmap_map.h has its design
+ *   trace_stackmap_gens.c      the stacks of all generations; trace_stackmap_gens.h has the design
  *   trace_stackmap_split.c     stacks of interrupts
  *   trace_stackmap_define.c    definitions of stacks in the ring buffer
- *   trace_stackmap_record.c    events with ids
+ *   trace_stackmap_event.c     events with ids: recorded and printed
  *   trace_stackmap_user.c      user stacks: recorded and printed
- *   trace_stackmap_param.c     size of a map
  *   trace_stackmap_replace.c   replacement of the map
- *   trace_stackmap_instance.c  option and reset
- *   trace_stackmap_stat.c      the statistics in tracefs
- *   trace_stackmap_seq.c       what the files there read
+ *   trace_stackmap.c           option, size and reset
+ *   trace_stackmap_tracefs.c   the files in tracefs
  *   trace_stackmap_bin.c       stack_map_bin there
- *   trace_stackmap_files.c     stack_map there, and all files are made
  */
 
 /**

@@ -13,7 +13,7 @@
 
 #include <asm/sections.h>
 
-#include "trace_stackmap_files.h"
+#include "trace_stackmap_tracefs.h"
 
 /* "FMSB", read as a native word. */
 #define STACKMAP_BIN_MAGIC	0x464D5342
@@ -69,8 +69,8 @@ static void stackmap_bin_files(struct seq_file *m, const struct stackmap_iter *i
 
 	stackmap_bin_section(m, STACKMAP_BIN_FILES, NULL, 0);
 	start = m->count;
-	for (u32 i = 0; iter->set && i < iter->set->nr; i++) {
-		objects = stackmap_new_objects(iter->set, i);
+	for (u32 i = 0; iter->gens && i < iter->gens->nr; i++) {
+		objects = stackmap_new_objects(iter->gens, i);
 		if (objects)
 			user_objects_write(objects, m);
 	}
@@ -149,7 +149,7 @@ VISIBLE_IF_KUNIT void *stackmap_bin_start(struct seq_file *m, loff_t *pos)
 		iter->nr_stacks++;
 		++*pos;
 	}
-	iter->split = iter->set ? stackmap_sum(iter->tr->stackmap, STACKMAP_SPLIT) : 0;
+	iter->split = iter->gens ? stackmap_sum(iter->tr->stackmap, STACKMAP_SPLIT) : 0;
 	*pos = 0;
 	return SEQ_START_TOKEN;
 }

@@ -5,8 +5,8 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
-#include "trace_stackmap_files.h"
-#include "trace_stackmap_instance_kunit.h"
+#include "trace_stackmap_tracefs.h"
+#include "trace_stackmap_kunit.h"
 
 /* More references than 32 bits count. */
 static void stackmap_bin_saturates(struct kunit *test)
@@ -52,7 +52,7 @@ static void stackmap_counts_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, test_reset(iter.tr), 0);
 	stackmap_bin_start(&m, &pos);
 	KUNIT_EXPECT_EQ(test, iter.nr_stacks + iter.split, 0);
-	KUNIT_EXPECT_NULL(test, iter.set);
+	KUNIT_EXPECT_NULL(test, iter.gens);
 }
 
 /* A stack is by file in stack_map_bin if any of its frames is. */

@@ -27,12 +27,10 @@
 #include "trace_output.h"
 #include "trace_stackmap_internal.h"
 
-/*
- * Write the definition of @part, which is stored if it is new. Returns 1 if it was, else 0,
- * or why it does not fit.
- */
-static int stackmap_define_part(struct ftrace_stackmap *map, struct trace_buffer *buffer,
-				unsigned int trace_ctx, struct stackmap_key *part, u32 define)
+/* Write the definition of @part, which is stored if it is new. Returns 0 or why it does not fit. */
+static int stackmap_define_part(struct trace_array *tr, struct ftrace_stackmap *map,
+				struct trace_buffer *buffer, unsigned int trace_ctx,
+				struct stackmap_key *part, u32 define)
 {
 	int type = part->user ? TRACE_USER_STACK_DEF : TRACE_STACK_DEF;
 	unsigned int nr = stackmap_depth(part->ips, part->nr);
@@ -53,7 +51,7 @@ static int stackmap_define_part(struct ftrace_stackmap *map, struct trace_buffer
 		return ret;
 	}
 	rec = stackmap_record(map, part->idx);
-	stackmap_note_cpu(rec);
+	stackmap_set_cpu(rec);
 
 	entry = ring_buffer_event_data(event);
 	entry->stack_id = stackmap_id(map, part->idx);
@@ -63,7 +61,9 @@ static int stackmap_define_part(struct ftrace_stackmap *map, struct trace_buffer
 
 	/* stackmap_define_part:A, pairs with stackmap_define:A */
 	smp_store_release(&rec->defined, define);
-	return ret;
+	if (ret)
+		stackmap_request_replace(tr->stackmap, map);
+	return 0;
 }
 
 /**
@@ -77,14 +77,13 @@ static int stackmap_define_part(struct ftrace_stackmap *map, struct trace_buffer
  * @define: set to the value of tr->stackmap_define. If that changes before the event
  *	with the ids is reserved, a snapshot may have taken the definitions away.
  *
- * Return: how many parts were new and are stored, or why one does not fit (enum
- * stackmap_drop, negated).
+ * Return: 0, or why a part does not fit (enum stackmap_drop, negated).
  */
 int stackmap_define(struct trace_array *tr, struct ftrace_stackmap *map,
 		    struct trace_buffer *buffer, unsigned int trace_ctx,
 		    struct stackmap_key *parts, int nr, u32 *define)
 {
-	int stored = 0, ret;
+	int ret;
 
 	/* stackmap_define:B, pairs with ftrace_stackmap_undefine:A */
 	*define = atomic_read_acquire(&tr->stackmap_define);
@@ -98,12 +97,11 @@ int stackmap_define(struct trace_array *tr, struct ftrace_stackmap *map,
 		if (parts[i].idx >= 0 &&
 		    READ_ONCE(stackmap_record(map, parts[i].idx)->defined) == *define)
 			continue;
-		ret = stackmap_define_part(map, buffer, trace_ctx, &parts[i], *define);
-		if (ret < 0)
+		ret = stackmap_define_part(tr, map, buffer, trace_ctx, &parts[i], *define);
+		if (ret)
 			return ret;
-		stored += ret;
 	}
-	return stored;
+	return 0;
 }
 
 /**

@@ -8,7 +8,7 @@
 #include <linux/ring_buffer.h>
 #include <linux/slab.h>
 
-#include "trace_stackmap_instance_kunit.h"
+#include "trace_stackmap_kunit.h"
 
 /* An event with the value of tr->stackmap_define. */
 static void test_write_mark(struct trace_array *tr)

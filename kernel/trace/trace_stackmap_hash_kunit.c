@@ -5,7 +5,7 @@
  */
 #include <linux/slab.h>
 
-#include "trace_stackmap_kunit.h"
+#include "trace_stackmap_map_kunit.h"
 
 #define TEST_SIMILAR_BITS	14
 #define TEST_MAX_DEPTH		1024
@@ -134,7 +134,7 @@ static void stackmap_forged_stacks(struct kunit *test)
 }
 
 /* Stacks that differ in one frame are not taken for one another, in whatever order they come. */
-static void stackmap_recall(struct kunit *test)
+static void stackmap_cache_lookup(struct kunit *test)
 {
 	struct ftrace_stackmap *map = test_alloc_map(test, STACKMAP_BITS_MIN);
 	unsigned long ips[TEST_DEPTHS];
@@ -190,7 +190,7 @@ static void stackmap_any_depth(struct kunit *test)
 static struct kunit_case stackmap_hash_test_cases[] = {
 	KUNIT_CASE_PARAM(stackmap_similar_stacks, stackmap_similar_gen_params),
 	KUNIT_CASE(stackmap_forged_stacks),
-	KUNIT_CASE(stackmap_recall),
+	KUNIT_CASE(stackmap_cache_lookup),
 	KUNIT_CASE(stackmap_any_depth),
 	{ }
 };

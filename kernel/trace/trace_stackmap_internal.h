@@ -15,19 +15,19 @@
 
 #include "trace_stackmap.h"
 #include "trace_stackmap_map.h"
-#include "trace_stackmap_set.h"
+#include "trace_stackmap_gens.h"
 #include "trace_stackmap_split.h"
 
 /*
- * What the files of the stack map have in common. trace_stackmap_set.h has how the
+ * What the files of the stack map have in common. trace_stackmap_gens.h has how the
  * map of an instance is replaced.
  *
  * Memory ordering:
  *
- *   stackmap_latch:A    reads the tail of the arena, then synchronize_rcu(). A
- *                       record below that tail is published by then, or never.
- *   stackmap_instance:A publishes an instance's state by a release. Pairs with
- *                       READ_ONCE(tr->stackmap).
+ *   stackmap_snapshot_tail:A   reads the tail of the arena, then synchronize_rcu(). A
+ *                              record below that tail is published by then, or never.
+ *   stackmap_alloc_instance:A  publishes an instance's state by a release. Pairs with
+ *                              READ_ONCE(tr->stackmap).
  */
 
 /* Beside the drops: what is counted. */
@@ -49,44 +49,44 @@ struct stackmap_counts {
  * struct stackmap_instance - the stack map of a trace instance
  * @map: stacks are recorded into it; NULL after a reset with the option off
  * @counts: since the last reset
- * @set: all generations
+ * @gens: all generations, the current one included
  * @tr: the instance
- * @lock: serializes what changes @map and @set; nests inside trace_types_lock
+ * @lock: serializes what changes @map and @gens; nests inside trace_types_lock
  * @next_gen: generation of the next map
  * @resets: number of resets
  * @past: what became of older maps
  * @pos: what the buffers of each CPU hold
- * @not_before: jiffies; the next replacement
+ * @replaced: jiffies; the last replacement, or attempt
+ * @pause: jiffies; no replacement for so long after that
  * @nearly_full: queues the work, from any context
  * @work: replaces the map
  */
 struct stackmap_instance {
 	struct ftrace_stackmap	__rcu *map;
 	struct stackmap_counts	__percpu *counts;
-	struct stackmap_set	__rcu *set;
+	struct stackmap_gens	__rcu *gens;
 	struct trace_array	*tr;
 	struct mutex		lock;		/* replacement, option and reset */
 	u32			next_gen;
 	unsigned int		resets;
 	struct stackmap_past	past;
 	struct ring_buffer_position (*pos)[STACKMAP_BUFFERS];
-	unsigned long		not_before;
+	unsigned long		replaced;
+	unsigned long		pause;
 	struct irq_work		nearly_full;
 	struct delayed_work	work;
 };
-
-/* trace_stackmap_param.c */
-extern unsigned int ftrace_stackmap_bits;
 
 /* trace_stackmap_define.c */
 int stackmap_define(struct trace_array *tr, struct ftrace_stackmap *map,
 		    struct trace_buffer *buffer, unsigned int trace_ctx,
 		    struct stackmap_key *parts, int nr, u32 *define);
 
-/* trace_stackmap_print.c */
+/* trace_stackmap_event.c */
 const struct stackmap_record *stackmap_resolve(struct trace_array *tr, int id);
 
-/* trace_stackmap_instance.c */
+/* trace_stackmap.c */
+extern unsigned int ftrace_stackmap_bits;
 struct trace_buffer *stackmap_other_buffer(struct trace_array *tr);
 int stackmap_reset(struct trace_array *tr);
 
@@ -106,10 +106,10 @@ static inline struct ftrace_stackmap *stackmap_current(const struct stackmap_ins
 	return rcu_dereference_protected(inst->map, lockdep_is_held(&inst->lock));
 }
 
-/* The current set. */
-static inline struct stackmap_set *stackmap_set(const struct stackmap_instance *inst)
+/* All generations. */
+static inline struct stackmap_gens *stackmap_gens(const struct stackmap_instance *inst)
 {
-	return rcu_dereference_protected(inst->set, lockdep_is_held(&inst->lock));
+	return rcu_dereference_protected(inst->gens, lockdep_is_held(&inst->lock));
 }
 
 /* Are the frames to be printed below an id? */
@@ -125,7 +125,7 @@ static inline bool stackmap_frames(const struct trace_iterator *iter)
  */
 static __always_inline struct ftrace_stackmap *stackmap_active(struct trace_array *tr)
 {
-	/* Pairs with stackmap_instance:A */
+	/* Pairs with stackmap_alloc_instance:A */
 	struct stackmap_instance *inst = READ_ONCE(tr->stackmap);
 
 	if (!inst || !rcu_is_watching() || !cpu_online(raw_smp_processor_id()))
@@ -133,24 +133,6 @@ static __always_inline struct ftrace_stackmap *stackmap_active(struct trace_arra
 
 	/* The checking variants call functions that could be traced. */
 	return rcu_dereference_raw_check(inst->map);
-}
-
-/* Is a map to be replaced? */
-static inline bool stackmap_used_up(const struct ftrace_stackmap *map)
-{
-	return stackmap_nearly_full(map) || user_objects_half_full(stackmap_objects(map));
-}
-
-/*
- * Have a map replaced if it is used up. To be called when a stack was not in it. An
- * insert may happen in the scheduler or in an NMI, and can't queue a work. Early during
- * boot, there is no irq_work either.
- */
-static inline void stackmap_ask(struct stackmap_instance *inst, const struct ftrace_stackmap *map)
-{
-	if (stackmap_used_up(map) && map->gen->recycle && system_state >= SYSTEM_SCHEDULING &&
-	    !delayed_work_pending(&inst->work))
-		irq_work_queue(&inst->nearly_full);
 }
 
 /* Add to a count. Preemption is off. */

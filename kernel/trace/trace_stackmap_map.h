@@ -91,7 +91,7 @@ struct stackmap_record {
 };
 
 struct stackmap_cache {
-	local_t			words[1 << STACKMAP_CACHE_BITS]; /* slot index above a count */
+	local_t			slots[1 << STACKMAP_CACHE_BITS]; /* slot index above a count */
 };
 
 struct stackmap_gen;
@@ -103,8 +103,8 @@ struct ftrace_stackmap {
 	u32			offset_mask;	/* bits of a slot that are the arena offset */
 	u32			arena_units;
 	hsiphash_key_t		hash_key;
-	unsigned long		entry_start;	/* stacks are split behind frames in here; */
-	unsigned long		entry_size;	/* set by the caller of stackmap_alloc() */
+	unsigned long		irqentry_start;	/* stacks are split behind frames in here; */
+	unsigned long		irqentry_size;	/* set by the caller of stackmap_alloc() */
 	struct stackmap_gen	*gen;		/* the caller's */
 	void			*arena;		/* unit 0 is unused, so that 0 is an empty slot */
 	struct stackmap_cache __percpu *cache;
@@ -119,9 +119,9 @@ struct ftrace_stackmap {
  * @ips: its frames
  * @nr: number of frames
  * @user: a stack of user space
- * @hash: hash of the frames, unless the CPU remembered the stack
+ * @hash: hash of the frames, unless the stack is in the cache
  * @idx: index of its slot, negative if it is not in the map
- * @word: its place in this CPU's cache
+ * @cache_slot: its slot in the cache of this CPU
  * @seen: what was there
  */
 struct stackmap_key {
@@ -130,7 +130,7 @@ struct stackmap_key {
 	bool			user;
 	u32			hash;
 	int			idx;
-	local_t			*word;
+	local_t			*cache_slot;
 	unsigned long		seen;
 };
 
@@ -141,7 +141,7 @@ int stackmap_find(struct ftrace_stackmap *map, const unsigned long *ips, unsigne
 		  struct stackmap_key *key);
 int stackmap_insert(struct ftrace_stackmap *map, struct stackmap_key *key);
 void stackmap_add_ref(struct ftrace_stackmap *map, const struct stackmap_key *key);
-void stackmap_note_cpu(struct stackmap_record *rec);
+void stackmap_set_cpu(struct stackmap_record *rec);
 unsigned long stackmap_ref(const struct ftrace_stackmap *map, u32 idx);
 void stackmap_flush(struct ftrace_stackmap *map);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Replacement of the map of an instance, by a work or by a reset. Nothing else changes
- * its size. trace_stackmap_set.h has the design.
+ * its size. trace_stackmap_gens.h has the design.
  */
 #include <linux/cleanup.h>
 #include <linux/jiffies.h>
@@ -11,8 +11,6 @@
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
 #include <linux/ring_buffer.h>
-#include <linux/sched.h>
-#include <linux/sched/cputime.h>
 
 #include <kunit/visibility.h>
 
@@ -27,22 +25,19 @@
  */
 #define STACKMAP_OLD_MAPS	4
 
-/* The longest pause, so that a wrap of jiffies can't make it endless. */
-#define STACKMAP_MAX_PAUSE	(600UL * HZ)
+/*
+ * After a map was replaced, there is a pause of 1 ms for this number of stacks that the
+ * larger one of both can hold. Replacing it takes some 5 % of that time. To flush and free
+ * the cache of a CPU counts like some stacks.
+ */
+#define STACKMAP_PAUSE_STACKS	128
+#define STACKMAP_PAUSE_CPU	16
 
 /* Read at the first map after a reset. */
 static bool stackmap_recycle __read_mostly = true;
 
-/* After replacing a map took t of CPU time, this is not done again for this number times t. */
-static unsigned int stackmap_pause __read_mostly = 20;
-
 module_param_named(recycle, stackmap_recycle, bool, 0644);
-MODULE_PARM_DESC(recycle, "replace a map that is nearly full, and forget unused stacks");
-
-#ifdef CONFIG_FTRACE_STACKMAP_KUNIT_TEST
-module_param_named(pause, stackmap_pause, uint, 0644);
-MODULE_PARM_DESC(pause, "how many times the CPU time of replacing a map is the pause after it");
-#endif
+MODULE_PARM_DESC(recycle, "replace a map that is nearly full, and free unused stacks");
 
 /* The first id of a generation that is not in use, or -EBUSY. */
 static int stackmap_unused_id(const struct stackmap_instance *inst)
@@ -51,7 +46,7 @@ static int stackmap_unused_id(const struct stackmap_instance *inst)
 
 	for (u32 i = 0; i < STACKMAP_GENS; i++) {
 		first_id = (inst->next_gen + i) % STACKMAP_GENS << STACKMAP_SLOT_BITS;
-		if (!stackmap_gen_of(stackmap_set(inst), first_id))
+		if (!stackmap_gen_of(stackmap_gens(inst), first_id))
 			return first_id;
 	}
 	return -EBUSY;
@@ -66,7 +61,7 @@ static struct stackmap_gen *stackmap_create(struct stackmap_instance *inst, unsi
 
 	first_id = stackmap_unused_id(inst);
 	if (first_id < 0) {
-		stackmap_shrink(inst);
+		stackmap_free_unused(inst);
 		first_id = stackmap_unused_id(inst);
 	}
 	if (first_id < 0)
@@ -109,7 +104,7 @@ struct stackmap_gen *stackmap_create_first(struct stackmap_instance *inst)
 
 	gen->objects = user_objects_next(NULL);
 	gen->recycle = recycle;
-	stackmap_set_entry(gen->map);
+	stackmap_set_irqentry(gen->map);
 	return gen;
 }
 
@@ -124,23 +119,23 @@ struct stackmap_gen *stackmap_create_first(struct stackmap_instance *inst)
  */
 int stackmap_begin_map(struct stackmap_instance *inst, struct stackmap_gen *gen)
 {
-	struct stackmap_set *set = stackmap_build(inst, gen, stackmap_keep);
+	struct stackmap_gens *gens = stackmap_gens_with(inst, gen);
 
-	if (!set)
+	if (!gens)
 		return -ENOMEM;
-	stackmap_mark_gen(inst, gen, false);
-	stackmap_publish(inst, set, gen->map);
+	stackmap_set_range(inst, gen, false);
+	stackmap_publish(inst, gens, gen->map);
 	return 0;
 }
 
 /* May the next generation have another table of files? */
 static bool stackmap_has_table(const struct stackmap_instance *inst)
 {
-	const struct stackmap_set *set = stackmap_set(inst);
+	const struct stackmap_gens *gens = stackmap_gens(inst);
 	u32 nr = 0;
 
-	for (u32 i = 0; i < set->nr; i++)
-		nr += !!stackmap_new_objects(set, i);
+	for (u32 i = 0; i < gens->nr; i++)
+		nr += !!stackmap_new_objects(gens, i);
 	return nr < STACKMAP_OLD_MAPS;
 }
 
@@ -151,7 +146,7 @@ static bool stackmap_has_room(const struct stackmap_instance *inst)
 	unsigned int bits = ilog2(map->max_entries);
 	/* What its stacks take when they are packed. */
 	size_t size = (stackmap_tail(map) + atomic_read(&map->entries)) * STACKMAP_UNIT;
-	const struct stackmap_set *set = stackmap_set(inst);
+	const struct stackmap_gens *gens = stackmap_gens(inst);
 	/* A snapshot may swap them now. Then one may count twice, this time. */
 	struct trace_buffer *buffer = data_race(READ_ONCE(inst->tr->array_buffer.buffer));
 	struct trace_buffer *other = stackmap_other_buffer(inst->tr);
@@ -164,9 +159,9 @@ static bool stackmap_has_room(const struct stackmap_instance *inst)
 		return false;
 
 	bits = max(bits, READ_ONCE(ftrace_stackmap_bits));
-	for (u32 i = 0; i < set->nr; i++) {
-		if (set->gens[i] != map->gen)
-			size += set->gens[i]->size;
+	for (u32 i = 0; i < gens->nr; i++) {
+		if (gens->gen[i] != map->gen)
+			size += gens->gen[i]->size;
 	}
 	for_each_tracing_cpu(cpu)
 		buffer_size += ring_buffer_size(buffer, cpu) +
@@ -192,7 +187,7 @@ VISIBLE_IF_KUNIT int stackmap_replace(struct stackmap_instance *inst)
 	int ret;
 
 	if (!stackmap_has_room(inst))
-		stackmap_shrink(inst);
+		stackmap_free_unused(inst);
 	if (!stackmap_has_room(inst))
 		return -ENOSPC;
 
@@ -203,26 +198,40 @@ VISIBLE_IF_KUNIT int stackmap_replace(struct stackmap_instance *inst)
 	new->objects = stackmap_has_table(inst) ? user_objects_next(gen->objects) :
 						  user_objects_hold(gen->objects);
 	new->recycle = gen->recycle;
-	new->map->entry_start = map->entry_start;
-	new->map->entry_size = map->entry_size;
+	new->map->irqentry_start = map->irqentry_start;
+	new->map->irqentry_size = map->irqentry_size;
 	ret = stackmap_begin_map(inst, new);
 	if (ret)
 		return ret;
 
 	stackmap_flush(map);
-	stackmap_mark_gen(inst, gen, true);
+	stackmap_set_range(inst, gen, true);
 	inst->past.rotations++;
-	stackmap_shrink(inst);
+	stackmap_free_unused(inst);
 	return 0;
 }
 
-/* How many jiffies to wait after a replacement that took @ran ns of CPU time. */
-VISIBLE_IF_KUNIT unsigned long stackmap_pause_after(u64 ran, bool failed)
+/* Is a map to be replaced? */
+static bool stackmap_used_up(const struct ftrace_stackmap *map)
 {
-	/* After a failure, the next stack that is not in the map asks again. */
-	u64 pause = 1 + nsecs_to_jiffies64(ran * stackmap_pause) + (failed ? HZ : 0);
+	return stackmap_nearly_full(map) || user_objects_half_full(stackmap_objects(map));
+}
 
-	return min(pause, STACKMAP_MAX_PAUSE);
+/**
+ * stackmap_request_replace - request that a map be replaced if it is used up
+ * @inst: the instance
+ * @map: its map, which has got a new stack, or did not take one
+ *
+ * An insert may happen in the scheduler or in an NMI, and can't queue a work. Early
+ * during boot, there is no irq_work either.
+ *
+ * Context: any, NMI included, with preemption off.
+ */
+void stackmap_request_replace(struct stackmap_instance *inst, const struct ftrace_stackmap *map)
+{
+	if (stackmap_used_up(map) && map->gen->recycle && system_state >= SYSTEM_SCHEDULING &&
+	    !delayed_work_pending(&inst->work))
+		irq_work_queue(&inst->nearly_full);
 }
 
 static void stackmap_work(struct work_struct *work)
@@ -230,8 +239,8 @@ static void stackmap_work(struct work_struct *work)
 	struct stackmap_instance *inst = container_of(to_delayed_work(work),
 						      struct stackmap_instance, work);
 	struct ftrace_stackmap *map;
-	unsigned long wait;
-	u64 start, ran;
+	unsigned long since;
+	u32 stacks;
 	int ret;
 
 	guard(mutex)(&inst->lock);
@@ -239,16 +248,18 @@ static void stackmap_work(struct work_struct *work)
 	if (!map || !map->gen->recycle || !stackmap_used_up(map))
 		return;
 
-	wait = inst->not_before - jiffies;
-	if (wait <= STACKMAP_MAX_PAUSE && wait) {
-		queue_delayed_work(system_dfl_wq, &inst->work, wait);
+	since = jiffies - inst->replaced;
+	if (since < inst->pause) {
+		queue_delayed_work(system_dfl_wq, &inst->work, inst->pause - since);
 		return;
 	}
 
-	start = task_sched_runtime(current);
+	stacks = map->max_entries;
 	ret = stackmap_replace(inst);
-	ran = task_sched_runtime(current) - start;
-	inst->not_before = jiffies + stackmap_pause_after(ran, ret);
+	inst->replaced = jiffies;
+	stacks = max(stacks, stackmap_current(inst)->max_entries) +
+		 num_possible_cpus() * STACKMAP_PAUSE_CPU;
+	inst->pause = ret ? HZ : 1 + msecs_to_jiffies(stacks / STACKMAP_PAUSE_STACKS);
 }
 
 static void stackmap_nearly_full_fn(struct irq_work *work)
@@ -265,7 +276,6 @@ static void stackmap_nearly_full_fn(struct irq_work *work)
  */
 void stackmap_init_replacement(struct stackmap_instance *inst)
 {
-	inst->not_before = jiffies;
 	inst->nearly_full = IRQ_WORK_INIT_HARD(stackmap_nearly_full_fn);
 	INIT_DELAYED_WORK(&inst->work, stackmap_work);
 }

@@ -17,14 +17,14 @@
 
 /* Where interrupts enter the kernel. No stack is split where this is not known to be assembly. */
 #if defined(CONFIG_X86) || defined(CONFIG_ARM64) || defined(CONFIG_ARM)
-#define STACKMAP_ENTRY_START	((unsigned long)__entry_text_start)
-#define STACKMAP_ENTRY_END	((unsigned long)__entry_text_end)
+#define STACKMAP_IRQENTRY_START	((unsigned long)__entry_text_start)
+#define STACKMAP_IRQENTRY_END	((unsigned long)__entry_text_end)
 #elif defined(CONFIG_S390) || defined(CONFIG_RISCV)
-#define STACKMAP_ENTRY_START	((unsigned long)__irqentry_text_start)
-#define STACKMAP_ENTRY_END	((unsigned long)__irqentry_text_end)
+#define STACKMAP_IRQENTRY_START	((unsigned long)__irqentry_text_start)
+#define STACKMAP_IRQENTRY_END	((unsigned long)__irqentry_text_end)
 #else
-#define STACKMAP_ENTRY_START	0UL
-#define STACKMAP_ENTRY_END	0UL
+#define STACKMAP_IRQENTRY_START	0UL
+#define STACKMAP_IRQENTRY_END	0UL
 #endif
 
 static bool stackmap_split __read_mostly = true;
@@ -33,16 +33,16 @@ module_param_named(split, stackmap_split, bool, 0644);
 MODULE_PARM_DESC(split, "split stacks where an interrupt has hit");
 
 /**
- * stackmap_set_entry - set where stacks in a map are split
+ * stackmap_set_irqentry - set where stacks in a map are split
  * @map: the map, which is empty
  */
-void stackmap_set_entry(struct ftrace_stackmap *map)
+void stackmap_set_irqentry(struct ftrace_stackmap *map)
 {
 	if (!READ_ONCE(stackmap_split))
 		return;
 
-	map->entry_start = STACKMAP_ENTRY_START;
-	map->entry_size = STACKMAP_ENTRY_END - STACKMAP_ENTRY_START;
+	map->irqentry_start = STACKMAP_IRQENTRY_START;
+	map->irqentry_size = STACKMAP_IRQENTRY_END - STACKMAP_IRQENTRY_START;
 }
 
 /* Fill in what follows the first id of a split stack. */

@@ -29,7 +29,7 @@
 struct stack_split_entry;
 struct trace_entry;
 
-void stackmap_set_entry(struct ftrace_stackmap *map);
+void stackmap_set_irqentry(struct ftrace_stackmap *map);
 void stackmap_fill_split(struct ftrace_stackmap *map, struct stack_split_entry *entry,
 			 const struct stackmap_key *parts, int nr);
 int stackmap_event_ids(const struct trace_entry *ent);

@@ -4,7 +4,7 @@
  */
 #include <linux/string.h>
 
-#include "trace_stackmap_instance_kunit.h"
+#include "trace_stackmap_kunit.h"
 
 /* Frames of the longest stack of which all variants are tried. */
 #define TEST_SPLIT_DEPTH	9
@@ -93,8 +93,8 @@ static void stackmap_parts(struct kunit *test)
 	char found[10] = "";
 	int nr_parts;
 
-	map->entry_start = 0x1000;
-	map->entry_size = 0x200;
+	map->irqentry_start = 0x1000;
+	map->irqentry_size = 0x200;
 	KUNIT_ASSERT_LE(test, nr, ARRAY_SIZE(ips));
 	for (int i = 0; i < nr; i++)
 		ips[i] = split->frames[i] == 'E' ? 0x1000 + i * 0x11 : i % 2 ? 0xfff : 0x1200;
@@ -115,7 +115,7 @@ static void stackmap_parts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, first, nr + 1);
 	KUNIT_EXPECT_STREQ(test, found, split->parts);
 
-	map->entry_size = 0;
+	map->irqentry_size = 0;
 	scoped_guard(preempt_notrace)
 		nr_parts = stackmap_find_parts(map, ips, nr, parts);
 	KUNIT_EXPECT_EQ(test, nr_parts, 1);
@@ -311,8 +311,8 @@ static void stackmap_split_all(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, test_reset(tr), 0);
 	map = test_current(tr);
 	test_current(tr)->gen->recycle = false;
-	map->entry_start = frames[0];
-	map->entry_size = 1;
+	map->irqentry_start = frames[0];
+	map->irqentry_size = 1;
 	for (unsigned int pass = 0; pass < 2 * ARRAY_SIZE(ips); pass++) {
 		nr = pass % ARRAY_SIZE(ips) + 1;
 		stacks = nr == 1 ? ARRAY_SIZE(frames) : stacks * ARRAY_SIZE(frames);
@@ -343,8 +343,8 @@ static void stackmap_split_limit(struct kunit *test)
 	unsigned long ips[12];
 	char ids[64];
 
-	map->entry_start = 0x1000;
-	map->entry_size = 1;
+	map->irqentry_start = 0x1000;
+	map->irqentry_size = 1;
 	for (int i = 0; i < ARRAY_SIZE(ips); i++)
 		ips[i] = i % 4 == 1 ? 0x1000 : i;
 

@@ -4,7 +4,7 @@
  */
 #include <linux/preempt.h>
 
-#include "trace_stackmap_instance_kunit.h"
+#include "trace_stackmap_kunit.h"
 
 static void test_record_user(struct trace_array *tr, const unsigned long *ips, unsigned int nr)
 {

@@ -11,7 +11,7 @@
 #include <linux/shmem_fs.h>
 #include <linux/trace_clock.h>
 
-#include "trace_stackmap_instance_kunit.h"
+#include "trace_stackmap_kunit.h"
 
 #define TEST_EXEC	(PROT_READ | PROT_EXEC)
 

@@ -120,7 +120,9 @@ static void trace_user_unwind_callback(struct unwind_work *work, struct unwind_s
 			if (nr > USER_STACK_MAX_DEPTH)
 				ftrace_stackmap_deep(tr);
 		}
-		if (ret && user_unwind_write(buffer, trace_ctx, &full) && ret < 0)
+		if (ret && !user_unwind_write(buffer, trace_ctx, &full))
+			ret = 0;
+		if (ret < 0)
 			ftrace_stackmap_drop(tr, ret);
 	}
 }

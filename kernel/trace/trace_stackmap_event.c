@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Recording of stacks by their ids.
+ * Events with stack ids: how they are recorded and printed.
  *
  * A kernel stack is one TRACE_STACK_ID event, or one TRACE_STACK_SPLIT event where it
  * is split.
  */
+#include <linux/cleanup.h>
+#include <linux/rcupdate.h>
 #include <linux/ring_buffer.h>
-#include <linux/string.h>
 
 #include <kunit/visibility.h>
 
+#include "trace_output.h"
 #include "trace_stackmap_internal.h"
 
 /* Fill in what follows the id in the event of a user stack. */
@@ -50,9 +52,9 @@ static int stackmap_event_type(const struct stackmap_user *user, int nr, size_t 
 }
 
 /*
- * Write the event of a stack whose parts were found. What is new is stored only after
- * the event is reserved, since the buffer may not take it. Returns a positive value if a
- * part was new, or why the stack has to be recorded in full.
+ * Write the event of a stack whose parts were found. New parts are stored only after
+ * the event is reserved, since the buffer may not take it. Returns 0, also without an
+ * event, or why the stack has to be recorded in full.
  */
 static int stackmap_write_ids(struct trace_array *tr, struct ftrace_stackmap *map,
 			      struct trace_buffer *buffer, unsigned int trace_ctx,
@@ -91,7 +93,9 @@ static int stackmap_write_ids(struct trace_array *tr, struct ftrace_stackmap *ma
 	}
 	stackmap_success(tr->stackmap, map, parts, nr);
 	__buffer_unlock_commit(buffer, event);
-	return ret;
+	if (ret)
+		stackmap_request_replace(tr->stackmap, map);
+	return 0;
 }
 
 /* Are the frames those of a table of objects? */
@@ -101,8 +105,8 @@ static bool user_by_file(const struct stackmap_user *user)
 }
 
 /*
- * Record a stack by its ids. Returns a positive value if the stack was new, 0 if not, also if
- * the buffer did not take the event, or why the stack has to be recorded in full.
+ * Record a stack by its ids. Returns 0, also if the buffer did not take the event, or why
+ * the stack has to be recorded in full.
  */
 static __always_inline int
 stackmap_record_ids(struct trace_array *tr, struct ftrace_stackmap *map,
@@ -111,8 +115,8 @@ stackmap_record_ids(struct trace_array *tr, struct ftrace_stackmap *map,
 {
 	struct stackmap_key parts[STACKMAP_MAX_PARTS] __uninitialized;
 	const struct stackmap_user *user = stack->user;
-	int nr, stored = 0, ret;
 	u32 define = 0;
+	int nr, ret;
 
 	if (user_by_file(user) && user->objects != stackmap_objects(map))
 		return -STACKMAP_DROP_OBJECTS;
@@ -123,15 +127,14 @@ stackmap_record_ids(struct trace_array *tr, struct ftrace_stackmap *map,
 		return nr;
 
 	if (tr->trace_flags & TRACE_ITER(STACKMAP_DEFINE)) {
-		stored = stackmap_define(tr, map, buffer, trace_ctx, parts, nr, &define);
-		if (stored < 0)
-			return stored;
+		ret = stackmap_define(tr, map, buffer, trace_ctx, parts, nr, &define);
+		if (ret)
+			return ret;
 		if (user_by_file(user) && !user_objects_define(buffer, trace_ctx, stack, define))
-			return stored;
+			return 0;
 	}
 
-	ret = stackmap_write_ids(tr, map, buffer, trace_ctx, user, parts, nr, define);
-	return ret < 0 ? ret : ret + stored;
+	return stackmap_write_ids(tr, map, buffer, trace_ctx, user, parts, nr, define);
 }
 
 /**
@@ -155,8 +158,8 @@ int ftrace_stackmap_record_stack(struct trace_array *tr, struct trace_buffer *bu
 
 	ret = stackmap_record_ids(tr, map, buffer, trace_ctx, stack);
 	if (ret)
-		stackmap_ask(tr->stackmap, map);
-	return min(ret, 0);
+		stackmap_request_replace(tr->stackmap, map);
+	return ret;
 }
 
 /**
@@ -184,3 +187,43 @@ void ftrace_stackmap_drop(struct trace_array *tr, int why)
 {
 	stackmap_count(tr->stackmap, -why, 1);
 }
+
+/**
+ * stackmap_resolve - find the stack of an id
+ * @tr: the instance whose buffer has the id
+ * @id: the id
+ *
+ * Under RCU.
+ * Return: the stack, or NULL if it is gone.
+ */
+const struct stackmap_record *stackmap_resolve(struct trace_array *tr, int id)
+{
+	struct stackmap_instance *inst = READ_ONCE(tr->stackmap);
+
+	/* stackmap_resolve:A, pairs with stackmap_publish:A */
+	return inst ? stackmap_lookup(rcu_dereference(inst->gens), id) : NULL;
+}
+
+static enum print_line_t trace_stack_id_print(struct trace_iterator *iter,
+					      int flags, struct trace_event *event)
+{
+	struct stack_id_entry *field = (void *)iter->ent;
+	const struct stackmap_record *rec;
+	struct trace_seq *s = &iter->seq;
+
+	guard(rcu)();
+	rec = stackmap_resolve(iter->tr, field->stack_id);
+	trace_seq_printf(s, "<stack_id %d>%s\n", field->stack_id, rec ? "" : " (stale)");
+	if (rec && stackmap_frames(iter))
+		trace_print_stack_frames(iter, flags, rec->ips, rec->ips + rec->nr);
+	return trace_handle_return(s);
+}
+
+static struct trace_event_functions trace_stack_id_funcs = {
+	.trace		= trace_stack_id_print,
+};
+
+struct trace_event trace_stack_id_event = {
+	.type		= TRACE_STACK_ID,
+	.funcs		= &trace_stack_id_funcs,
+};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-#ifndef _TRACE_STACKMAP_FILES_H
-#define _TRACE_STACKMAP_FILES_H
+#ifndef _TRACE_STACKMAP_TRACEFS_H
+#define _TRACE_STACKMAP_TRACEFS_H
 
 #include <linux/fs.h>
 #include <linux/seq_file.h>
@@ -11,7 +11,7 @@
 /* A reader of the files, and the stack that it is at. */
 struct stackmap_iter {
 	struct trace_array	*tr;		/* the open file holds a reference */
-	struct stackmap_set	*set;		/* with a reference, or NULL if there is no map */
+	struct stackmap_gens	*gens;		/* with a reference, or NULL if there is no map */
 	const struct ftrace_stackmap *map;	/* the newest one */
 	const void		*map_end;	/* newer records of the map are left out */
 	const struct stackmap_gen *gen;		/* of the stack */
@@ -22,10 +22,7 @@ struct stackmap_iter {
 	u64			split;
 };
 
-/* trace_stackmap_stat.c */
-extern const struct file_operations stackmap_stat_fops;
-
-/* trace_stackmap_seq.c */
+/* trace_stackmap_tracefs.c */
 int stackmap_open(struct inode *inode, struct file *file, const struct seq_operations *ops);
 int stackmap_release(struct inode *inode, struct file *file);
 void *stackmap_seq_start(struct seq_file *m, loff_t *pos);
@@ -35,7 +32,7 @@ const struct stackmap_record *stackmap_next(struct stackmap_iter *iter, loff_t *
 unsigned long stackmap_iter_ref(const struct stackmap_iter *iter,
 				const struct stackmap_record *rec);
 #if IS_ENABLED(CONFIG_KUNIT)
-void stackmap_latch(struct stackmap_iter *iter);
+void stackmap_snapshot_tail(struct stackmap_iter *iter);
 #endif
 
 /* ELF notes of the kernel, from the linker script. */
@@ -53,4 +50,4 @@ int stackmap_bin_show(struct seq_file *m, void *v);
 void *stackmap_bin_start(struct seq_file *m, loff_t *pos);
 #endif
 
-#endif /* _TRACE_STACKMAP_FILES_H */
+#endif /* _TRACE_STACKMAP_TRACEFS_H */

@@ -13,8 +13,8 @@
 #include <linux/ring_buffer.h>
 #include <linux/slab.h>
 
-#include "trace_stackmap_files.h"
-#include "trace_stackmap_instance_kunit.h"
+#include "trace_stackmap_tracefs.h"
+#include "trace_stackmap_kunit.h"
 
 /* What a stack that was not in the map has begun is over then, without a pause. */
 static void test_settle(struct trace_array *tr)
@@ -22,9 +22,9 @@ static void test_settle(struct trace_array *tr)
 	struct stackmap_instance *inst = tr->stackmap;
 
 	irq_work_sync(&inst->nearly_full);
-	inst->not_before = jiffies;
+	inst->pause = 0;
 	flush_delayed_work(&inst->work);
-	inst->not_before = jiffies;
+	inst->pause = 0;
 }
 
 /* Whether the work was asked for. It does not run before test_settle(). */
@@ -37,13 +37,14 @@ static bool test_asked(struct trace_array *tr)
 
 static void test_wait_for_ever(struct trace_array *tr)
 {
-	tr->stackmap->not_before = jiffies + 500 * HZ;
+	tr->stackmap->replaced = jiffies;
+	tr->stackmap->pause = 500 * HZ;
 }
 
 static void test_shrink(struct trace_array *tr)
 {
 	guard(mutex)(&tr->stackmap->lock);
-	stackmap_shrink(tr->stackmap);
+	stackmap_free_unused(tr->stackmap);
 }
 
 static unsigned long test_rotations(struct trace_array *tr)
@@ -54,17 +55,17 @@ static unsigned long test_rotations(struct trace_array *tr)
 /* The number of stacks of older maps. */
 static unsigned int test_nr_kept(struct trace_array *tr)
 {
-	struct stackmap_set *set = test_set(tr);
+	struct stackmap_gens *gens = test_gens(tr);
 	unsigned int nr = 0;
 
-	for (u32 i = 0; i < set->nr; i++)
-		nr += set->gens[i]->map ? 0 : set->gens[i]->nr;
+	for (u32 i = 0; i < gens->nr; i++)
+		nr += gens->gen[i]->map ? 0 : gens->gen[i]->nr;
 	return nr;
 }
 
 static unsigned int test_nr_gens(struct trace_array *tr)
 {
-	return test_set(tr)->nr;
+	return test_gens(tr)->nr;
 }
 
 static int test_gen(int id)
@@ -75,27 +76,27 @@ static int test_gen(int id)
 /* Is a generation in use? */
 static bool test_has_gen(struct trace_array *tr, u32 gen)
 {
-	return stackmap_gen_of(test_set(tr), gen << STACKMAP_SLOT_BITS);
+	return stackmap_gen_of(test_gens(tr), gen << STACKMAP_SLOT_BITS);
 }
 
 /* The references of all stacks, those that are gone included, are the parts of all successes. */
 static void test_check_recycling(struct kunit *test, struct trace_array *tr)
 {
 	const struct stackmap_record *rec;
-	const struct stackmap_set *set;
+	const struct stackmap_gens *gens;
 	unsigned long refs;
 	u32 idx;
 
 	test_settle(tr);
 	refs = tr->stackmap->past.recycled_refs + test_refs(test_current(tr));
-	set = test_set(tr);
-	for (u32 nr = 0; nr < set->nr; nr++) {
-		if (set->gens[nr]->map)
+	gens = test_gens(tr);
+	for (u32 nr = 0; nr < gens->nr; nr++) {
+		if (gens->gen[nr]->map)
 			continue;
-		for (u32 i = 0; !IS_ERR(rec = stackmap_at(set->gens[nr], i, &idx)); i++) {
+		for (u32 i = 0; !IS_ERR(rec = stackmap_at(gens->gen[nr], i, &idx)); i++) {
 			refs += atomic_long_read(&rec->ref);
-			idx |= set->gens[nr]->first_id;
-			KUNIT_EXPECT_PTR_EQ(test, rec, stackmap_lookup(set, idx));
+			idx |= gens->gen[nr]->first_id;
+			KUNIT_EXPECT_PTR_EQ(test, rec, stackmap_lookup(gens, idx));
 		}
 	}
 	KUNIT_EXPECT_EQ(test, refs, test_parts());
@@ -120,7 +121,7 @@ static void stackmap_bad_ids(struct kunit *test)
 		test_record_event(tr, no);
 	for (int i = 0; i < 2; i++) {
 		for (u32 idx = nr_slots; idx < 2 * nr_slots; idx++)
-			KUNIT_EXPECT_NULL(test, stackmap_lookup(test_set(tr),
+			KUNIT_EXPECT_NULL(test, stackmap_lookup(test_gens(tr),
 								5 << STACKMAP_SLOT_BITS | idx));
 		test_replace(test, tr, 1);
 	}
@@ -217,35 +218,35 @@ static void stackmap_idle(struct kunit *test)
 	unsigned long *ips = kunit_kcalloc(test, TEST_MAX_DEPTH, sizeof(*ips), GFP_KERNEL);
 	struct trace_array *tr = test_instance(test, 0);
 	struct ftrace_stackmap *map = test_current(tr);
-	unsigned int mark = map->max_entries / 4 * 3;
+	unsigned int limit = map->max_entries / 4 * 3;
 
 	KUNIT_ASSERT_NOT_NULL(test, ips);
 	test_wait_for_ever(tr);
 	for (int i = 0; i < 10000; i++)
-		KUNIT_ASSERT_GE(test, test_instance_id(tr, i % (mark - 1)), 0);
-	KUNIT_EXPECT_EQ(test, atomic_read(&map->entries), mark - 1);
+		KUNIT_ASSERT_GE(test, test_instance_id(tr, i % (limit - 1)), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&map->entries), limit - 1);
 	KUNIT_EXPECT_FALSE(test, test_asked(tr));
 	test_settle(tr);
 	KUNIT_EXPECT_EQ(test, test_rotations(tr), 0);
 
 	test_wait_for_ever(tr);
-	test_record_event(tr, mark);
+	test_record_event(tr, limit);
 	KUNIT_EXPECT_TRUE(test, test_asked(tr));
 	KUNIT_EXPECT_EQ(test, test_rotations(tr), 0);
 	test_settle(tr);
 	KUNIT_EXPECT_EQ(test, test_rotations(tr), 1);
 	KUNIT_EXPECT_FALSE(test, test_asked(tr));
 
-	/* The arena has a mark, too. */
+	/* The arena has a limit, too. */
 	map = test_current(tr);
-	mark = map->arena_units / 4 * 3;
+	limit = map->arena_units / 4 * 3;
 	test_wait_for_ever(tr);
 	for (int no = 0; !test_asked(tr); no++) {
-		KUNIT_ASSERT_LT(test, atomic_read(&map->tail), mark);
+		KUNIT_ASSERT_LT(test, atomic_read(&map->tail), limit);
 		test_fill(ips, no, TEST_MAX_DEPTH);
 		KUNIT_ASSERT_GE(test, test_get_parts_id(map, ips, TEST_MAX_DEPTH), 0);
 	}
-	KUNIT_EXPECT_GE(test, atomic_read(&map->tail), mark);
+	KUNIT_EXPECT_GE(test, atomic_read(&map->tail), limit);
 	test_settle(tr);
 	KUNIT_EXPECT_EQ(test, test_rotations(tr), 2);
 }
@@ -372,7 +373,7 @@ static void stackmap_sleepy_cpu(struct kunit *test)
 	test_check_recycling(test, tr);
 }
 
-/* Half a page that is left of an old generation pins it, and not those since. */
+/* An old generation is in use as long as half a page is left of it. Those since are not. */
 static void stackmap_half_read(struct kunit *test)
 {
 	struct trace_array *tr = test_instance(test, 0);
@@ -416,14 +417,23 @@ static void stackmap_half_read_reset(struct kunit *test)
 	test_check_recycling(test, tr);
 }
 
-/* A replacement takes at most 5 % of a CPU. */
+/* After a replacement there is a pause, by the size of the map. */
 static void stackmap_pauses(struct kunit *test)
 {
-	KUNIT_EXPECT_EQ(test, stackmap_pause_after(0, false), 1);
-	KUNIT_EXPECT_EQ(test, stackmap_pause_after(50 * NSEC_PER_MSEC, false), 1 + HZ);
-	KUNIT_EXPECT_EQ(test, stackmap_pause_after(NSEC_PER_SEC, false), 1 + 20 * HZ);
-	KUNIT_EXPECT_EQ(test, stackmap_pause_after(0, true), 1 + HZ);
-	KUNIT_EXPECT_EQ(test, stackmap_pause_after(100ULL * NSEC_PER_SEC, false), 600 * HZ);
+	struct trace_array *tr = test_instance(test, 0);
+	struct stackmap_instance *inst = tr->stackmap;
+
+	for (unsigned int no = 0; no < 1 << STACKMAP_BITS_MIN && !test_rotations(tr); no++) {
+		test_record_event(tr, no);
+		irq_work_sync(&inst->nearly_full);
+		flush_work(&inst->work.work);
+	}
+	KUNIT_EXPECT_EQ(test, test_rotations(tr), 1);
+	KUNIT_EXPECT_GT(test, inst->pause, msecs_to_jiffies((1 << STACKMAP_BITS_MIN) / 128));
+	KUNIT_EXPECT_LT(test, inst->pause, HZ / 4);
+
+	KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
+	KUNIT_EXPECT_EQ(test, inst->pause, 0);
 }
 
 /* Stacks that no event refers to go, with their references. Those that were in caches count. */
@@ -443,7 +453,7 @@ static void stackmap_recycles(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, test_nr_kept(tr), 10);
 	KUNIT_EXPECT_EQ(test, tr->stackmap->past.recycled, 0);
 	for (int no = 0; no < ARRAY_SIZE(ids); no++) {
-		rec = stackmap_lookup(test_set(tr), ids[no]);
+		rec = stackmap_lookup(test_gens(tr), ids[no]);
 		KUNIT_ASSERT_NOT_NULL(test, rec);
 		KUNIT_EXPECT_EQ(test, atomic_long_read(&rec->ref), no + 2);
 		KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, ids[no], no));
@@ -459,7 +469,45 @@ static void stackmap_recycles(struct kunit *test)
 	test_check_recycling(test, tr);
 }
 
-/* In the cache, the word of a stack in slot 0 without references is like that of no stack. */
+/* A packed generation stays as long as less than half is gone. Nothing of it counts as gone. */
+static void stackmap_few_gone(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 0);
+
+	if (num_online_cpus() < 2)
+		kunit_skip(test, "needs two CPUs");
+
+	test_record_on(test, tr, 1, 2);
+	test_record_on(test, tr, 0, 8);
+	test_replace(test, tr, 1);
+	tracing_reset_cpu(&tr->array_buffer, 1);
+	for (int i = 0; i < 2; i++) {
+		test_shrink(tr);
+		KUNIT_EXPECT_EQ(test, test_nr_kept(tr), 10);
+		KUNIT_EXPECT_EQ(test, tr->stackmap->past.recycled, 0);
+		test_check_recycling(test, tr);
+	}
+
+	tracing_reset_cpu(&tr->array_buffer, 0);
+	test_shrink(tr);
+	KUNIT_EXPECT_EQ(test, test_nr_kept(tr), 0);
+	KUNIT_EXPECT_EQ(test, tr->stackmap->past.recycled, 10);
+	test_check_recycling(test, tr);
+}
+
+/* The next map splits stacks where the one before it did. */
+static void stackmap_splits_on(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 0);
+
+	test_current(tr)->irqentry_start = 1000;
+	test_current(tr)->irqentry_size = 20;
+	test_replace(test, tr, 2);
+	KUNIT_EXPECT_EQ(test, test_current(tr)->irqentry_start, 1000);
+	KUNIT_EXPECT_EQ(test, test_current(tr)->irqentry_size, 20);
+}
+
+/* The cache slot of a stack in slot 0 without references is like an empty one. */
 static void stackmap_slot_0(struct kunit *test)
 {
 	struct trace_array *tr = test_instance(test, 0);
@@ -497,7 +545,7 @@ static int test_first_event_fn(void *data)
 	return 0;
 }
 
-/* An event that is recorded before the map that it replaces is done with pins the new one. */
+/* An event recorded before the old map is done with keeps the new generation in use. */
 static void stackmap_first_event(struct kunit *test)
 {
 	struct trace_array *tr = test_instance(test, 0);
@@ -524,13 +572,13 @@ static unsigned int test_nr_read(struct stackmap_iter *iter)
 }
 
 /* A reader gets the stacks that it has counted, whatever comes and goes meanwhile. */
-static void stackmap_reads_its_set(struct kunit *test)
+static void stackmap_reads_its_gens(struct kunit *test)
 {
 	struct trace_array *tr = test_instance(test, 0);
 	struct stackmap_iter iter = { .tr = tr };
 
 	test_record_event(tr, 1);
-	stackmap_latch(&iter);
+	stackmap_snapshot_tail(&iter);
 	KUNIT_EXPECT_EQ(test, test_nr_read(&iter), 1);
 
 	/* A new stack, a thousand maps, and the stacks of the first one go. */
@@ -545,11 +593,11 @@ static void stackmap_reads_its_set(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, test_nr_kept(tr), 0);
 	KUNIT_EXPECT_EQ(test, test_nr_read(&iter), 1);
 
-	stackmap_latch(&iter);
+	stackmap_snapshot_tail(&iter);
 	KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
 	KUNIT_EXPECT_EQ(test, test_nr_read(&iter), 1);
 	KUNIT_EXPECT_NE(test, tr->stackmap->resets, iter.resets);
-	stackmap_put(iter.set);
+	stackmap_put(iter.gens);
 }
 
 struct test_late_insert {
@@ -575,7 +623,7 @@ static int test_insert_late(void *data)
 }
 
 /* A reader waits for inserts below the tail that it has read. */
-static void stackmap_latch_waits(struct kunit *test)
+static void stackmap_tail_waits(struct kunit *test)
 {
 	struct stackmap_iter iter = { .tr = test_instance(test, 0) };
 	unsigned int cpu = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
@@ -592,10 +640,10 @@ static void stackmap_latch_waits(struct kunit *test)
 	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
 	wake_up_process(task);
 	wait_for_completion(&late.reserved);
-	stackmap_latch(&iter);
+	stackmap_snapshot_tail(&iter);
 	KUNIT_EXPECT_EQ(test, test_nr_read(&iter), 1);
 	wait_for_completion(&late.done);
-	stackmap_put(iter.set);
+	stackmap_put(iter.gens);
 }
 
 /* What would take too much memory is recorded in full, until the buffer has moved on. */
@@ -621,7 +669,7 @@ static void stackmap_keeps_no_more(struct kunit *test)
 	}
 	KUNIT_EXPECT_GT(test, test_sum(STACKMAP_DROP_ENTRIES), 0);
 	for (u32 i = 0; i < test_nr_gens(tr); i++)
-		size += test_set(tr)->gens[i]->map ? 0 : test_set(tr)->gens[i]->size;
+		size += test_gens(tr)->gen[i]->map ? 0 : test_gens(tr)->gen[i]->size;
 	kunit_info(test, "%u stacks, %u kept, %zu of %zu bytes\n", no, test_nr_kept(tr), size,
 		   limit);
 	KUNIT_EXPECT_GT(test, test_nr_kept(tr), 2 << STACKMAP_BITS_MIN);
@@ -637,7 +685,7 @@ static void stackmap_keeps_no_more(struct kunit *test)
 	test_record_event(tr, ++no);
 	irq_work_sync(&inst->nearly_full);
 	flush_delayed_work(&inst->work);
-	KUNIT_EXPECT_TRUE(test, time_after(inst->not_before, jiffies + HZ / 2));
+	KUNIT_EXPECT_EQ(test, inst->pause, HZ);
 	test_record_event(tr, ++no);
 	KUNIT_EXPECT_TRUE(test, test_asked(tr));
 	full = test_sum(STACKMAP_DROP_ENTRIES);
@@ -828,7 +876,7 @@ static void stackmap_positions(struct kunit *test)
 		ring_buffer_free(rings[i].buffer);
 }
 
-static struct kunit_case stackmap_set_test_cases[] = {
+static struct kunit_case stackmap_gens_test_cases[] = {
 	KUNIT_CASE(stackmap_generation_skips),
 	KUNIT_CASE_SLOW(stackmap_generations_used_up),
 	KUNIT_CASE(stackmap_resets_alone),
@@ -839,25 +887,27 @@ static struct kunit_case stackmap_set_test_cases[] = {
 	KUNIT_CASE(stackmap_grows),
 	KUNIT_CASE(stackmap_grows_by_definitions),
 	KUNIT_CASE(stackmap_recycles),
+	KUNIT_CASE(stackmap_few_gone),
+	KUNIT_CASE(stackmap_splits_on),
 	KUNIT_CASE(stackmap_slot_0),
 	KUNIT_CASE(stackmap_first_event),
 	KUNIT_CASE(stackmap_sleepy_cpu),
 	KUNIT_CASE(stackmap_half_read),
 	KUNIT_CASE(stackmap_half_read_reset),
 	KUNIT_CASE(stackmap_pauses),
-	KUNIT_CASE(stackmap_reads_its_set),
-	KUNIT_CASE(stackmap_latch_waits),
+	KUNIT_CASE(stackmap_reads_its_gens),
+	KUNIT_CASE(stackmap_tail_waits),
 	KUNIT_CASE(stackmap_keeps_no_more),
 	KUNIT_CASE_PARAM(stackmap_replaced_under_load, stackmap_load_gen_params),
 	{ }
 };
 
-static struct kunit_suite stackmap_set_test_suite = {
-	.name = "ftrace_stackmap_set",
-	.test_cases = stackmap_set_test_cases,
+static struct kunit_suite stackmap_gens_test_suite = {
+	.name = "ftrace_stackmap_gens",
+	.test_cases = stackmap_gens_test_cases,
 };
 
-kunit_test_suite(stackmap_set_test_suite);
+kunit_test_suite(stackmap_gens_test_suite);
 
 MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("KUnit tests of the ftrace stack map");

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Stack map - stores each distinct stack once.
+ *
+ * A lock-free hash table that is read and written from any context, NMI
+ * included. trace_stackmap_map.h has the design.
+ */
+#include <linux/hash.h>
+#include <linux/log2.h>
+#include <linux/overflow.h>
+#include <linux/percpu.h>
+#include <linux/random.h>
+#include <linux/sched.h>
+#include <linux/siphash.h>
+#include <linux/string.h>
+#include <linux/vmalloc.h>
+
+#include <kunit/visibility.h>
+
+#include "trace_stackmap_map.h"
+
+/* The arena has room for the stacks of a full map if they are this deep on average. */
+#define STACKMAP_MEAN_DEPTH	24
+
+/* A slot of the cache: the index of a slot above a count. It fits the 32 bits of a small long. */
+#define STACKMAP_COUNT_BITS	(32 - STACKMAP_SLOT_BITS)
+#define STACKMAP_COUNT_MASK	((1UL << STACKMAP_COUNT_BITS) - 1)
+
+/* Units for 2^@bits stacks, unit 0 included. */
+static u32 stackmap_arena_units(unsigned int bits)
+{
+	return stackmap_units(STACKMAP_MEAN_DEPTH) << bits;
+}
+
+/**
+ * stackmap_size - memory of a map, without its caches
+ * @bits: log2 of the number of stacks
+ *
+ * Return: bytes.
+ */
+size_t stackmap_size(unsigned int bits)
+{
+	return struct_size_t(struct ftrace_stackmap, slots, 2U << bits) +
+	       array_size(stackmap_arena_units(bits), STACKMAP_UNIT);
+}
+
+/*
+ * Number of frames up to the first one in the entry code, or all. Two frames must
+ * follow a split, the instruction that was hit and its caller.
+ */
+static unsigned int stackmap_first_nr(const struct ftrace_stackmap *map,
+				      const unsigned long *ips, unsigned int nr)
+{
+	for (unsigned int i = 0; i + 2 < nr; i++) {
+		if (ips[i] - map->irqentry_start < map->irqentry_size)
+			return i + 1;
+	}
+	return nr;
+}
+
+static bool stackmap_same(const struct stackmap_record *rec, const struct stackmap_key *key)
+{
+	if (rec->nr != key->nr)
+		return false;
+	if (rec->user != key->user)
+		return false;
+
+	for (unsigned int i = 0; i < key->nr; i++) {
+		if (rec->ips[i] != key->ips[i])
+			return false;
+	}
+	return true;
+}
+
+/* Bits of the hash, as a slot has them above the offset. */
+static u32 stackmap_tag(const struct ftrace_stackmap *map, u32 hash_or_slot)
+{
+	return hash_or_slot & ~map->offset_mask;
+}
+
+/*
+ * Look @key up. Returns its slot and sets @key->idx if it is in the map, else
+ * the empty slot where it belongs, or NULL where that is too far away.
+ */
+VISIBLE_IF_KUNIT u32 *stackmap_probe(struct ftrace_stackmap *map, struct stackmap_key *key)
+{
+	u32 tag = stackmap_tag(map, key->hash);
+	u32 idx, slot;
+
+	for (u32 probe = 0; probe < STACKMAP_PROBES; probe++) {
+		idx = (key->hash + probe) & (map->nr_slots - 1);
+		/* stackmap_probe:A, pairs with stackmap_insert:A */
+		slot = READ_ONCE(map->slots[idx]);
+		if (!slot)
+			return &map->slots[idx];
+		if (stackmap_tag(map, slot) != tag)
+			continue;
+		if (stackmap_same(stackmap_record_at(map, slot), key)) {
+			key->idx = idx;
+			return &map->slots[idx];
+		}
+	}
+	return NULL;
+}
+
+/* The cache slot of a stack. A sample of its frames is enough to spread the stacks. */
+static __always_inline local_t *
+stackmap_cache_slot(struct stackmap_cache *cache, const unsigned long *ips, unsigned int nr)
+{
+	unsigned long sample = ips[0] + 3 * ips[nr / 8] + 5 * ips[nr / 4] + 7 * ips[3 * nr / 8] +
+			       9 * ips[nr / 2] + 11 * ips[5 * nr / 8] + 13 * ips[3 * nr / 4] +
+			       15 * ips[7 * nr / 8];
+
+	return &cache->slots[hash_long(sample + nr, STACKMAP_CACHE_BITS)];
+}
+
+/* Look @key up among the stacks that this CPU had last. */
+static __always_inline bool
+stackmap_cache_lookup(struct ftrace_stackmap *map, struct stackmap_key *key)
+{
+	u32 idx;
+
+	key->cache_slot = stackmap_cache_slot(this_cpu_ptr(map->cache), key->ips, key->nr);
+	key->seen = local_read(key->cache_slot);
+	idx = key->seen >> STACKMAP_COUNT_BITS;
+	/* There is a record: this CPU has seen it, or its slot of the table would be empty here. */
+	if (!key->seen || !stackmap_same(stackmap_record(map, idx), key))
+		return false;
+
+	key->idx = idx;
+	return true;
+}
+
+/* Is there room for one more stack of @nr frames? Returns 0 or why not. */
+static int stackmap_check_room(const struct ftrace_stackmap *map, unsigned int nr)
+{
+	if (atomic_read(&map->entries) >= map->max_entries)
+		return -STACKMAP_DROP_ENTRIES;
+
+	return atomic_read(&map->tail) + stackmap_units(nr) > map->arena_units ?
+	       -STACKMAP_DROP_ARENA : 0;
+}
+
+/**
+ * stackmap_find - look up a stack
+ * @map: the map
+ * @ips: the frames, innermost first
+ * @nr: number of frames
+ * @key: filled in; its @user is set
+ *
+ * Where the stack is split, @key is its first part. Writes nothing to the map, so that
+ * it can be called before an event is reserved.
+ *
+ * Context: any, NMI included, with preemption off since the map was obtained.
+ * Return: 0, with a negative @idx in @key if the stack is not in the map. Else why it
+ * can't be stored (enum stackmap_drop, negated).
+ */
+int stackmap_find(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr,
+		  struct stackmap_key *key)
+{
+	key->ips = ips;
+	key->nr = nr;
+	key->idx = -ENOENT;
+
+	if (!nr)
+		return -STACKMAP_DROP_EMPTY;
+
+	if (stackmap_cache_lookup(map, key))
+		return 0;
+
+	if (!key->user)
+		key->nr = stackmap_first_nr(map, ips, nr);
+	if (key->nr < nr && stackmap_cache_lookup(map, key))
+		return 0;
+
+	key->hash = hsiphash(ips, key->nr * sizeof(*ips), &map->hash_key);
+	if (!stackmap_probe(map, key))
+		return -STACKMAP_DROP_PROBES;
+
+	return key->idx < 0 ? stackmap_check_room(map, key->nr) : 0;
+}
+
+/*
+ * Take a place among the entries, and arena space. A record that is not
+ * published gives back its place, not its space: that would let a record appear
+ * below a tail that a reader of the files has read.
+ */
+static int stackmap_reserve(struct ftrace_stackmap *map, unsigned int nr, u32 *offset)
+{
+	u32 units = stackmap_units(nr);
+
+	if (atomic_inc_return(&map->entries) > map->max_entries) {
+		atomic_dec(&map->entries);
+		return -STACKMAP_DROP_ENTRIES;
+	}
+
+	*offset = atomic_fetch_add(units, &map->tail);
+	if (*offset + units > map->arena_units) {
+		atomic_dec(&map->entries);
+		return -STACKMAP_DROP_ARENA;
+	}
+	return 0;
+}
+
+/* Make @rec the record of a stack without references. */
+static void stackmap_fill(struct stackmap_record *rec, const struct stackmap_key *key)
+{
+	atomic_long_set(&rec->ref, 0);
+	rec->cpus = 0;
+	rec->nr = key->nr;
+	rec->user = key->user;
+	rec->defined = 1;	/* undefined, as it is odd */
+	memcpy(rec->ips, key->ips, flex_array_size(rec, ips, key->nr));
+}
+
+/**
+ * stackmap_insert - store a stack that was not in the map
+ * @map: the map
+ * @key: from stackmap_find(); its @idx is set
+ *
+ * Takes no lock, waits for no other context and ends after a bounded number of
+ * steps. The stack gets no reference.
+ *
+ * Context: any, NMI included, with preemption off since the map was obtained.
+ * Return: 0, or why it does not fit (enum stackmap_drop, negated).
+ */
+int stackmap_insert(struct ftrace_stackmap *map, struct stackmap_key *key)
+{
+	u32 offset = 0, *slot;
+	int ret;
+
+	/* Each repetition means that another context has filled a slot. */
+	while ((slot = stackmap_probe(map, key)) && key->idx < 0) {
+		if (!offset) {
+			ret = stackmap_reserve(map, key->nr, &offset);
+			if (ret)
+				return ret;
+			stackmap_fill(stackmap_record_at(map, offset), key);
+		}
+
+		/* stackmap_insert:A, pairs with stackmap_probe:A and stackmap_record:A */
+		if (!cmpxchg_release(slot, 0, stackmap_tag(map, key->hash) | offset)) {
+			key->idx = slot - map->slots;
+			return 0;
+		}
+	}
+
+	if (offset)
+		atomic_dec(&map->entries);
+	return slot ? 0 : -STACKMAP_DROP_PROBES;
+}
+
+/* Add the references in a cache slot to the record. */
+static void stackmap_flush_slot(struct ftrace_stackmap *map, unsigned long value)
+{
+	if (value)
+		atomic_long_add(value & STACKMAP_COUNT_MASK,
+				&stackmap_record(map, value >> STACKMAP_COUNT_BITS)->ref);
+}
+
+/**
+ * stackmap_flush - empty the caches of a map that nobody records into any more
+ * @map: the map
+ *
+ * The records have all references then.
+ */
+void stackmap_flush(struct ftrace_stackmap *map)
+{
+	struct stackmap_cache *cache;
+	int cpu;
+
+	/* A CPU that is offline now has its references, too. */
+	for_each_possible_cpu(cpu) {
+		cache = per_cpu_ptr(map->cache, cpu);
+		for (int i = 0; i < ARRAY_SIZE(cache->slots); i++) {
+			if (local_read(&cache->slots[i]))
+				stackmap_flush_slot(map, local_xchg(&cache->slots[i], 0));
+		}
+		cond_resched();
+	}
+}
+
+/**
+ * stackmap_set_cpu - set the bit of this CPU in a record: its events may have the id
+ * @rec: the record
+ */
+void stackmap_set_cpu(struct stackmap_record *rec)
+{
+	unsigned int bit = raw_smp_processor_id() % BITS_PER_LONG;
+
+	if (!test_bit(bit, &rec->cpus))
+		set_bit(bit, &rec->cpus);
+}
+
+/**
+ * stackmap_add_ref - count one more reference to a stack
+ * @map: the map
+ * @key: the stack, which is stored; preemption is off since stackmap_find()
+ */
+void stackmap_add_ref(struct ftrace_stackmap *map, const struct stackmap_key *key)
+{
+	unsigned long seen = key->seen;
+
+	/* 0 is an empty cache slot, not the stack of slot 0. */
+	if (seen && seen >> STACKMAP_COUNT_BITS == key->idx &&
+	    (seen & STACKMAP_COUNT_MASK) < STACKMAP_COUNT_MASK &&
+	    local_cmpxchg(key->cache_slot, seen, seen + 1) == seen)
+		return;
+
+	/* Another stack has the cache slot, the count is full, or an interrupt changed it. */
+	stackmap_set_cpu(stackmap_record(map, key->idx));
+	seen = local_xchg(key->cache_slot, ((unsigned long)key->idx << STACKMAP_COUNT_BITS) + 1);
+	stackmap_flush_slot(map, seen);
+}
+
+/**
+ * stackmap_ref - the references to a stack
+ * @map: the map
+ * @idx: index of its slot, which is in use
+ *
+ * Under RCU.
+ * Return: their number, exact while nobody records.
+ */
+unsigned long stackmap_ref(const struct ftrace_stackmap *map, u32 idx)
+{
+	const struct stackmap_record *rec = stackmap_record(map, idx);
+	unsigned long value, ref = atomic_long_read(&rec->ref);
+	struct stackmap_cache *cache;
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		cache = per_cpu_ptr(map->cache, cpu);
+		value = local_read(stackmap_cache_slot(cache, rec->ips, rec->nr));
+		if (value >> STACKMAP_COUNT_BITS == idx)
+			ref += value & STACKMAP_COUNT_MASK;
+	}
+	return ref;
+}
+
+/**
+ * stackmap_alloc - allocate an empty map
+ * @bits: log2 of the number of stacks, STACKMAP_BITS_MIN to STACKMAP_BITS_MAX
+ * @first_id: the id of slot 0
+ *
+ * Return: the map, or NULL when there is not enough memory.
+ */
+struct ftrace_stackmap *stackmap_alloc(unsigned int bits, u32 first_id)
+{
+	struct ftrace_stackmap *map;
+
+	map = __vmalloc(stackmap_size(bits),
+			GFP_KERNEL | __GFP_ZERO | __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
+	if (!map)
+		return NULL;
+
+	map->cache = alloc_percpu(struct stackmap_cache);
+	if (!map->cache) {
+		stackmap_free(map);
+		return NULL;
+	}
+
+	map->first_id = first_id;
+	map->max_entries = 1U << bits;
+	map->nr_slots = 2U << bits;
+	map->arena_units = stackmap_arena_units(bits);
+	map->offset_mask = roundup_pow_of_two(map->arena_units) - 1;
+	map->arena = &map->slots[map->nr_slots];
+	atomic_set(&map->tail, 1);
+	/* Early during boot this is not random yet. */
+	get_random_bytes(&map->hash_key, sizeof(map->hash_key));
+	return map;
+}
+
+/**
+ * stackmap_free - free a map
+ * @map: a map without users, or NULL
+ */
+void stackmap_free(struct ftrace_stackmap *map)
+{
+	if (!map)
+		return;
+
+	free_percpu(map->cache);
+	vfree(map);
+}
