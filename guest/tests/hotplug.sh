@@ -100,3 +100,8 @@ echo 1 > $cpu
 stop_recording $dir
 cat $dir/stack_map_stat
 check_map $dir
+
+# What it had recorded before is not lost either.
+trace=$dir/per_cpu/cpu1/trace
+[ "$(count_ids $trace)" -gt 0 ] || fail "there is no id of the CPU that was away"
+! grep -m 3 '(stale)' $trace || fail "ids of the CPU that was away are stale"
