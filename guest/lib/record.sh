@@ -57,7 +57,7 @@ report() { # directory
 # If nothing was lost, there are as many stacks as the map was asked for.
 whole() { # directory
 	report "$1"
-	ids=$(grep -cE ': (stack_id|stack_split|kernel_stack|user_stack_id|user_unwind_stack(_id|_split)?|user_stack): ' "$TMPDIR/report")
+	ids=$(grep -cE ': (stack_id|stack_split3?|kernel_stack|user_stack_id|user_unwind_stack(_id|_split)?|user_stack): ' "$TMPDIR/report")
 	asked=$(awk '/^(successes|drops): / { n += $2 } END { print n }' "$1/stack_map_stat")
 	echo "$1: $ids stacks of $asked"
 	[ "$ids" -eq "$asked" ] || fail "$ids stacks on disk, the map was asked for $asked"

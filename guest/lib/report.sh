@@ -31,7 +31,7 @@ stacks_of() { # instance report
 		context = field[1] (field[1] == "-0" ? "/" cpu : "") " " flags
 		if (/ [XZ] ==> /) {
 			last[context] = 0
-		} else if (event ~ /^(kernel_stack|stack_id|stack_split):/) {
+		} else if (event ~ /^(kernel_stack|stack_id|stack_split3?):/) {
 			current = last[context]
 		} else if (event != "stack_def:") {
 			last[context] = ++n
@@ -47,5 +47,5 @@ stacks_of() { # instance report
 
 # Ids that have no frames below them.
 bare() { # report
-	awk 'bare && !/^=> / { n++ } { bare = / (stack_id|stack_split): / } END { print n + bare }' "$1"
+	awk 'bare && !/^=> / { n++ } { bare = / (stack_id|stack_split3?): / } END { print n + bare }' "$1"
 }

@@ -161,7 +161,7 @@ function flush() {
 { flush() }
 /: sched_switch: / { events++; expected += size + 4 }
 /: <stack_id [0-9]+>$/ { kind = "id"; ids++; expected += 16 }
-/: <stack_split / { kind = "split"; splits++; split_bytes += 44 }
+/: <stack_split / { kind = "split"; splits++; split_bytes += gsub(/@/, "@") > 1 ? 44 : 28 }
 END {
 	flush()
 	expected += split_bytes

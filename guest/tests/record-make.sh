@@ -30,7 +30,7 @@ lost=$(echo "$err" | sed -n 's/.* \([0-9]*\) of \([0-9]*\) buffer entries were l
 # shellcheck disable=SC2012 # one file
 size=$(ls -s "$out/trace.dat" | awk '{ print $1 }')
 report "$out"
-ids=$(grep -cE ': (stack_id|stack_split|kernel_stack): ' "$TMPDIR/report")
+ids=$(grep -cE ': (stack_id|stack_split3?|kernel_stack): ' "$TMPDIR/report")
 asked=$(awk '/^(successes|drops): / { n += $2 } END { print n }' "$out/stack_map_stat")
 echo "$((seconds / 60)) min $((seconds % 60)) s, $ids stacks of $asked, ${lost:-0} entries lost, trace.dat has $size KB"
 cat "$out/stack_map_stat"

@@ -78,7 +78,7 @@ lost_in "$(count_ids "$TMPDIR/pipe")"
 finish
 
 id_types() {
-	for e in stack_id stack_split; do
+	for e in stack_id stack_split stack_split3; do
 		sed -n 's/^ID: //p' events/ftrace/$e/format
 	done
 }

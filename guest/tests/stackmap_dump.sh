@@ -122,7 +122,7 @@ if command -v trace-cmd > /dev/null; then
 	trace-cmd record -q -o "$TMPDIR/trace.dat" -e sched_switch -e kmem_cache_alloc \
 		-O stacktrace -O stackmap ls -lR /proc/self/task > /dev/null
 	trace-cmd report -q "$TMPDIR/trace.dat" > "$TMPDIR/report" 2> /dev/null
-	ids=$(grep -cE 'stack_id: *<stack_id [0-9]+>$|stack_split: *<stack_split [0-9]+ @' "$TMPDIR/report")
+	ids=$(grep -cE 'stack_id: *<stack_id [0-9]+>$|stack_split3?: *<stack_split [0-9]+ @' "$TMPDIR/report")
 	test "$ids" -ge 100 || fail "$ids ids in the report of trace-cmd"
 	dump --annotate - < "$TMPDIR/report" > "$TMPDIR/annotated"
 	if grep -q 'not in this map' "$TMPDIR/annotated"; then

@@ -60,7 +60,7 @@ for instance in ids full; do
 done
 stacks_of ids report > ids.txt
 stacks_of full report > full.txt
-echo "$(wc -l < full.txt) events, $(grep -c stack_split: report) split stacks"
+echo "$(wc -l < full.txt) events, $(grep -c 'stack_split3\?: ' report) split stacks"
 [ "$(wc -l < full.txt)" -ge 10 ] || fail "too few events"
 grep -q 'stack_split: ' report || fail "no stack was split"
 cmp full.txt ids.txt || { diff full.txt ids.txt | head -n 20; fail "the stacks differ"; }

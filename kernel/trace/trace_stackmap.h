@@ -75,6 +75,7 @@ static inline unsigned int user_stack_depth(const unsigned long *ips, unsigned i
 
 extern struct trace_event trace_stack_id_event;
 extern struct trace_event trace_stack_split_event;
+extern struct trace_event trace_stack_split3_event;
 extern struct trace_event trace_stack_def_event;
 
 #ifdef CONFIG_FTRACE_STACKMAP

@@ -2,8 +2,8 @@
 /*
  * Events with stack ids: how they are recorded and printed.
  *
- * A kernel stack is one TRACE_STACK_ID event, or one TRACE_STACK_SPLIT event where it
- * is split.
+ * A kernel stack is one TRACE_STACK_ID event, or one TRACE_STACK_SPLIT or TRACE_STACK_SPLIT3
+ * event where it is split.
  */
 #include <linux/cleanup.h>
 #include <linux/rcupdate.h>
@@ -43,6 +43,10 @@ VISIBLE_IF_KUNIT void stackmap_success(struct stackmap_instance *inst, struct ft
 /* The event of a stack of @nr parts: its type. Sets the size. */
 static int stackmap_event_type(const struct stackmap_user *user, int nr, size_t *size)
 {
+	if (nr > 2) {
+		*size = sizeof(struct stack_split3_entry);
+		return TRACE_STACK_SPLIT3;
+	}
 	if (nr > 1) {
 		*size = sizeof(struct stack_split_entry);
 		return TRACE_STACK_SPLIT;

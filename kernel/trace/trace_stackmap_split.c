@@ -49,19 +49,20 @@ void stackmap_set_irqentry(struct ftrace_stackmap *map)
 void stackmap_fill_split(struct ftrace_stackmap *map, struct stack_split_entry *entry,
 			 const struct stackmap_key *parts, int nr)
 {
-	bool third = nr > 2;
+	struct stack_split3_entry *entry3 = (void *)entry;
 
+	BUILD_BUG_ON(offsetof(typeof(*entry), ip) != offsetof(typeof(*entry3), ip));
 	entry->outer_id = stackmap_id(map, parts[1].idx);
-	entry->outer2_id = third ? stackmap_id(map, parts[2].idx) : -1;
 	entry->ip = parts[0].ips[parts[0].nr];
-	entry->outer2_ip = third ? parts[1].ips[parts[1].nr] : 0;
+	if (nr < 3)
+		return;
+	entry3->outer2_id = stackmap_id(map, parts[2].idx);
+	entry3->outer2_ip = parts[1].ips[parts[1].nr];
 }
 
 /* The number of stack ids that an event holds, 0 if it is of another type. */
 int stackmap_event_ids(const struct trace_entry *ent)
 {
-	const struct stack_split_entry *split = (const void *)ent;
-
 	switch (ent->type) {
 	case TRACE_STACK_ID:
 	case TRACE_STACK_DEF:
@@ -71,7 +72,9 @@ int stackmap_event_ids(const struct trace_entry *ent)
 	case TRACE_USER_UNWIND_STACK_SPLIT:
 		return 1;
 	case TRACE_STACK_SPLIT:
-		return split->outer2_id < 0 ? 2 : 3;
+		return 2;
+	case TRACE_STACK_SPLIT3:
+		return 3;
 	default:
 		return 0;
 	}
@@ -80,7 +83,7 @@ int stackmap_event_ids(const struct trace_entry *ent)
 /* Id number @i of an event, innermost part first. */
 int stackmap_event_id(const struct trace_entry *ent, int i)
 {
-	const struct stack_split_entry *split = (const void *)ent;
+	const struct stack_split3_entry *split = (const void *)ent;
 
 	if (!i)
 		return split->stack_id;
@@ -90,10 +93,10 @@ int stackmap_event_id(const struct trace_entry *ent, int i)
 static enum print_line_t trace_stack_split_print(struct trace_iterator *iter,
 						 int flags, struct trace_event *event)
 {
-	const struct stack_split_entry *field = (const void *)iter->ent;
-	const unsigned long hits[] = { 0, field->ip, field->outer2_ip };
+	const struct stack_split3_entry *field = (const void *)iter->ent;
 	const struct stackmap_record *recs[STACKMAP_MAX_PARTS];
 	int nr = stackmap_event_ids(iter->ent);
+	const unsigned long hits[] = { 0, field->ip, nr > 2 ? field->outer2_ip : 0 };
 	struct trace_seq *s = &iter->seq;
 	bool resolved = true;
 	int id;
@@ -125,5 +128,10 @@ static struct trace_event_functions trace_stack_split_funcs = {
 
 struct trace_event trace_stack_split_event = {
 	.type		= TRACE_STACK_SPLIT,
+	.funcs		= &trace_stack_split_funcs,
+};
+
+struct trace_event trace_stack_split3_event = {
+	.type		= TRACE_STACK_SPLIT3,
 	.funcs		= &trace_stack_split_funcs,
 };

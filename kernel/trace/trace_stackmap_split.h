@@ -20,8 +20,9 @@
  *	vfs_read		 1	outer_id
  *	 ...			 1
  *
- * An interrupt on top of another one, or of a page fault, makes a third part: outer2_ip and
- * outer2_id. A stack of more parts is recorded in full: they are rare.
+ * An interrupt on top of another one, or of a page fault, makes a third part. The event is
+ * TRACE_STACK_SPLIT3 then, which also has outer2_ip and outer2_id. A stack of more parts is
+ * recorded in full: they are rare.
  */
 
 #define STACKMAP_MAX_PARTS	3

@@ -229,8 +229,6 @@ static void stackmap_split_event(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, entry->stack_id, TEST_IRQ));
 	KUNIT_EXPECT_EQ(test, entry->ip, ~7U);
 	KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, entry->outer_id, 7));
-	KUNIT_EXPECT_EQ(test, entry->outer2_id, -1);
-	KUNIT_EXPECT_EQ(test, entry->outer2_ip, 0);
 
 	snprintf(ids, sizeof(ids), "<stack_split %d @%lx %d>\n", entry->stack_id, entry->ip,
 		 entry->outer_id);
@@ -259,7 +257,7 @@ static unsigned int test_split_simply(const unsigned long *ips, unsigned int nr,
 static int test_join(struct ftrace_stackmap *map, struct ring_buffer_event *event,
 		     unsigned long *ips, unsigned int *nrs)
 {
-	const struct stack_split_entry *entry = ring_buffer_event_data(event);
+	const struct stack_split3_entry *entry = ring_buffer_event_data(event);
 	int parts = stackmap_event_ids(&entry->ent);
 	const struct stackmap_record *rec;
 
@@ -338,7 +336,7 @@ static void stackmap_split_limit(struct kunit *test)
 {
 	struct trace_array *tr = test_instance(test, 0);
 	struct ftrace_stackmap *map = test_current(tr);
-	struct stack_split_entry *entry;
+	struct stack_split3_entry *entry;
 	struct trace_iterator *iter;
 	unsigned long ips[12];
 	char ids[64];
@@ -351,7 +349,7 @@ static void stackmap_split_limit(struct kunit *test)
 	test_record_frames(tr, ips, 8);
 	iter = test_consume(test, tr);
 	entry = (void *)iter->ent;
-	KUNIT_ASSERT_EQ(test, entry->ent.type, TRACE_STACK_SPLIT);
+	KUNIT_ASSERT_EQ(test, entry->ent.type, TRACE_STACK_SPLIT3);
 	KUNIT_EXPECT_EQ(test, iter->ent_size, sizeof(*entry));
 	KUNIT_EXPECT_EQ(test, entry->ip, ips[2]);
 	KUNIT_EXPECT_EQ(test, entry->outer2_ip, ips[6]);

@@ -24,12 +24,12 @@
 	"[0-9.]+ms \\(\\+[0-9.]+ms\\)): +"
 
 /*
- * "<stack_id 42>", "<stack_split 42 @ffffffff81000000 43>"; trace-cmd prints the name before, and
- * "@0 -1" if there is no third part. "(stale)" follows an id of before a reset.
+ * "<stack_id 42>", "<stack_split 42 @ffffffff81000000 43>"; trace-cmd prints the name before.
+ * "(stale)" follows an id of before a reset.
  */
 #define IDS									\
-	"^((user_)?(unwind_)?stack_[a-z]+: +)?"						\
-	"<((user_)?(unwind_)?stack_(id|split))(( @[0-9a-f]+| -?[0-9a-f]+)+)>( \\(stale\\))?\r?\n?$"
+	"^((user_)?(unwind_)?stack_[a-z3]+: +)?"						\
+	"<((user_)?(unwind_)?stack_(id|split))(( @?[0-9a-f]+)+)>( \\(stale\\))?\r?\n?$"
 
 enum { IDS_NAME = 4, IDS_USER = 5, IDS_UNWIND = 6, IDS_KIND = 7, IDS_LIST = 8, NR_IDS_GROUPS };
 
@@ -67,7 +67,7 @@ static bool take_ids(struct stack_ids *ids, const char *list, bool cookie, bool 
 	ids->nr = 0;
 	if (cookie)
 		strtoull(p, &p, 16);
-	while (*p == ' ' && (ids->nr != 2 || strncmp(p, " @0 -1>", 7))) {
+	while (*p == ' ') {
 		ip = p[1] == '@' ? strtoull(p + 2, &p, 16) : 0;
 		id = *p == ' ' ? strtoll(p, &p, 10) : -1;
 		if (id < 0 || id > INT32_MAX || ids->nr == MAX_PARTS ||

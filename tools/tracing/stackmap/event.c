@@ -108,18 +108,19 @@ static bool read_part(struct record *r, enum field which, u64 ip, struct stack_i
 /* False if there are none. Between two parts is the address that an interrupt has hit. */
 bool read_ids(struct record *r, struct stack_ids *ids)
 {
-	u64 ip = 0, outer2_id, outer2_ip;
+	u64 ip = 0, outer2_ip;
 
 	ids->nr = 0;
 	if (r->kind->field[FIELD_IP] && !get_number(r, FIELD_IP, &ip))
 		return false;
 	if (!r->kind->field[FIELD_OUTER_ID])
 		return read_part(r, FIELD_ID, ip, ids);
-	if (!get_number(r, FIELD_OUTER2_ID, &outer2_id) ||
-	    !get_number(r, FIELD_OUTER2_IP, &outer2_ip))
+	if (!read_part(r, FIELD_ID, 0, ids) || !read_part(r, FIELD_OUTER_ID, ip, ids))
 		return false;
-	return read_part(r, FIELD_ID, 0, ids) && read_part(r, FIELD_OUTER_ID, ip, ids) &&
-	       (outer2_id == UINT32_MAX || read_part(r, FIELD_OUTER2_ID, outer2_ip, ids));
+	if (!r->kind->field[FIELD_OUTER2_ID])
+		return true;
+	return get_number(r, FIELD_OUTER2_IP, &outer2_ip) &&
+	       read_part(r, FIELD_OUTER2_ID, outer2_ip, ids);
 }
 
 /*

@@ -159,7 +159,8 @@ static void print_head(struct trace_seq *s, const struct kind *k, u64 cookie,
 {
 	u32 i;
 
-	trace_seq_printf(s, "<%s", k->event->name);
+	/* As the kernel prints it: stack_split3 is a stack_split of three parts. */
+	trace_seq_printf(s, "<%s", k->field[FIELD_OUTER2_ID] ? "stack_split" : k->event->name);
 	if (k->field[FIELD_COOKIE])
 		trace_seq_printf(s, " %llx", cookie);
 	for (i = 0; i < ids->nr; i++) {
@@ -219,7 +220,7 @@ static int print_event(struct trace_seq *s, struct tep_record *rec, struct tep_e
 }
 
 static char *const events[] = {
-	"stack_id", "stack_split", "stack_def", "user_stack_id", "user_stack_def",
+	"stack_id", "stack_split", "stack_split3", "stack_def", "user_stack_id", "user_stack_def",
 	"user_unwind_cookie", "user_unwind_stack_id", "user_unwind_stack_split",
 	"user_unwind_stack", "user_object_def",
 };

@@ -833,8 +833,9 @@ void set_take(struct kind *k)
 		void		(*learn)(struct record *r);
 	} types[] = {
 		{ "stack_id", take_stack }, { "stack_split", take_stack },
-		{ "kernel_stack", take_stack }, { "user_stack_id", take_stack },
-		{ "user_stack", take_stack }, { "user_unwind_cookie", take_cookie },
+		{ "stack_split3", take_stack }, { "kernel_stack", take_stack },
+		{ "user_stack_id", take_stack }, { "user_stack", take_stack },
+		{ "user_unwind_cookie", take_cookie },
 		{ "user_unwind_stack_id", take_unwound },
 		{ "user_unwind_stack_split", take_unwound },
 		{ "user_unwind_stack", take_unwound }, { "stack_def", take_definition },

@@ -20,8 +20,9 @@ EVENTS = {
         "kernel_stack": [("int", "size"), ("unsigned long", "caller[]")],
         "user_stack": [("unsigned int", "tgid"), ("unsigned long", "caller[8]")],
         "stack_id": [("int", "stack_id")],
-        "stack_split": [("int", "stack_id"), ("int", "outer_id"), ("int", "outer2_id"),
-                        ("unsigned long", "ip"), ("unsigned long", "outer2_ip")],
+        "stack_split": [("int", "stack_id"), ("int", "outer_id"), ("unsigned long", "ip")],
+        "stack_split3": [("int", "stack_id"), ("int", "outer_id"), ("unsigned long", "ip"),
+                         ("unsigned long", "outer2_ip"), ("int", "outer2_id")],
         "stack_def": [("int", "stack_id"), ("int", "size"), ("unsigned long", "caller[]")],
         "user_stack_id": [("int", "stack_id"), ("unsigned int", "tgid")],
         "user_stack_def": [("int", "stack_id"), ("int", "size"), ("unsigned long", "caller[]")],
@@ -237,7 +238,7 @@ def corpus(path, directory):
     dat = Dat()
     records = [
         ("stack_def", 7, 2, [1, 2]), ("sched_switch", "a", 1, 120, 1, "b", 2, 120), ("stack_id", 7),
-        ("stack_split", 7, 7, 7, 5, 6), ("kernel_stack", 2, [3, 4]),
+        ("stack_split", 7, 7, 5), ("stack_split3", 7, 7, 5, 6, 7), ("kernel_stack", 2, [3, 4]),
         ("sched_switch", "b", 2, 120, 0, "a", 1, 120), ("user_stack_id", 9, 1),
         ("kmalloc", 16, 64), ("user_unwind_cookie", 5), ("user_stack_def", 9, 1, [1 << 63 | 1 << 44]),
         ("user_object_def", 1, 20, 0, b"1" * 20, "/x/cat"), ("user_unwind_stack_id", 9, 1, 5),

@@ -29,6 +29,7 @@ enum {
 	STACK = 4,
 	ID = 21,
 	SPLIT,
+	SPLIT3,
 	DEF,
 	USER_ID,
 	USER_DEF,
@@ -215,13 +216,16 @@ static void prints_user(struct trace *t, const char *what, const char *head)
 /* Two or three parts, first, first + 1, ..., with SCHEDULE + 1, + 2 between them. */
 static void build_split(struct trace *t, u32 first, int nr)
 {
-	begin(t, SPLIT);
+	begin(t, nr > 2 ? SPLIT3 : SPLIT);
 	put(t, first, 4);
 	put(t, first + 1, 4);
-	put(t, nr > 2 ? first + 2 : UINT32_MAX, 4);
-	put(t, 0, 4);
 	put(t, SCHEDULE + 1, t->on.word);
-	put(t, nr > 2 ? SCHEDULE + 2 : 0, t->on.word);
+	if (nr < 3)
+		return;
+	put(t, SCHEDULE + 2, t->on.word);
+	put(t, first + 2, 4);
+	if (t->on.word == 8)
+		put(t, 0, 4);
 }
 
 static void add_field(char *text, const char *field, int offset, int size)
@@ -265,9 +269,15 @@ static void add_events(struct trace *t)
 	begin_format(text, "stack_split", SPLIT);
 	add_field(text, "int stack_id", 8, 4);
 	add_field(text, "int outer_id", 12, 4);
-	add_field(text, "int outer2_id", 16, 4);
-	add_field(text, "unsigned long ip", 24, word);
-	add_field(text, "unsigned long outer2_ip", 24 + word, word);
+	add_field(text, "unsigned long ip", 16, word);
+	end_format(t, text);
+
+	begin_format(text, "stack_split3", SPLIT3);
+	add_field(text, "int stack_id", 8, 4);
+	add_field(text, "int outer_id", 12, 4);
+	add_field(text, "unsigned long ip", 16, word);
+	add_field(text, "unsigned long outer2_ip", 16 + word, word);
+	add_field(text, "int outer2_id", 16 + 2 * word, 4);
 	end_format(t, text);
 
 	begin_format(text, "stack_def", DEF);
@@ -443,11 +453,11 @@ static void test_split(const struct machine *on)
 	build_split(&t, 7, 3);
 	prints(&t, "three parts", "<stack_split 7 @81000101 8 @81000102 9>\n" FRAMES_7
 	       "=> schedule (81000101)\n" FRAMES_8 "=> schedule (81000102)\n=> 1000\n");
+	overwrite(&t, 16 + 2 * on->word, 0x80000009, 4);
+	prints(&t, "a negative third part", "<stack_split3, damaged>");
+	build_split(&t, 7, 2);
 	overwrite(&t, 12, UINT32_MAX, 4);
 	prints(&t, "no second part", "<stack_split, damaged>");
-	build_split(&t, 7, 3);
-	overwrite(&t, 16, 0x80000009, 4);
-	prints(&t, "a negative third part", "<stack_split, damaged>");
 	close_trace(&t);
 	said();
 }
@@ -710,9 +720,13 @@ static void test_damaged(const struct machine *on)
 	build_def(&t, 7, 2, SCHEDULE, KTHREAD);
 	while (--t.len >= 8)
 		prints(&t, "a definition that is cut off", "<stack_def, damaged>");
-	build_split(&t, 7, 3);
+	build_split(&t, 7, 2);
 	while (--t.len >= 8)
 		prints(&t, "a split stack that is cut off", "<stack_split, damaged>");
+	build_split(&t, 7, 3);
+	t.len = 16 + 2 * on->word + 4;
+	while (--t.len >= 8)
+		prints(&t, "three parts that are cut off", "<stack_split3, damaged>");
 	build_id(&t, 7);
 	prints(&t, "nothing of this has defined it", "<stack_id 7>");
 	while (--t.len >= 8)

@@ -60,7 +60,7 @@ class Ids(Case):
         self.assertEqual(out, lines[0] + seven + hit + behind + lines[1] + seven + hit + behind +
                          " => 0x1234\n" + other + lines[2] + four)
         # The format of libtraceevent, and a part that is not in the map.
-        for text, want in [("stack_split: <stack_split 7 @ffffffff81000148 4 @0 -1>\n",
+        for text, want in [("stack_split3: <stack_split 7 @ffffffff81000148 4>\n",
                             seven + hit + behind),
                            ("<stack_split 7 @ffffffff81000148 5> (stale)\n",
                             " => [not in this map]\n")]:
@@ -73,10 +73,8 @@ class Ids(Case):
                      "<stack_split 7 @12>\n", "<stack_split 7 @12 >\n", "<stack_split 7 @12 7",
                      "<stack_split 7 12 7>\n", "<stack_split 7 @-1 7>\n",
                      "<stack_split 7 @11111111111111111 7>\n", "<stack_split 7 @0 -1>\n",
-                     "<stack_split 7 @12 4 @0 -1", "<stack_split 7 @12 4 @0 7>\n",
-                     "<stack_split 7 @12 4 @0 -1 @0 -1>\n", "<stack_split 7 @12 4 @0 -1 @5 7>\n",
-                     "<stack_split 7 @12 4 @5 7 @0 -1>\n", "<stack_split 7 @12 4 @5 7 @6 7>\n",
-                     "<stack_split 7 @12 -1 @0 -1>\n", "<stack_split 7 @12 -2>\n",
+                     "<stack_split 7 @12 4 @0 -1>\n", "<stack_split 7 @12 4 @0 7>\n",
+                     "<stack_split 7 @12 4 @5 7 @6 7>\n", "<stack_split 7 @12 -2>\n",
                      "<stack_id 7 @12 7>\n", f"<stack_split 7{many}>\n"]:
             self.assertEqual(self.annotated(text), (text, 0))
 

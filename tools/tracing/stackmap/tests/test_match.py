@@ -90,11 +90,11 @@ class Match(RecordingCase):
         self.add(dat, "stack_def", 5, 1, [self.C])
         self.add(dat, "stack_def", 6, 1, [self.B])
         self.event(dat, "kmalloc", 1, 8)
-        self.add(dat, "stack_split", 5, 6, 5, TEXT + 0x100, self.A)
+        self.add(dat, "stack_split3", 5, 6, TEXT + 0x100, self.A, 5)
         # The address that was hit is none of a return.
         self.assertEqual(self.folded(dat), {"schedule;schedule;do_exit;schedule;weak_one": 1})
         self.event(dat, "kmalloc", 1, 8)
-        self.add(dat, "stack_split", 5, 6, -1, TEXT + 0x100, 0)
+        self.add(dat, "stack_split", 5, 6, TEXT + 0x100)
         self.assertEqual(self.folded(dat), {"schedule;schedule;do_exit;schedule;weak_one": 1,
                                             "do_exit;schedule;weak_one": 1})
 

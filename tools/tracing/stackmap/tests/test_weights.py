@@ -339,7 +339,7 @@ class Wakers(RecordingCase):
         for flags in [8, 0x10, 0]:
             self.switch(dat, 5, 0, stack="AB")
             self.waking(dat, 5, pid=7, flags=flags, cpu=1)
-            dat.add(self.now, "stack_split", 1, 2, -1, self.B, 0, pid=7, flags=flags, cpu=1)
+            dat.add(self.now, "stack_split", 1, 2, self.B, pid=7, flags=flags, cpu=1)
             self.switch(dat, 0, 5, after=99)
         args = ["--off-cpu", "--wakers"]
         self.assertEqual(self.folded(dat, *args), {
