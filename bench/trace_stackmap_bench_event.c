@@ -217,9 +217,9 @@ static unsigned int bench_recorded(struct trace_array *tr)
 					    NULL))) {
 		stack = ring_buffer_event_data(event);
 		id = ring_buffer_event_data(event);
-		if (!set && stack->ent.type == TRACE_STACK)
+		if (!gens && stack->ent.type == TRACE_STACK)
 			nr = stack->size;
-		if (!set || id->ent.type != TRACE_STACK_ID)
+		if (!gens || id->ent.type != TRACE_STACK_ID)
 			continue;
 		rec = stackmap_lookup(gens, id->stack_id);
 		nr = rec ? rec->nr : 0;
