@@ -19,7 +19,7 @@ stacks_of() { # instance report
 	/ sh:[0-9]+ \[/ { began = 1 }
 	/ end:[0-9]+ \[/ { ended = 1 }
 	!began || ended { next }
-	match($0, /-[0-9]+ +(\[[0-9]+\]( +[^ ][^ ][^ ][^ ][^ ])?|[0-9]+[^ ][^ ][^ ][^ ][^ ]) +[0-9.]+: [a-z_]+: +/) {
+	match($0, /-[0-9]+ +(\[[0-9]+\]( +[^ ][^ ][^ ][^ ][^ ])?|[0-9]+[^ ][^ ][^ ][^ ][^ ]) +[0-9.]+: [a-z_0-9]+: +/) {
 		nr = split(substr($0, RSTART, RLENGTH), field, " ")
 		event = field[nr]
 		cpu = field[2]

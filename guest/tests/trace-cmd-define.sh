@@ -39,8 +39,8 @@ record() { # file [option]
 with_plugin() { TRACEEVENT_PLUGIN_DIR=/guest/plugins trace-cmd report -q "$@" 2> "$TMPDIR/err"; }
 
 resolved() { # report
-	echo "$1: $(grep -cE ' stack_(id|split): ' "$1") ids, $(bare "$1") of them without frames"
-	[ "$(grep -cE ' stack_(id|split): ' "$1")" -ge 10 ] || fail "too few ids"
+	echo "$1: $(grep -cE ' stack_(id|split3?): ' "$1") ids, $(bare "$1") of them without frames"
+	[ "$(grep -cE ' stack_(id|split3?): ' "$1")" -ge 10 ] || fail "too few ids"
 	[ "$(bare "$1")" -eq 0 ] || { cat "$TMPDIR/err"; fail "ids without frames"; }
 }
 

@@ -53,7 +53,7 @@ understood() { # report
 # On each CPU, an id follows each event. Recording begins and ends at any moment, so the event of the
 # first id may be missing, and the id of the last event.
 paired() { # report
-	awk 'match($0, / \[[0-9]+\]( +[^ ][^ ][^ ][^ ][^ ])? +[0-9.]+: [a-z_]+: /) {
+	awk 'match($0, / \[[0-9]+\]( +[^ ][^ ][^ ][^ ][^ ])? +[0-9.]+: [a-z_0-9]+: /) {
 		nr = split(substr($0, RSTART, RLENGTH), field, " ")
 		cpu = field[1]
 		event = field[nr] == "sched_switch:"
