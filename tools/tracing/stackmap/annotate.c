@@ -29,7 +29,7 @@
  */
 #define IDS									\
 	"^((user_)?(unwind_)?stack_[a-z3]+: +)?"						\
-	"<((user_)?(unwind_)?stack_(id|split))(( @?[0-9a-f]+)+)>( \\(stale\\))?\r?\n?$"
+	"<((user_)?(unwind_)?stack_(id|split))(( @[0-9a-f]+| -?[0-9a-f]+)+)>( \\(stale\\))?\r?\n?$"
 
 enum { IDS_NAME = 4, IDS_USER = 5, IDS_UNWIND = 6, IDS_KIND = 7, IDS_LIST = 8, NR_IDS_GROUPS };
 
