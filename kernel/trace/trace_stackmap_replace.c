@@ -26,9 +26,9 @@
 #define STACKMAP_OLD_MAPS	4
 
 /*
- * After a map was replaced, there is a pause of 1 ms for this number of stacks that the
- * larger one of both can hold. Replacing it takes some 5 % of that time. To flush and free
- * the cache of a CPU counts like some stacks.
+ * The pause after a replacement is 1 ms for each STACKMAP_PAUSE_STACKS stacks that the
+ * larger of the two maps can hold. Replacing takes about 5 % of that time. The cache of a
+ * CPU, which is flushed and freed, counts as STACKMAP_PAUSE_CPU stacks.
  */
 #define STACKMAP_PAUSE_STACKS	128
 #define STACKMAP_PAUSE_CPU	16
