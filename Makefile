@@ -4,7 +4,7 @@
 
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
-export BASE KERNEL_SRC CHECK SCRIPT APPEND CPUS MEM TIMEOUT FLAVOUR ONLY FROM CONFIG MODULES RUNS LOOPS NGROUPS HERE
+export BASE KERNEL_SRC CHECK SCRIPT APPEND CPUS MEM TIMEOUT FLAVOUR ONLY FROM CONFIG MODULES
 # They must not reach the kernel's make, which has variables of these names.
 unexport PROGRAMS FILES
 MAKEOVERRIDES :=
@@ -25,7 +25,7 @@ help:
 	@echo "  tree                    the pristine kernel joined with this repository, in build/<base>/linux"
 	@echo "  deb                     Debian packages of a kernel and of the tools [CONFIG=running|debian|file] [MODULES=file]"
 	@echo "  bench                   measure the map and its peers on User-Mode Linux: table, CSV and plot"
-	@echo "  hackbench               the time of hackbench, in full and with the map [RUNS=] [LOOPS=] [NGROUPS=] [HERE=1]"
+	@echo "  hackbench               what tracing adds to hackbench, in instructions [NGROUPS=] [LOOPS=] [RUNS=]; HERE=1: in time, on this machine"
 	@echo "  flamegraph              record the demo's workload and draw build/flamegraph.svg"
 	@echo "  pictures                draw the charts in pictures/"
 	@echo "  clean                   remove what was built; the downloaded source stays"
@@ -75,14 +75,20 @@ bench:
 	@scripts/prepare tree
 	@scripts/bench
 hackbench:
-	@$(if $(HERE),,scripts/prepare x86_64 pristine rootfs)
-	@scripts/hackbench
+ifdef HERE
+	@guest/measure/hackbench.sh $(or $(NGROUPS),50) $(or $(LOOPS),100) $(or $(RUNS),5)
+else
+	@scripts/packages test
+	@scripts/prepare x86_64 rootfs
+	@for cache in 0 1; do scripts/guest -j icount -a unwind_cache=$$cache -p perf -t 3000 \
+		guest/measure/hackbench.sh $(or $(NGROUPS),1) $(or $(LOOPS),50) $(or $(RUNS),1) || exit; done
+endif
 mutants:
 	@scripts/mutants
 deb:
 	@scripts/deb
 clean:
-	rm -rf build/log build/stackmap_dump build/flamegraph* build/guest build/bench build/hackbench build/plugin build/kernelshark build/model build/suite build/viewers build/*/{bench,deb,*+*,x86_64,plain,debug,kcsan,startup,off,nofunc,objects,check,arm64,i386,s390x,static,kunit,kunit-all,linux,linux.ok,changed,series,stackmap_dump}
+	rm -rf build/log build/stackmap_dump build/flamegraph* build/guest build/bench build/plugin build/kernelshark build/model build/suite build/viewers build/*/{bench,deb,*+*,x86_64,plain,debug,kcsan,startup,off,nofunc,objects,check,arm64,i386,s390x,static,kunit,kunit-all,linux,linux.ok,changed,series,stackmap_dump}
 distclean:
 	rm -rf build
 
