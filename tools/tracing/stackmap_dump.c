@@ -6,7 +6,7 @@
  * addresses in kallsyms or in a vmlinux, and prints the stacks for people or for other tools. The
  * format is described in Documentation/trace/ftrace-stackmap.rst.
  *
- * It is built of what is in stackmap/:
+ * The command decides what is read: a map, or a recording. What is in stackmap/:
  *   map.c, user.c	read a map, and what processes have mapped
  *   symtab.c, elf.c, source.c	names of addresses
  *   frame.c		texts of addresses
@@ -16,6 +16,8 @@
  *   profile.h		tells how a recording (trace.dat) becomes stacks with weights
  *   record.h		names the files of what works on the running kernel
  */
+#include <ctype.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,107 +25,16 @@
 
 const char * const program = "stackmap_dump";
 
-enum mode {
-	MODE_TEXT, MODE_FOLDED, MODE_JSON, MODE_SPEEDSCOPE, MODE_ANNOTATE, MODE_DIFF, MODE_SUMMARY,
-	MODE_PERF_SCRIPT, MODE_PPROF, MODE_REPORT,
+enum form {
+	FORM_TEXT, FORM_JSON, FORM_FOLDED, FORM_PPROF, FORM_PERF, FORM_REPORT, FORM_REPORT_JSON,
+	FORM_DIFF, FORM_ANNOTATE,
 };
 
-static const char help_text[] =
-"Usage: stackmap_dump [OPTIONS] [FILE | DIR | -]\n"
-"       stackmap_dump report | record | save | top ...\n"
-"\n"
-"Print the stacks of an ftrace stack map: of a copy of stack_map_bin (FILE), of stdin (-), of a\n"
-"directory that \"record\" or \"save\" made (DIR), or of the running kernel. Each command has a\n"
-"--help: report (profiles of recordings), record, save (what is in the buffer), top (live).\n"
-"\n"
-"Input:\n"
-"  -i, --instance NAME    use this trace instance, of the kernel or in the recording\n"
-"      --partial          print the good stacks of a damaged map\n"
-"  -M, --map-only         of a directory, use the map and not the recording\n"
-"Symbols:\n"
-"  -k, --kallsyms FILE    a copy of the target's /proc/kallsyms\n"
-"  -v, --vmlinux FILE     the target's vmlinux, for addresses that are not in kallsyms\n"
-"  -l, --lines            print source lines and inlined callers, from the vmlinux\n"
-"      --force            accept symbols of another kernel or another boot\n"
-"      --symfs DIR        look for programs and libraries below DIR\n"
-"Output (default: the stacks as text, those that weigh most first):\n"
-"  -o, --output FILE      into FILE, not to stdout\n"
-"  -j, --json             an array with one object for each stack\n"
-"      --annotate TEXT    print trace, trace_pipe or trace-cmd report with frames below ids\n"
-"      --diff OLD         print what changed since OLD (a file or a directory)\n"
-"  -s, --summary          print counts, depths, and the share of the most frequent stacks\n"
-"  -F, --folded           root;...;leaf count, for flame graphs\n"
-"  -S, --speedscope       a profile for speedscope\n"
-"      --pprof            a profile for pprof, Pyroscope, Parca (binary)\n"
-"Selection of stacks:\n"
-"      --sort KEY         sort by ref (the default, most frequent first), depth or id\n"
-"  -t, --top N            print the first N stacks (or functions) only\n"
-"  -m, --min-ref N        print stacks that weigh at least N\n"
-"  -g, --grep REGEX       print stacks with a frame that matches the extended regex\n"
-"      --callers FUNCTION, --callees FUNCTION  print what calls it, or what it calls\n"
-"      --tracer, --no-tracer  keep (in recordings) or drop (in maps) the tracer's own frames\n"
-"Other:\n"
-"  -q, --quiet            print no notes on stderr\n"
-"  -V, --version          print the version\n"
-"  -h, --help             print this text\n"
-"\n"
-"Exit status: 0 on success, 1 on bad input or failure, 2 on wrong usage.\n"
-"\n"
-"Example, the three most frequent stacks of the running kernel: stackmap_dump --top 3\n";
-
-static const char report_help[] =
-"Usage: stackmap_dump report [OPTIONS] [FILE | DIR]\n"
-"\n"
-"Print the functions of a recording, a trace.dat or a directory with one (./stackmap.data), by\n"
-"their own weight and with what they call. These options also go with other forms in place of\n"
-"\"report\": none of them (the stacks as text), --folded, --json, --diff, --speedscope, --pprof,\n"
-"--perf-script (the samples, as perf script has them).\n"
-"\n"
-"Weight of the samples (default: each event counts 1):\n"
-"  -w, --weight FIELD     this field of the events (bytes_alloc)\n"
-"      --off-cpu          microseconds that tasks sleep; --off-cpu=uninterruptible, in state D;\n"
-"                         --off-cpu=preempted, wait for a CPU\n"
-"      --wakers           above the stack of a task that sleeps, who woke it, and its stack\n"
-"      --latency BEGIN:END:FIELDS  microseconds from one event to another with equal fields\n"
-"                         (block_rq_issue:block_rq_complete:dev,sector)\n"
-"      --outstanding ALLOC:FREE:FIELD  what was not freed (kmalloc:kfree:ptr)\n"
-"      --leaks            the bytes of kmalloc and kmem_cache_alloc that were not freed\n"
-"Selection of samples:\n"
-"  -e, --event EVENTS     these events (sched_switch,syscalls:sys_enter_close) or systems (kmem)\n"
-"      --pid LIST, --tid LIST, --cpu LIST  of these processes or threads, on these CPUs (1,4-7)\n"
-"      --comm PATTERN     of tasks with such a name (a pattern of the shell)\n"
-"      --from SECONDS, --to SECONDS  between these times of the recording's clock\n"
-"Output: all options of stackmap_dump --help, and\n"
-"      --by WHAT          cpu, event, task or process: a report for each, or so told in the stacks\n"
-"\n"
-"Examples: where tasks waited, in all and as a flame graph\n"
-"  stackmap_dump report --off-cpu stackmap.data\n"
-"  stackmap_dump --folded --off-cpu stackmap.data > folded\n";
-
-#define BIT(n)		(1U << (n))
-#define SAMPLES		BIT(31)		/* only a recording has what it selects */
-#define ALL		(SAMPLES - 1)
-#define FLAMES		(BIT(MODE_FOLDED) | BIT(MODE_SPEEDSCOPE))
-#define PROFILES	(FLAMES | BIT(MODE_PPROF) | BIT(MODE_PERF_SCRIPT) | BIT(MODE_REPORT))
-#define LISTS		(BIT(MODE_TEXT) | BIT(MODE_JSON))
-#define COUNTED		(LISTS | BIT(MODE_PPROF))
-#define TEXTS		(LISTS | BIT(MODE_ANNOTATE) | BIT(MODE_DIFF))
-#define BOTH		(PROFILES | LISTS | BIT(MODE_DIFF))	/* of maps and recordings */
-#define RECORDED	(BOTH | SAMPLES)
-#define MAPS		(LISTS | FLAMES | BIT(MODE_PPROF) | BIT(MODE_REPORT))
-
 static struct config cfg;
-static enum mode mode;
 static const char *output_file;
-
-static void set_form(const struct choice *c, char *arg)
-{
-	if (mode)
-		usage("one form of output at a time", NULL);
-	mode = c->form;
-	if (arg)
-		set_text(c, arg);
-}
+static enum form format_choice;
+static bool json;
+static bool of_map;
 
 static void set_numbers(const struct choice *c, char *arg)
 {
@@ -141,16 +52,6 @@ static void set_numbers(const struct choice *c, char *arg)
 			usage("a range begins with the smaller number", arg);
 	}
 	set_text(c, arg);
-}
-
-static void set_sort(const struct choice *c, char *arg)
-{
-	if (!strcmp(arg, "depth"))
-		cfg.sort = SORT_DEPTH;
-	else if (!strcmp(arg, "id"))
-		cfg.sort = SORT_ID;
-	else if (strcmp(arg, "ref"))
-		usage("--sort knows ref, depth and id, not", arg);
 }
 
 static void set_grep(const struct choice *c, char *arg)
@@ -178,167 +79,379 @@ static void set_by(const struct choice *c, char *arg)
 		usage("--by knows cpu, event, task and process, not", arg);
 }
 
-static void set_off_cpu(const struct choice *c, char *arg)
+static void set_format(const struct choice *c, char *arg)
 {
-	if (arg && strcmp(arg, "preempted") && strcmp(arg, "uninterruptible"))
-		usage("--off-cpu knows preempted and uninterruptible, not", arg);
-	cfg.off_cpu = true;
-	cfg.sleep = !arg ? SLEEP_ANY : *arg == 'p' ? SLEEP_PREEMPTED : SLEEP_UNINTERRUPTIBLE;
+	static const char * const names[] = {
+		[FORM_FOLDED] = "folded", [FORM_PPROF] = "pprof", [FORM_PERF] = "perf",
+	};
+
+	for (format_choice = FORM_PERF; format_choice >= FORM_FOLDED; format_choice--) {
+		if (!strcmp(arg, names[format_choice]))
+			return;
+	}
+	usage("--format knows folded, pprof and perf, not", arg);
 }
 
-static void set_outstanding(const struct choice *c, char *arg)
+/* Either one may be missing. */
+static void set_time(const struct choice *c, char *arg)
 {
-	if (cfg.allocs)
-		usage("--outstanding, --leaks or --latency, once", NULL);
-	cfg.allocs = strsep(&arg, ":");
-	cfg.frees = strsep(&arg, ":");
-	cfg.keys = strsep(&arg, ":");
-	cfg.latency = !strcmp(c->name, "latency");
-	if (!cfg.keys || arg || !*cfg.allocs || !*cfg.frees || !*cfg.keys)
-		usage(format("--%s is %s", c->name, cfg.latency ? "BEGIN:END:FIELDS" :
-			     "ALLOC:FREE:FIELD"), NULL);
+	char *from = strsep(&arg, ",");
+
+	if (!arg)
+		usage("--time is FROM,TO", from);
+	cfg.from = *from ? parse_seconds(from) : 0;
+	cfg.to = *arg ? parse_seconds(arg) : 0;
+}
+
+static void set_sleep(const char *which)
+{
+	if (*which && strcmp(which, ":preempted") && strcmp(which, ":uninterruptible"))
+		usage("--weight off-cpu knows :preempted and :uninterruptible, not", which);
+	cfg.off_cpu = true;
+	cfg.sleep = !*which ? SLEEP_ANY : which[1] == 'p' ? SLEEP_PREEMPTED : SLEEP_UNINTERRUPTIBLE;
+}
+
+/* "kmalloc+kmem_cache_alloc": inside, lists have commas. */
+static char *take_list(char **arg)
+{
+	char *list = strsep(arg, ","), *p;
+
+	for (p = list; p && *p; p++)
+		*p = *p == '+' ? ',' : *p;
+	return list;
+}
+
+/* "pid=next_pid,dev": the fields of the one, and of the other */
+static void set_keys(char *arg)
+{
+	char *first = check_mem(calloc(1, strlen(arg) + 1)), *key;
+	char *second = check_mem(calloc(1, strlen(arg) + 1));
+	const char *comma = "", *other;
+
+	while ((key = strsep(&arg, ","))) {
+		other = strchr(key, '=') ? strchr(key, '=') + 1 : key;
+		key[strcspn(key, "=")] = '\0';
+		sprintf(first + strlen(first), "%s%s", comma, key);
+		sprintf(second + strlen(second), "%s%s", comma, other);
+		comma = ",";
+	}
+	cfg.keys = first;
+	cfg.end_keys = second;
+}
+
+static void set_pair(const char *name, char *arg)
+{
+	cfg.allocs = take_list(&arg);
+	cfg.frees = take_list(&arg);
+	cfg.latency = !strcmp(name, "latency");
+	if (!arg || !*cfg.allocs || !*cfg.frees || !*arg)
+		usage(cfg.latency ? "--weight latency=BEGIN,END,KEY" :
+		      "--weight outstanding=ALLOC,FREE,KEY", NULL);
+	set_keys(arg);
 }
 
 #define LEAKS \
-	"kmalloc,kmalloc_node,kmem_cache_alloc,kmem_cache_alloc_node:kfree,kmem_cache_free:ptr"
+	"kmalloc+kmalloc_node+kmem_cache_alloc+kmem_cache_alloc_node,kfree+kmem_cache_free,ptr"
 
-static void set_leaks(const struct choice *c, char *arg)
+static void set_field(const char *name)
 {
-	set_outstanding(c, copy_string(LEAKS));
-	cfg.leaks = true;
-	if (!cfg.weight)
-		cfg.weight = "bytes_alloc";
+	if (strpbrk(name, ",:=") || !*name)
+		usage("--weight knows events, FIELD, off-cpu, latency=, outstanding=, leaks, not",
+		      name);
+	if (cfg.weight)
+		usage("--weight is one field", name);
+	cfg.weight = name;
 }
 
-static struct choice choices[] = {
-	{ "instance", 'i', ARG, set_instance, &cfg.instance, ALL },
-	{ "partial", 0, NO_ARG, set_flag, &cfg.partial, ALL },
-	{ "map-only", 'M', NO_ARG, set_flag, &cfg.map_only, MAPS | BIT(MODE_DIFF) },
-	{ "kallsyms", 'k', ARG, set_text, &cfg.kallsyms, ALL },
-	{ "vmlinux", 'v', ARG, set_text, &cfg.vmlinux, ALL },
-	{ "lines", 'l', NO_ARG, set_flag, &cfg.lines, TEXTS },
-	{ "force", 0, NO_ARG, set_flag, &cfg.force, ALL },
-	{ "symfs", 0, ARG, set_text, &cfg.symfs, ALL & ~BIT(MODE_SUMMARY) },
-	{ "output", 'o', ARG, set_text, &output_file, ALL },
-	{ "folded", 'F', NO_ARG, set_form, NULL, ALL, MODE_FOLDED },
-	{ "json", 'j', NO_ARG, set_form, NULL, ALL, MODE_JSON },
-	{ "speedscope", 'S', NO_ARG, set_form, NULL, ALL, MODE_SPEEDSCOPE },
-	{ "pprof", 0, NO_ARG, set_form, NULL, ALL, MODE_PPROF },
-	{ "perf-script", 0, NO_ARG, set_form, NULL, ALL | SAMPLES, MODE_PERF_SCRIPT },
-	{ "annotate", 0, ARG, set_form, &cfg.trace, ALL, MODE_ANNOTATE },
-	{ "diff", 0, ARG, set_form, &cfg.old, ALL, MODE_DIFF },
-	{ "summary", 's', NO_ARG, set_form, NULL, ALL, MODE_SUMMARY },
-	{ "weight", 'w', ARG, set_text, &cfg.weight, RECORDED },
-	{ "off-cpu", 0, MAY_ARG, set_off_cpu, NULL, RECORDED },
-	{ "outstanding", 0, ARG, set_outstanding, NULL, RECORDED },
-	{ "leaks", 0, NO_ARG, set_leaks, NULL, RECORDED },
-	{ "latency", 0, ARG, set_outstanding, NULL, RECORDED },
-	{ "wakers", 0, NO_ARG, set_flag, &cfg.wakers, RECORDED },
-	{ "event", 'e', ARG, set_text, &cfg.events, RECORDED },
-	{ "pid", 0, ARG, set_numbers, &cfg.pids, RECORDED },
-	{ "tid", 0, ARG, set_numbers, &cfg.tids, RECORDED },
-	{ "cpu", 0, ARG, set_numbers, &cfg.cpus, RECORDED },
-	{ "comm", 0, ARG, set_text, &cfg.comm, RECORDED },
-	{ "from", 0, ARG, set_seconds, &cfg.from, RECORDED },
-	{ "to", 0, ARG, set_seconds, &cfg.to, RECORDED },
-	{ "tracer", 0, NO_ARG, set_flag, &cfg.keep_tracer, RECORDED },
-	{ "no-tracer", 0, NO_ARG, set_flag, &cfg.drop_tracer, MAPS },
-	{ "sort", 0, ARG, set_sort, NULL, MAPS & ~BIT(MODE_REPORT) },
-	{ "top", 't', ARG, set_number, &cfg.top, MAPS | BIT(MODE_DIFF) },
-	{ "min-ref", 'm', ARG, set_number, &cfg.min_ref, MAPS | BIT(MODE_DIFF) },
-	{ "grep", 'g', ARG, set_grep, NULL, MAPS | BIT(MODE_DIFF) | BIT(MODE_PERF_SCRIPT) },
-	{ "callers", 0, ARG, set_function, NULL, MAPS | BIT(MODE_DIFF) },
-	{ "callees", 0, ARG, set_function, NULL, MAPS | BIT(MODE_DIFF) },
-	{ "by", 0, ARG, set_by, NULL, LISTS | BIT(MODE_REPORT) | SAMPLES },
-	{ "quiet", 'q', NO_ARG, set_flag, &quiet, ALL },
-	{ "version", 'V', NO_ARG, print_help, (char *)"stackmap_dump 2.0\n", ALL },
-	{ "help", 'h', NO_ARG, print_help, (char *)help_text, ALL },
+/* With a field, it may be what is counted of another weight. */
+static void set_weight(const struct choice *c, char *arg)
+{
+	size_t len = strcspn(arg, ":=");
+	char *name __free(pointer) = format("%.*s", (int)len, arg);
+	bool is_pair = !strcmp(name, "latency") || !strcmp(name, "outstanding");
+	bool is_leaks = !strcmp(arg, "leaks"), is_off_cpu = !strcmp(name, "off-cpu");
+
+	if ((is_pair || is_leaks || is_off_cpu) && (cfg.off_cpu || cfg.allocs))
+		usage("one weight at a time", arg);
+	if (is_off_cpu)
+		set_sleep(arg + len);
+	else if (is_pair)
+		set_pair(name, arg + len + !!arg[len]);
+	else if (is_leaks)
+		set_pair(arg, copy_string(LEAKS));
+	else if (strcmp(arg, "events"))
+		set_field(arg);
+	cfg.leaks |= is_leaks;
+}
+
+static struct choice instance_choices[] = {
+	{ "instance", 'i', "NAME", set_instance, &cfg.instance,
+	  "this trace instance, of the kernel or in the recording" },
+	{}
 };
 
-#define NR_CHOICES	ARRAY_SIZE(choices)
+static struct choice map_choices[] = {
+	{ "map", 0, NULL, set_flag, &of_map,
+	  "read the map, not the recording: of FILE, DIR, stdin (-), or\n"
+	  "of the running kernel" },
+	{}
+};
 
-static void refuse(bool bad, const struct choice *c, const char *why)
+static struct choice symbol_choices[] = {
+	{ "kallsyms", 'k', "FILE", set_text, &cfg.kallsyms,
+	  "a copy of the target's /proc/kallsyms" },
+	{ "vmlinux", 'v', "FILE", set_text, &cfg.vmlinux,
+	  "the target's vmlinux, for addresses that are not in kallsyms" },
+	{ "force", 0, NULL, set_flag, &cfg.force,
+	  "accept symbols of another kernel or another boot" },
+	{ "symfs", 0, "DIR", set_text, &cfg.symfs, "look for programs and libraries below DIR" },
+	{}
+};
+
+static struct choice line_choices[] = {
+	{ "lines", 'l', NULL, set_flag, &cfg.lines,
+	  "source lines and inlined callers, from the vmlinux, of maps" },
+	{}
+};
+
+static struct choice weight_choices[] = {
+	{ "weight", 'w', "WEIGHT", set_weight, NULL,
+	  "events: each counts 1 (the default)\n"
+	  "FIELD: this field of the events (bytes_alloc)\n"
+	  "off-cpu: microseconds that tasks sleep\n"
+	  "off-cpu:uninterruptible: in state D\n"
+	  "off-cpu:preempted: that they wait for a CPU\n"
+	  "latency=BEGIN,END,KEY[=KEY][,KEY...]: microseconds from one event\n"
+	  "to another with equal fields (sched_waking,sched_switch,pid=next_pid)\n"
+	  "outstanding=ALLOC,FREE,KEY: what was not freed (kmalloc,kfree,ptr)\n"
+	  "leaks: bytes of kmalloc and kmem_cache_alloc that were not freed" },
+	{ "wakers", 0, NULL, set_flag, &cfg.wakers,
+	  "with off-cpu: above the stack of a task that sleeps, who woke it" },
+	{}
+};
+
+static struct choice sample_choices[] = {
+	{ "event", 'e', "EVENTS", set_text, &cfg.events,
+	  "these events (sched_switch,kmem:kfree) or systems (kmem)" },
+	{ "pid", 0, "LIST", set_numbers, &cfg.pids, "of these processes (1,4-7)" },
+	{ "tid", 0, "LIST", set_numbers, &cfg.tids, "of these threads" },
+	{ "cpu", 0, "LIST", set_numbers, &cfg.cpus, "on these CPUs" },
+	{ "comm", 0, "PATTERN", set_text, &cfg.comm,
+	  "of tasks with such a name (a pattern of the shell)" },
+	{ "time", 0, "FROM,TO", set_time, NULL,
+	  "between these seconds of the recording's clock; one may be missing" },
+	{}
+};
+
+static struct choice top_choices[] = {
+	{ "top", 't', "N", set_number, &cfg.top, "only the first N" },
+	{}
+};
+
+static struct choice min_choices[] = {
+	{ "min-ref", 'm', "N", set_number, &cfg.min_ref, "only stacks that weigh at least N" },
+	{}
+};
+
+static struct choice grep_choices[] = {
+	{ "grep", 'g', "REGEX", set_grep, NULL,
+	  "only stacks with a frame that matches the extended regex" },
+	{}
+};
+
+static struct choice function_choices[] = {
+	{ "callers", 0, "NAME", set_function, NULL, "only what calls the function NAME" },
+	{ "callees", 0, "NAME", set_function, NULL, "only what it calls" },
+	{}
+};
+
+static struct choice output_choices[] = {
+	{ "output", 'o', "FILE", set_text, &output_file, "into FILE, not to stdout" },
+	{}
+};
+
+static struct choice json_choices[] = {
+	{ "json", 'j', NULL, set_flag, &json, "an array with one object for each" },
+	{}
+};
+
+static struct choice by_choices[] = {
+	{ "by", 0, "WHAT", set_by, NULL, "cpu, event, task or process: one for each of them" },
+	{}
+};
+
+static struct choice format_choices[] = {
+	{ "format", 0, "FORMAT", set_format, NULL,
+	  "folded   root;...;leaf count, for flame graphs\n"
+	  "pprof    for pprof, speedscope, Pyroscope, Parca (binary)\n"
+	  "perf     the samples, as perf script prints them" },
+	{}
+};
+
+static void refuse_old(const struct choice *c, char *arg)
 {
-	if (bad)
-		usage(format("--%s: %s", c->name, why), NULL);
+	usage(format("--%s: %s", c->name, (char *)c->to), NULL);
 }
 
-/* Names the forms of output that use it. */
-static void check_form(const struct choice *c)
-{
-	static const char * const names[] = {
-		"the text", "--folded", "--json", "--speedscope", "--annotate", "--diff",
-		"--summary", "--perf-script", "--pprof", "report",
-	};
-	size_t i;
+#define OLD(name, letter, what)	{ name, letter, "[=]", refuse_old, (char *)what }
 
-	if (c->modes & BIT(mode))
-		return;
-	fprintf(stderr, "%s: --%s goes with", program, c->name);
-	for (i = 0; i < ARRAY_SIZE(names); i++)
-		fprintf(stderr, "%s%s", c->modes & BIT(i) ? " " : "",
-			c->modes & BIT(i) ? names[i] : "");
-	fputs(" (see --help)\n", stderr);
-	exit(2);
+/* Spellings of before there were commands. */
+static struct choice old_choices[] = {
+	OLD("map-only", 'M', "now stackmap_dump map DIR, or --map of report, export and diff"),
+	OLD("partial", 0, "gone, map prints the good stacks of a damaged map"),
+	OLD("folded", 'F', "now stackmap_dump export --format folded"),
+	OLD("speedscope", 'S', "now stackmap_dump export --format pprof, which speedscope reads"),
+	OLD("pprof", 0, "now stackmap_dump export --format pprof"),
+	OLD("perf-script", 0, "now stackmap_dump export --format perf"),
+	OLD("annotate", 0, "now stackmap_dump annotate TEXT [MAP]"),
+	OLD("diff", 0, "now stackmap_dump diff OLD NEW"),
+	OLD("summary", 's', "now a note of stackmap_dump map"),
+	OLD("sort", 0, "gone, those that weigh most are first"),
+	OLD("off-cpu", 0, "now --weight off-cpu, off-cpu:preempted, off-cpu:uninterruptible"),
+	OLD("latency", 0, "now --weight latency=BEGIN,END,KEY"),
+	OLD("outstanding", 0, "now --weight outstanding=ALLOC,FREE,KEY"),
+	OLD("leaks", 0, "now --weight leaks"),
+	OLD("from", 0, "now --time FROM,"),
+	OLD("to", 0, "now --time ,TO"),
+	OLD("tracer", 0, "gone, recordings are printed without the tracer's frames, maps with them"),
+	OLD("no-tracer", 0, "gone, recordings are printed without the tracer's frames, maps with them"),
+	{}
+};
+
+/* What is read. */
+struct input {
+	char		*path;
+	char		*recording;	/* NULL: the map alone */
+	struct map	map;
+};
+
+#define DAT_MAGIC	"\027\010Dtracing"
+
+static bool is_recording(const char *path)
+{
+	FILE *f __free(file) = NULL;
+	char head[sizeof(DAT_MAGIC) - 1];
+	struct stat st;
+
+	if (!stat(path, &st) && S_ISREG(st.st_mode))
+		f = fopen(path, "re");
+	return f && fread(head, sizeof(head), 1, f) && !memcmp(head, DAT_MAGIC, sizeof(head));
 }
 
-/* Refuses options that would be ignored. Only a recording has samples. */
-static void check_options(const char *path, const char *recording)
+static bool is_directory(const char *path)
 {
-	bool merged = recording || BIT(mode) & PROFILES;
-	const struct choice *c;
+	struct stat st;
 
-	for (c = choices; c < choices + NR_CHOICES; c++) {
-		if (!c->given)
-			continue;
-		check_form(c);
-		refuse((c->val == 'l' || c->to == &cfg.drop_tracer) && recording, c,
-		       "is for maps (--map-only)");
-		refuse(c->to == &cfg.partial && recording && !cfg.old &&
-		       !is_beside(path, "stack_map_bin"), c, "there is no map");
-		refuse(c->to == &cfg.symfs && !HAS_LIBS, c, WITHOUT_LIBS);
-		refuse(c->val == 'l' && !cfg.vmlinux, c, "needs --vmlinux FILE");
-		refuse(c->set == set_function && !merged, c,
-		       "of a map, goes with report, --folded, --speedscope and --pprof");
-		refuse(c->given > 1 && c->arg, c, "given twice");
-		refuse(!recording && c->modes & SAMPLES, c,
-		       "needs a recording (stackmap_dump record -- COMMAND), or a trace.dat");
-	}
-	if (cfg.off_cpu && cfg.allocs)
-		usage("one weight: --off-cpu, --outstanding, --leaks or --latency", NULL);
-	if (cfg.wakers && (!cfg.off_cpu || cfg.sleep == SLEEP_PREEMPTED))
-		usage("--wakers tells who ends a sleep: --off-cpu --wakers", NULL);
-	if (cfg.weight && strchr(cfg.weight, ','))
-		usage("--weight is one field", cfg.weight);
-	if (cfg.weight && (cfg.off_cpu || cfg.latency) && mode != MODE_PPROF)
-		usage("two weights only go into --pprof", NULL);
-	if (mode == MODE_PPROF && !output_file && isatty(STDOUT_FILENO))
-		usage("--pprof is binary: -o FILE", NULL);
+	return !stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
+static int refuse_recording(const char *path)
+{
+	if (!is_directory(path))
+		return fail("%s: not a recording; of a map: stackmap_dump map %s", path, path);
+	if (is_beside(path, "head.dat"))
+		return fail("%s: has no trace.dat. To make it, there: %s", path, RESTORE);
+	return fail("%s: has no trace.dat; the map in it: stackmap_dump map %s", path, path);
+}
+
+#define LAST_RECORDING	"stackmap.data"
+
+/* @path: NULL: the last one */
+static int find_recording(struct input *in, const char *path)
+{
+	in->path = copy_string(path ? path : LAST_RECORDING);
+	if (is_recording(in->path))
+		in->recording = copy_string(in->path);
+	else if (is_beside(in->path, "trace.dat"))
+		in->recording = format("%s/trace.dat", in->path);
+	else if (!path && access(in->path, F_OK))
+		return fail("there is no ./%s: name a recording, or make one "
+			    "(stackmap_dump record -- COMMAND)", in->path);
+	else if (access(in->path, F_OK))
+		return fail("%s: %s", in->path, strerror(errno));
+	else
+		return refuse_recording(in->path);
+	if (!HAS_LIBS)
+		return fail("%s: " WITHOUT_LIBS ", which read recordings", in->recording);
+	return 0;
+}
+
+/* @path: NULL: that of the running kernel */
+static int find_map(struct input *in, const char *path)
+{
+	in->path = path ? copy_string(path) : find_instance(cfg.instance);
+	if (path && cfg.instance)
+		usage("--instance is one of the kernel or of a recording, not of", path);
+	if (path && is_recording(path))
+		return fail("%s: a recording, not a map: stackmap_dump stacks %s", path, path);
+	return path ? 0 : check_instance(in->path);
+}
+
+static int find_input(struct input *in, const char *path)
+{
+	return of_map ? find_map(in, path) : find_recording(in, path);
+}
+
+/*
+ * Returns 0, 1 if the map is damaged but has stacks before that, or a negative number. Beside a
+ * recording, there may be no map, and a recording that is no directory's has none.
+ */
+static int load(struct input *in, const struct map *sibling, bool whole)
+{
+	struct map *m = &in->map;
+	int ret = 0;
+
+	if (in->recording && !is_recording(in->recording))
+		return fail("%s: not a trace.dat", in->recording);
+	if (!in->recording || is_beside(in->path, "stack_map_bin"))
+		ret = load_map(m, in->path);
+	else if (strcmp(in->path, in->recording))
+		m->dir = copy_string(in->path);
+	if (in->recording && !m->name)
+		m->name = copy_string(in->recording);
+	if (ret && (ret != -EINVAL || in->recording || whole || !m->nr_stacks))
+		return ret;
+	return load_symbols(m, sibling, &cfg) ? -EINVAL : !!ret;
+}
+
+static int load_both(struct input *new, struct input *old)
+{
+	int ret = load(new, NULL, old != NULL), old_ret = 0;
+
+	if (ret >= 0 && old)
+		old_ret = load(old, of_map ? &new->map : NULL, true);
+	if (ret >= 0 && old && !old_ret && !of_map &&
+	    !new->map.kallsyms.nr != !old->map.kallsyms.nr)
+		old_ret = fail("only one of %s and %s has a kallsyms: name the trace.dat of both",
+			       old->path, new->path);
+	return old_ret ? old_ret : ret;
 }
 
 /* Stacks that become names of functions lose their addresses. */
-static int print_stacks(struct map *m, struct map *old, bool merge)
+static int print_stacks(enum form form, struct map *m, struct map *old)
 {
 	static print_fn * const print[] = {
-		[MODE_TEXT] = print_text, [MODE_FOLDED] = print_folded, [MODE_JSON] = print_json,
-		[MODE_SPEEDSCOPE] = print_speedscope, [MODE_PPROF] = print_pprof,
-		[MODE_REPORT] = print_functions,
+		[FORM_TEXT] = print_text, [FORM_JSON] = print_json, [FORM_FOLDED] = print_folded,
+		[FORM_PPROF] = print_pprof, [FORM_REPORT] = print_functions,
+		[FORM_REPORT_JSON] = print_json_functions,
 	};
+	bool reports = form == FORM_REPORT || form == FORM_REPORT_JSON;
 	struct pool names = {};
 	int ret = 0;
 
-	if (merge)
+	if (!of_map || reports || form == FORM_FOLDED || form == FORM_PPROF) {
 		merge_stacks(m, &names, &cfg);
-	if (merge && mode == MODE_DIFF)
-		merge_stacks(old, &names, &cfg);
+		if (old)
+			merge_stacks(old, &names, &cfg);
+	}
 	m->sum = sum_of(m);
-	if (cfg.function && !m->nr_stacks && !old->nr_stacks)
+	if (cfg.function && !m->nr_stacks && (!old || !old->nr_stacks))
 		ret = fail("%s: no stack has a function %s", m->name, cfg.function);
-	if (mode == MODE_DIFF) {
+	if (old) {
 		print_diff(m, old, &names, &cfg);
 	} else if (!ret) {
-		select_stacks(m, &cfg, mode == MODE_REPORT ? 0 : cfg.top);
-		print[mode](m, &names, &cfg);
+		select_stacks(m, &cfg, reports ? 0 : cfg.top);
+		print[form](m, &names, &cfg);
 	}
 	pool_free(&names);
 	return ret;
@@ -363,172 +476,308 @@ static void note_deep(const struct map *m)
 		     USER_MAX_DEPTH);
 }
 
-static int show(struct map *m, struct map *old, const char *recording, const char *old_recording)
+/* Samples replace the stacks of the map beside the recording. */
+static int make_profiles(struct input *new, struct input *old, bool script)
 {
-	bool streams = mode == MODE_ANNOTATE || mode == MODE_PERF_SCRIPT;
 	int ret = 0, old_ret = 0;
 
-	if (streams && open_output())
+	if (HAS_LIBS && new->recording)
+		ret = make_profile(&new->map, new->recording, script, &cfg);
+	if (HAS_LIBS && old && old->recording)
+		old_ret = make_profile(&old->map, old->recording, false, &cfg);
+	if ((ret && !new->map.nr_stacks) || (old_ret && !old->map.nr_stacks))
 		return -EINVAL;
-	if (m->split && !recording && mode != MODE_ANNOTATE && mode != MODE_SUMMARY)
-		note("interrupts split %llu stacks, the parts are separate", m->split);
-	if (mode == MODE_ANNOTATE)
-		return annotate(m, &cfg);
-	if (HAS_LIBS && recording)
-		ret = make_profile(m, recording, mode == MODE_PERF_SCRIPT, &cfg);
-	else if (cfg.drop_tracer)
-		drop_tracers(m);
-	if (HAS_LIBS && old_recording)
-		old_ret = make_profile(old, old_recording, false, &cfg);
-	if ((ret && !m->nr_stacks) || (old_ret && !old->nr_stacks))
-		return -EINVAL;
-	if (!streams && open_output())
-		return -EINVAL;
-	note_deep(m);
-	ret |= old_ret;
-	if (mode == MODE_SUMMARY)
-		print_summary(m);
-	else if (mode != MODE_PERF_SCRIPT)
-		ret |= print_stacks(m, old, recording || BIT(mode) & PROFILES);
-	return ret;
-}
-
-#define DAT_MAGIC	"\027\010Dtracing"
-
-static bool is_recording(const char *path)
-{
-	FILE *f __free(file) = NULL;
-	char head[sizeof(DAT_MAGIC) - 1];
-	struct stat st;
-
-	if (!stat(path, &st) && S_ISREG(st.st_mode))
-		f = fopen(path, "re");
-	return f && fread(head, sizeof(head), 1, f) && !memcmp(head, DAT_MAGIC, sizeof(head));
-}
-
-/* In a directory, or the file itself; NULL if there is none. */
-static char *recording_of(const char *path)
-{
-	if (is_recording(path))
-		return copy_string(path);
-	return is_beside(path, "trace.dat") ? format("%s/trace.dat", path) : NULL;
-}
-
-/*
- * Returns 0, 1 if the map is damaged but can be used (--partial), or a negative number. Beside a
- * recording, there may be no map, and a recording that is no directory's has none.
- */
-static int load(struct map *m, const char *path, const char *recording, const struct map *sibling)
-{
-	int ret = 0;
-
-	if (recording && !HAS_LIBS)
-		return fail("%s: " WITHOUT_LIBS ", which read recordings", recording);
-	if (recording && !is_recording(recording))
-		return fail("%s: not a trace.dat", recording);
-	if (!recording || is_beside(path, "stack_map_bin"))
-		ret = load_map(m, path);
-	else if (strcmp(path, recording))
-		m->dir = copy_string(path);
-	if (recording && !m->name)
-		m->name = copy_string(recording);
-	if (ret && (ret != -EINVAL || !cfg.partial))
-		return ret;
-	return load_symbols(m, sibling, &cfg) ? -EINVAL : !!ret;
-}
-
-static int dump(const char *path, const char *recording)
-{
-	char *old_recording __free(pointer) = NULL;
-	struct map m = {}, old = {};
-	int ret, old_ret = 0;
-
-	if (recording && cfg.old) {
-		old_recording = recording_of(cfg.old);
-		if (!old_recording)
-			usage("--diff compares two recordings, or two maps (--map-only)", cfg.old);
-	}
-	ret = load(&m, path, recording, NULL);
-	if (ret >= 0 && cfg.old)
-		old_ret = load(&old, cfg.old, old_recording, recording ? NULL : &m);
-	if (old_recording && ret >= 0 && old_ret >= 0 && !m.kallsyms.nr != !old.kallsyms.nr)
-		old_ret = fail("only one of %s and %s has a kallsyms: name the trace.dat of both",
-			       path, cfg.old);
-	if (ret >= 0 && m.live && !m.nr_stacks)
-		note_empty(m.dir ? m.dir : TRACEFS);
-	if (ret >= 0 && old_ret >= 0) {
-		if (mode != MODE_SUMMARY)
-			note("symbols: %s", recording && !m.kallsyms.nr ? recording : m.source);
-		setvbuf(stdout, NULL, _IOFBF, 1 << 20);
-		ret |= show(&m, &old, recording, old_recording);
-		note_objects(&m);
-	}
-	if (HAS_LIBS) {
-		profile_free(&old);
-		profile_free(&m);
-	}
-	map_free(&old);
-	map_free(&m);
 	return ret || old_ret;
 }
 
-/* Not only a form of output that a map has as well. */
-static bool wants_profile(void)
+static int show(enum form form, struct input *new, struct input *old)
 {
-	bool wants = BIT(mode) & PROFILES;
+	bool streams = form == FORM_ANNOTATE || form == FORM_PERF;
+	struct map *m = &new->map;
+	int ret;
+
+	if (streams && open_output())
+		return -EINVAL;
+	if (m->split && of_map && form != FORM_ANNOTATE)
+		note("interrupts split %llu stacks, the parts are separate", m->split);
+	if (form == FORM_ANNOTATE)
+		return annotate(m, &cfg);
+	ret = make_profiles(new, old, form == FORM_PERF);
+	if (ret < 0 || (!streams && open_output()))
+		return -EINVAL;
+	note_deep(m);
+	return form == FORM_PERF ? ret : ret | print_stacks(form, m, old ? &old->map : NULL);
+}
+
+static void input_free(struct input *in)
+{
+	if (HAS_LIBS)
+		profile_free(&in->map);
+	map_free(&in->map);
+	free(in->recording);
+	free(in->path);
+}
+
+static bool find_both(struct input *new, const char *path, struct input *old, const char *old_path)
+{
+	return !find_input(new, path) && (!old_path || !find_input(old, old_path));
+}
+
+static int load_and_show(enum form form, struct input *new, struct input *old)
+{
+	int ret = load_both(new, old);
+	struct map *m = &new->map;
+
+	if (ret < 0)
+		return ret;
+	if (m->live && !m->nr_stacks)
+		note_empty(m->dir ? m->dir : TRACEFS);
+	note("symbols: %s", new->recording && !m->kallsyms.nr ? new->recording : m->source);
+	if (of_map && (form == FORM_TEXT || form == FORM_JSON))
+		note_summary(m);
+	setvbuf(stdout, NULL, _IOFBF, 1 << 20);
+	ret |= show(form, new, old);
+	note_objects(m);
+	return ret;
+}
+
+/* @path: NULL: the last recording, or the live map; @old_path: with diff, what it is compared to */
+static int dump(enum form form, const char *path, const char *old_path)
+{
+	struct input new = {}, old = {};
+	int ret = 1;
+
+	if (find_both(&new, path, &old, old_path))
+		ret = load_and_show(form, &new, old_path ? &old : NULL);
+	input_free(&old);
+	input_free(&new);
+	return !!ret;
+}
+
+static void refuse(bool bad, const struct choice *c, const char *why)
+{
+	if (bad)
+		usage(format("--%s: %s", c->name, why), NULL);
+}
+
+static bool is_among(const struct choice *c, const struct choice *choices)
+{
+	while (choices->name && choices != c)
+		choices++;
+	return choices->name;
+}
+
+/* Refuses what would be ignored. */
+static void check_choice(const struct choice *c, enum form form)
+{
+	bool selects = c->to == &cfg.top || c->to == &cfg.min_ref || c->set == set_function;
+
+	refuse(c->given > 1 && c->arg && c->set != set_weight, c, "given twice");
+	refuse(c->to == &cfg.symfs && !HAS_LIBS, c, WITHOUT_LIBS);
+	refuse(c->to == &cfg.lines && !cfg.vmlinux, c, "needs --vmlinux FILE");
+	refuse(c->to == &cfg.lines && !of_map, c, "is for maps (--map)");
+	refuse(form == FORM_PERF && (selects || of_map), c, "does not go with --format perf");
+	refuse(of_map && (is_among(c, weight_choices) || is_among(c, sample_choices) ||
+			  c->set == set_by), c, "needs a recording, a map has no events");
+	refuse(of_map && form == FORM_DIFF && c->set == set_function, c,
+	       "of maps, goes with report and export");
+}
+
+static void check_weights(enum form form)
+{
+	if (cfg.leaks && !cfg.weight)
+		cfg.weight = "bytes_alloc";
+	if (cfg.wakers && (!cfg.off_cpu || cfg.sleep == SLEEP_PREEMPTED))
+		usage("--wakers tells who ends a sleep: --weight off-cpu --wakers", NULL);
+	if (cfg.weight && (cfg.off_cpu || cfg.latency) && form != FORM_PPROF)
+		usage("two weights only go into export --format pprof", NULL);
+}
+
+static int run(const struct command *cmd, enum form form, const char *path, const char *old_path)
+{
 	const struct choice *c;
 
-	for (c = choices; c < choices + NR_CHOICES; c++)
-		wants |= c->given && c->modes & SAMPLES;
-	return wants;
+	for (c = next_given(cmd, NULL); c; c = next_given(cmd, c))
+		check_choice(c, form);
+	check_weights(form);
+	if (form == FORM_PPROF && !output_file && isatty(STDOUT_FILENO))
+		usage("--format pprof is binary: -o FILE", NULL);
+	/* The others do not tell how often there is what weighs nothing. */
+	if (!of_map && !cfg.min_ref && form >= FORM_FOLDED && form != FORM_PPROF)
+		cfg.min_ref = 1;
+	cfg.direct = form == FORM_REPORT || form == FORM_REPORT_JSON;
+	cfg.for_pprof = form == FORM_PPROF;
+	return dump(form, path, old_path);
 }
 
-/* Of a directory, the map has what its instance has counted, the recording has whole stacks. */
-static char *find_recording(const char *path)
+/* NULL if there is none. */
+static const char *one_argument(int argc, char **argv)
 {
-	char *recording = cfg.map_only ? NULL : recording_of(path);
-	bool is_dir = recording && strcmp(path, recording);
-
-	/* Without the libraries, there is the map. */
-	if (recording && BIT(mode) & BOTH && (HAS_LIBS || !is_dir || wants_profile())) {
-		if (is_dir)
-			note("the stacks are those of %s (--map-only: of the map)", recording);
-		return recording;
-	}
-	if (recording && !is_dir)
-		usage("this form of output is for maps, not for recordings", path);
-	free(recording);
-	return NULL;
-}
-
-/* A profile is of the last recording, if there is one here. */
-static int run(int argc, char **argv)
-{
-	char *recording __free(pointer) = NULL, *live __free(pointer) = NULL;
-	const char *path = argc ? argv[0] : NULL;
-
-	if (!argc && wants_profile() && !cfg.instance && !cfg.map_only &&
-	    is_beside("stackmap.data", "trace.dat"))
-		path = "stackmap.data";
-	if (argc && !strchr(path, '/') && strcmp(path, "-") && access(path, F_OK))
-		usage("no such command or file (options come behind the command)", path);
 	if (argc > 1)
 		usage("one input at a time", argv[argc - 1]);
-	if (path)
-		recording = find_recording(path);
-	else
-		live = find_instance(cfg.instance);
-	if (live && BIT(mode) & PROFILES && !cfg.instance && !cfg.map_only)
-		note("there is no stackmap.data here; the profile is of the running kernel's map");
-	if (path && cfg.instance && !recording)
-		usage("--instance is one of the kernel or of a recording, not of", path);
-	check_options(path, recording);
-	/* The others do not tell how often there is what weighs nothing. */
-	if (recording && !cfg.min_ref && !(BIT(mode) & COUNTED))
-		cfg.min_ref = 1;
-	cfg.direct = mode == MODE_REPORT;
-	cfg.for_pprof = mode == MODE_PPROF;
-	return live && check_instance(live) ? 1 : dump(path ? path : live, recording);
+	return argc ? argv[0] : NULL;
+}
+
+static int run_map(const struct command *cmd, int argc, char **argv)
+{
+	of_map = true;
+	return run(cmd, json ? FORM_JSON : FORM_TEXT, one_argument(argc, argv), NULL);
+}
+
+static int run_stacks(const struct command *cmd, int argc, char **argv)
+{
+	return run(cmd, json ? FORM_JSON : FORM_TEXT, one_argument(argc, argv), NULL);
+}
+
+static int run_report(const struct command *cmd, int argc, char **argv)
+{
+	return run(cmd, json ? FORM_REPORT_JSON : FORM_REPORT, one_argument(argc, argv), NULL);
+}
+
+static int run_export(const struct command *cmd, int argc, char **argv)
+{
+	if (!format_choice)
+		usage("name a --format: folded, pprof or perf", NULL);
+	return run(cmd, format_choice, one_argument(argc, argv), NULL);
+}
+
+/* As perf diff: of the last recording and the one before, if none is named. */
+static int run_diff(const struct command *cmd, int argc, char **argv)
+{
+	if (argc > 2)
+		usage("diff compares two", argv[2]);
+	if (!argc && of_map)
+		usage("diff --map needs an OLD map", NULL);
+	return run(cmd, FORM_DIFF, argc > 1 ? argv[1] : NULL, argc ? argv[0] : LAST_RECORDING ".old");
+}
+
+static int run_annotate(const struct command *cmd, int argc, char **argv)
+{
+	if (!argc)
+		usage("name a TEXT, or - for stdin", NULL);
+	of_map = true;
+	cfg.trace = argv[0];
+	return run(cmd, FORM_ANNOTATE, one_argument(argc - 1, argv + 1), NULL);
+}
+
+#define INPUT		{ "Input", instance_choices }
+#define SYMBOLS		{ "Symbols", symbol_choices }
+#define SAMPLES		{ "Weight of the samples", weight_choices }, \
+			{ "Selection of samples", sample_choices }
+#define STACKS		{ "Selection of stacks", top_choices }
+#define OUTPUT		{ "Output", output_choices }
+#define OTHER		{ "Other", common_choices }, { NULL, old_choices }
+
+static const struct command map_command = {
+	.name = "map", .run = run_map, .args = "[OPTIONS] [FILE | DIR | -]",
+	.summary = "the stacks of a map",
+	.text =
+"Print the stacks of a stack map: of a copy of stack_map_bin (FILE), of stdin (-), of a directory\n"
+"that \"record\" or \"save\" made (DIR), or of the running kernel.\n",
+	.groups = {
+		INPUT, SYMBOLS, { "", line_choices }, STACKS, { "", min_choices },
+		{ "", grep_choices }, OUTPUT, { "", json_choices }, OTHER,
+	},
+	.examples = "Example, the three most frequent stacks of the running kernel:\n"
+		    "  stackmap_dump map --top 3\n",
+};
+
+#define OF_A_RECORDING \
+	"of a recording:\n" \
+	"of a directory that \"record\" or \"save\" made (DIR), by default ./stackmap.data, or of a\n" \
+	"trace.dat (FILE).\n"
+
+static const struct command stacks_command = {
+	.name = "stacks", .run = run_stacks, .args = "[OPTIONS] [FILE | DIR]",
+	.summary = "the stacks of a recording, those that weigh most first",
+	.text = "Print the stacks with what they weigh, " OF_A_RECORDING,
+	.groups = {
+		INPUT, SYMBOLS, SAMPLES, STACKS, { "", min_choices }, { "", grep_choices },
+		{ "", function_choices }, OUTPUT, { "", json_choices }, { "", by_choices }, OTHER,
+	},
+	.examples = "Example, where tasks waited longest, and who woke them:\n"
+		    "  stackmap_dump stacks --weight off-cpu --wakers --top 5\n",
+};
+
+static const struct command report_command = {
+	.name = "report", .run = run_report, .args = "[OPTIONS] [FILE | DIR]",
+	.summary = "the functions of a recording, by self and total",
+	.text = "Print the functions by what they weigh themselves and with what they call, "
+		OF_A_RECORDING,
+	.groups = {
+		INPUT, { "", map_choices }, SYMBOLS, SAMPLES, STACKS, { "", grep_choices },
+		{ "", function_choices }, OUTPUT, { "", json_choices }, { "", by_choices }, OTHER,
+	},
+	.examples = "Example, where tasks waited:\n"
+		    "  stackmap_dump report --weight off-cpu stackmap.data\n",
+};
+
+static const struct command export_command = {
+	.name = "export", .run = run_export, .args = "--format FORMAT [OPTIONS] [FILE | DIR]",
+	.summary = "a recording for flame graphs, pprof, speedscope, perf's readers",
+	.text = "Print a profile for other programs, " OF_A_RECORDING,
+	.groups = {
+		{ "Output", format_choices }, { "", output_choices }, INPUT, { "", map_choices },
+		SYMBOLS, SAMPLES, STACKS, { "", min_choices }, { "", grep_choices },
+		{ "", function_choices }, OTHER,
+	},
+	.examples = "Example, a flame graph of where tasks waited:\n"
+		    "  stackmap_dump export --format folded --weight off-cpu > folded\n",
+};
+
+static const struct command diff_command = {
+	.name = "diff", .run = run_diff, .args = "[OPTIONS] [OLD [NEW]]",
+	.summary = "what changed from one recording to another",
+	.text =
+"Print the stacks that weigh more or less in NEW (./stackmap.data) than in OLD\n"
+"(./stackmap.data.old). With --map, of maps; then NEW is the map of the running kernel.\n",
+	.groups = {
+		INPUT, { "", map_choices }, SYMBOLS, { "", line_choices }, SAMPLES, STACKS,
+		{ "", min_choices }, { "", grep_choices }, { "", function_choices }, OUTPUT, OTHER,
+	},
+	.examples = "Example, what a change has cost:\n"
+		    "  stackmap_dump diff --weight off-cpu stackmap.data.old stackmap.data\n",
+};
+
+static const struct command annotate_command = {
+	.name = "annotate", .run = run_annotate, .args = "[OPTIONS] TEXT [FILE | DIR]",
+	.summary = "a text of trace or trace-cmd report, with frames below ids",
+	.text =
+"Print TEXT (or stdin, -), what trace, trace_pipe or trace-cmd report have printed, with the\n"
+"frames below each line that has the id of a stack: by a map (FILE), that of a directory (DIR),\n"
+"or of the running kernel.\n",
+	.groups = { INPUT, SYMBOLS, { "", line_choices }, OUTPUT, OTHER },
+	.examples = "Example:\n"
+		    "  trace-cmd report | stackmap_dump annotate - DIR\n",
+};
+
+static const struct command * const commands[] = {
+	&record_command, &save_command, &stacks_command, &report_command, &export_command,
+	&diff_command, &map_command, &top_command, &annotate_command,
+};
+
+static void print_commands(FILE *f)
+{
+	size_t i;
+
+	fputs("Usage: stackmap_dump COMMAND [OPTIONS] ...\n"
+	      "       stackmap_dump FILE | DIR [OPTIONS]\n"
+	      "\n"
+	      "Show the stacks of ftrace stack maps, and profiles of recordings with stacks. Without a\n"
+	      "COMMAND, it is \"stacks\" of a recording or a directory, and \"map\" of a map.\n"
+	      "\n"
+	      "Commands:\n", f);
+	for (i = 0; i < ARRAY_SIZE(commands); i++)
+		fprintf(f, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+	fputs("\n"
+	      "Options:\n"
+	      "  -V, --version          print the version\n"
+	      "  -h, --help             print this text; behind a COMMAND: what it does, its options\n"
+	      "\n"
+	      "Exit status: 0 on success, 1 on bad input or failure, 2 on wrong usage.\n"
+	      "\n"
+	      "Example, the functions where make waits:\n"
+	      "  stackmap_dump record -- make && stackmap_dump report --weight off-cpu\n", f);
 }
 
 /* A full disk or a closed pipe is a failure. */
@@ -540,29 +789,75 @@ static int finish_output(int ret)
 	return 1;
 }
 
+static bool is_word(const char *arg)
+{
+	return *arg != '-' || !arg[1];
+}
+
+/* What the file is decides. It may stand before the options, or behind them. */
+static const struct command *command_of_file(int argc, char **argv)
+{
+	const char *path = is_word(argv[1]) ? argv[1] : argv[argc - 1];
+
+	return is_recording(path) || is_directory(path) ? &stacks_command : &map_command;
+}
+
+static const struct command *find_command(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(commands); i++) {
+		if (!strcmp(name, commands[i]->name))
+			return commands[i];
+	}
+	return NULL;
+}
+
+static int run_file(int argc, char **argv)
+{
+	const struct command *cmd = command_of_file(argc, argv);
+	int first = parse_choices(cmd, argc, argv, 1);
+	const char *path = argv[first];
+
+	if (!path)
+		usage("name a command, or a file", NULL);
+	if (!strchr(path, '/') && strcmp(path, "-") && access(path, F_OK))
+		usage("no such command or file (options come behind the command)", path);
+	return cmd->run(cmd, argc - first, argv + first);
+}
+
+static bool is_one_of(const char *arg, const char *a, const char *b, const char *c)
+{
+	return !strcmp(arg, a) || !strcmp(arg, b) || !strcmp(arg, c);
+}
+
 int main(int argc, char **argv)
 {
-	const char *command = argc > 1 ? argv[1] : "";
-	char *help = (char *)"--help";
+	const char *name = argc > 1 ? argv[1] : "";
+	const struct command *cmd;
+	int first;
 
 	/* While it is ignored, programs have no status. */
 	signal(SIGCHLD, SIG_DFL);
-	if (!strcmp(command, "help")) {
-		argv[1] = argc > 2 ? argv[2] : help;
-		argv[2] = argc > 2 ? help : NULL;
-		command = argv[1];
+	if (!strcmp(name, "help") && argc > 2) {
+		name = argv[2];
+		argv[2] = (char *)"--help";
 	}
-	if (!strcmp(command, "record"))
-		return record(argc, argv);
-	if (!strcmp(command, "save"))
-		return save(argc, argv);
-	if (!strcmp(command, "top"))
-		return finish_output(top(argc, argv));
-	if (!strcmp(command, "report")) {
-		mode = MODE_REPORT;
-		choices[NR_CHOICES - 1].to = (char *)report_help;
-		optind = 2;
+	cmd = find_command(name);
+	if (argc < 2) {
+		print_commands(stderr);
+		return 2;
 	}
-	parse_choices(argc, argv, choices, NR_CHOICES, false);
-	return finish_output(run(argc - optind, argv + optind));
+	if (is_one_of(name, "-h", "--help", "help")) {
+		print_commands(stdout);
+		return finish_output(0);
+	}
+	if (is_one_of(name, "-V", "--version", "version")) {
+		puts("stackmap_dump 3.0");
+		return finish_output(0);
+	}
+	if (!cmd)
+		return finish_output(run_file(argc, argv));
+	first = parse_choices(cmd, argc, argv, 2);
+	return finish_output(cmd->run(cmd, argc - first, argv + first));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * --annotate: a filter for the text of trace, trace_pipe or trace-cmd report. Prints the frames of
+ * A filter for the text of trace, trace_pipe or trace-cmd report. Prints the frames of
  * each stack below the line that has its id. Frames that the kernel printed are replaced, so the
  * output can be annotated again. The parts of a stack that an interrupt split are joined. Names of
  * tasks and the text of trace_marker are not mistaken for stacks.

@@ -73,8 +73,9 @@ static struct kind *new_kind(const struct profile *p, struct tep_event *ev)
 	k->is_own = !cfg->events && in_list(p->own_events, ev);
 	k->field[FIELD_WEIGHT] = find_number(ev, cfg->weight);
 	k->nr_keys = find_keys(ev, cfg->keys, &k->field[FIELD_KEY]);
+	k->nr_end_keys = find_keys(ev, cfg->end_keys, &k->field[FIELD_END_KEY]);
 	k->is_alloc = k->is_event && k->nr_keys && in_list(cfg->allocs, ev);
-	k->is_free = k->is_event && k->nr_keys && in_list(cfg->frees, ev);
+	k->is_free = k->is_event && k->nr_end_keys && in_list(cfg->frees, ev);
 	k->wanted = kind_is_wanted(k, cfg);
 	return k;
 }
@@ -148,7 +149,7 @@ static int check_clock(struct profile *p, const char *path, const char *clock)
 	p->is_mono = !strcmp(clock, "mono");
 	for (i = 0; (p->cfg->off_cpu || p->cfg->latency) && i < ARRAY_SIZE(others); i++) {
 		if (!strncmp(clock, others[i], strlen(others[i])))
-			return fail("%s: the clock %s does not count time, needed by --%s",
+			return fail("%s: the clock %s does not count time, needed by --weight %s",
 				    path, clock, p->cfg->off_cpu ? "off-cpu" : "latency");
 	}
 	return 0;
@@ -197,7 +198,8 @@ static int check_events(struct profile *p, const char *path)
 
 	ret = check_each(p, path, cfg->events, NULL) ?:
 	      check_each(p, path, cfg->wakers ? "sched:sched_waking" : NULL, NULL) ?:
-	      check(p, path, cfg->allocs, cfg->keys) ?: check(p, path, cfg->frees, cfg->keys);
+	      check(p, path, cfg->allocs, cfg->keys) ?:
+	      check(p, path, cfg->frees, cfg->end_keys);
 	return ret || !cfg->weight ? ret : check_any(p, path, list, cfg->weight);
 }
 

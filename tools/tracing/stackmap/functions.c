@@ -6,23 +6,16 @@
  */
 #include "stackmap.h"
 
-static enum sort_key sort_key;
-
+/* The most frequent ones first. */
 static int compare_stacks(const void *a, const void *b)
 {
 	const struct stack *sa = a, *sb = b;
-	int ret = 0;
 
-	if (sort_key == SORT_REF)
-		ret = compare_u64(sb->ref, sa->ref);
-	else if (sort_key == SORT_DEPTH)
-		ret = compare_u64(sb->nr, sa->nr);
-	return ret ?: compare_u64(sa->id, sb->id);
+	return compare_u64(sb->ref, sa->ref) ?: compare_u64(sa->id, sb->id);
 }
 
-void sort_stacks(struct map *m, enum sort_key key)
+void sort_stacks(struct map *m)
 {
-	sort_key = key;
 	sort_array(m->stacks, m->nr_stacks, sizeof(*m->stacks), compare_stacks);
 }
 
@@ -54,7 +47,7 @@ void select_stacks(struct map *m, const struct config *cfg, size_t top)
 			m->stacks[n++] = *s;
 	}
 	m->nr_stacks = n;
-	sort_stacks(m, cfg->sort);
+	sort_stacks(m);
 	if (top && m->nr_stacks > top)
 		m->nr_stacks = top;
 }
@@ -220,7 +213,7 @@ void merge_stacks(struct map *m, struct pool *names, const struct config *cfg)
 	u32 frame, nr;
 	size_t n = 0;
 
-	sort_stacks(m, SORT_REF);
+	sort_stacks(m);
 	for (s = m->stacks; s != stacks_end(m); s++) {
 		if (!s->nr || !stack_matches(m, s, cfg))
 			continue;
@@ -322,16 +315,57 @@ static void print_list(const struct map *m, const struct pool *fs, const struct 
 	}
 }
 
-void print_functions(struct map *m, struct pool *names, const struct config *cfg)
+static void print_json_list(const struct map *m, const struct pool *fs, const struct pool *names,
+			    size_t top)
+{
+	const struct function *f;
+	const char *comma = "";
+	size_t i, n = 0;
+
+	putchar('[');
+	for (i = 1; i <= fs->nr; i++, n++) {
+		f = fs->list[i].ptr;
+		n = f->name ? n : 0;
+		if (!f->name || (top && n > top))
+			continue;
+		printf("%s\n {\"self\": %llu, \"total\": %llu, \"function\": ", comma, f->self,
+		       f->total);
+		print_json_string(pool_string(names, f->name));
+		if (f->label)
+			printf(", \"by\": ");
+		if (f->label)
+			print_json_string(pool_string(&m->labels, f->label));
+		putchar('}');
+		comma = ",";
+	}
+	puts("\n]");
+}
+
+static void count_functions(struct pool *fs, const struct map *m)
 {
 	const struct stack *s;
-	struct pool fs = {};
 
 	for (s = m->stacks; s != stacks_end(m); s++)
-		count_stack(&fs, m, s);
-	pool_sort(&fs, compare_functions);
+		count_stack(fs, m, s);
+	pool_sort(fs, compare_functions);
+}
+
+void print_functions(struct map *m, struct pool *names, const struct config *cfg)
+{
+	struct pool fs = {};
+
+	count_functions(&fs, m);
 	print_sum(m);
 	printf("#%15s %6s %16s %6s  function\n", "self", "", "total", "");
 	print_list(m, &fs, names, cfg->top);
+	pool_free_all(&fs);
+}
+
+void print_json_functions(struct map *m, struct pool *names, const struct config *cfg)
+{
+	struct pool fs = {};
+
+	count_functions(&fs, m);
+	print_json_list(m, &fs, names, cfg->top);
 	pool_free_all(&fs);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * --pprof: a profile.proto of pprof, compressed by gzip. Its messages have numbered fields; a
+ * A profile.proto of pprof, compressed by gzip. Its messages have numbered fields; a
  * string is an index in the profile's table of strings.
  */
 #include <signal.h>

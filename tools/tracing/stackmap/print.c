@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Output of a whole map, or of merged stacks: text, folded, JSON, speedscope. */
+/* Output of a whole map, or of merged stacks: text, folded, JSON. */
 #include "stackmap.h"
 
 /* Behind a prefix. */
@@ -114,7 +114,7 @@ void print_folded(struct map *m, struct pool *names, const struct config *cfg)
  * A symbol can hold any bytes. Those outside of ASCII are written as the character with that
  * number, so the output is always valid and complete.
  */
-static void print_json_string(const char *s)
+void print_json_string(const char *s)
 {
 	putchar_unlocked('"');
 	for (; *s; s++) {
@@ -184,40 +184,4 @@ void print_json(struct map *m, struct pool *names, const struct config *cfg)
 			print_json_stack(m, s, cfg);
 	}
 	puts("\n]");
-}
-
-/* Root first; the numbers are indices of the table of frames after the profile. */
-static void print_speedscope_samples(const struct map *m)
-{
-	const struct stack *s;
-	u32 frame;
-
-	for (s = m->stacks; s != stacks_end(m); s++) {
-		fputs(s > m->stacks ? ",\n  [" : "\n  [", stdout);
-		for (frame = s->nr; frame--; )
-			printf("%llu%c", m->ips[s->first + frame] - 1, frame ? ',' : ']');
-	}
-}
-
-void print_speedscope(struct map *m, struct pool *names, const struct config *cfg)
-{
-	const char *unit = m->values[m->main_value].unit;
-	size_t i;
-
-	printf("{\"$schema\": \"https://www.speedscope.app/file-format-schema.json\",\n"
-	       " \"exporter\": \"stackmap_dump\",\n \"profiles\": [{\"type\": \"sampled\", \"name\": ");
-	print_json_string(m->name);
-	printf(", \"unit\": \"%s\",\n \"samples\": [", strcmp(unit, "count") ? unit : "none");
-	print_speedscope_samples(m);
-	printf("],\n \"weights\": [");
-	for (i = 0; i < m->nr_stacks; i++)
-		printf("%s%llu", i ? "," : "", m->stacks[i].ref);
-	printf("],\n \"startValue\": 0, \"endValue\": %llu}],\n \"shared\": {\"frames\": [",
-	       sum_of(m));
-	for (i = 1; i <= names->nr; i++) {
-		fputs(i > 1 ? ",\n  {\"name\": " : "\n  {\"name\": ", stdout);
-		print_json_string(pool_string(names, i));
-		putchar('}');
-	}
-	puts("]}}");
 }

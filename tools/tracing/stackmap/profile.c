@@ -26,12 +26,10 @@ static u32 resolve(struct profile *p, const struct sample *s, struct words *w)
 	size_t nr;
 
 	*w = (struct words) { w->w };
-	if (s->kernel && !(p->cfg->keep_tracer ? resolve_stack(&p->stacks, s->kernel, w) :
-			   resolve_kernel(p, s->kernel, w))) {
+	if (s->kernel && !resolve_kernel(p, s->kernel, w)) {
 		add_word(w, WORD_UNDEFINED);
 		p->counts[COUNT_UNDEFINED] += s->val[VAL_EVENTS];
-	} else if (s->kernel && s->kind && s->kind->is_switch && p->cfg->off_cpu &&
-		   !p->cfg->keep_tracer) {
+	} else if (s->kernel && s->kind && s->kind->is_switch && p->cfg->off_cpu) {
 		drop_frames(w, scheduler_frames(p->map, w->w, w->nr));
 	}
 	if (!s->kernel && !s->user)
@@ -284,7 +282,7 @@ static int tell_counts(const struct profile *p, const char *path)
 		[COUNT_SKIPPED] = "tasks left out: not all of their switches are recorded",
 		[COUNT_FREE_UNKNOWN] = "frees of what was not seen allocated",
 		[COUNT_REUSED] = "allocations at addresses in use: the older ones do not count",
-		[COUNT_PREEMPTED] = "switches were preemptions (see --off-cpu=preempted)",
+		[COUNT_PREEMPTED] = "switches were preemptions (see --weight off-cpu:preempted)",
 		[COUNT_OVER_GAP] = "times left out: records were lost meanwhile",
 		[COUNT_NO_WAKER] = "times off the CPU, of which nothing tells who ended them",
 		[COUNT_NO_PROCESS] =

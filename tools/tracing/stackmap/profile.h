@@ -33,7 +33,8 @@ enum field {
 	FIELD_NEXT_PID, FIELD_NEXT_COMM, FIELD_PARENT_PID, FIELD_CHILD_PID, FIELD_CHILD_COMM,
 	FIELD_TASK, FIELD_OLD_PID, FIELD_FILENAME, FIELD_OLD_COMM, FIELD_NEW_COMM, FIELD_MODULE,
 	FIELD_CLONE_FLAGS, FIELD_COMM,
-	FIELD_WEIGHT, FIELD_KEY, NR_FIELDS = FIELD_KEY + MAX_KEYS,
+	FIELD_WEIGHT, FIELD_KEY, FIELD_END_KEY = FIELD_KEY + MAX_KEYS,
+	NR_FIELDS = FIELD_END_KEY + MAX_KEYS,
 };
 
 struct record;
@@ -62,6 +63,7 @@ struct kind {
 	bool				is_alloc;
 	bool				is_free;
 	u32				nr_keys;	/* 0: it lacks some */
+	u32				nr_end_keys;
 	u64				sleeps;		/* bits of prev_state */
 	u64				uninterruptible;
 	u64				is_dead;

@@ -54,33 +54,6 @@ struct recording {
 	u64		last_look;	/* in seconds */
 };
 
-static const char record_help[] =
-"Usage: stackmap_dump record [OPTIONS] [--] [COMMAND [ARGS]]\n"
-"\n"
-"Record events with their stacks while COMMAND runs, of it and its children, into DIR/trace.dat;\n"
-"without a COMMAND, those of all processes, until Ctrl-C. trace-cmd does the recording.\n"
-"\n"
-"  -e, --event EVENT      an event or a group (sched:sched_switch is the default); repeatable\n"
-"  -f, --filter FILTER    only those of the last EVENT that FILTER selects (prev_prio < 100)\n"
-"      --function PATTERN record calls of these functions of the kernel (vfs_*); repeatable\n"
-"  -p, --pid PID          record this process and its children to come; repeatable\n"
-"  -a, --all              record all processes while COMMAND runs\n"
-"  -d, --duration SECONDS end after this time (1.5); COMMAND gets a SIGTERM\n"
-"  -o, --output DIR       save into DIR (stackmap.data); an earlier recording becomes DIR.old\n"
-"  -u, --user[=HOW]       record the stacks of user space, too: --user=now, at each event, or\n"
-"                         --user=delay, on the way back (the default if the kernel can do it)\n"
-"  -b, --buffer-size KB   size of the ring buffer of each CPU\n"
-"      --realtime PRIO    run the recorders with this real-time priority (1 to 99)\n"
-"  -i, --instance NAME    name of the trace instance (stackmap_record_PID)\n"
-"  -q, --quiet            print only errors\n"
-"  -h, --help             print this text\n"
-"\n"
-"The exit status is that of COMMAND, 127 if it cannot be started, 1 if recording fails.\n"
-"\n"
-"Examples: where make waits, and how much memory of the kernel its programs take:\n"
-"  stackmap_dump record -- make && stackmap_dump report --off-cpu\n"
-"  stackmap_dump record -u -e kmem -- make && stackmap_dump report --weight bytes_alloc\n";
-
 static struct recording rec = { .output = "stackmap.data", .duration = UINT64_MAX };
 
 /* An event, or several with commas between them. */
@@ -128,28 +101,37 @@ static void set_user(const struct choice *c, char *arg)
 	rec.user = arg ? arg : "";
 }
 
-static struct choice choices[] = {
-	{ "event", 'e', ARG, add_events, NULL },
-	{ "filter", 'f', ARG, set_filters, NULL },
-	{ "function", 0, ARG, add_function, NULL },
-	{ "pid", 'p', ARG, add_pid, &rec.pid_arg },
-	{ "all", 'a', NO_ARG, set_flag, &rec.all },
-	{ "duration", 'd', ARG, set_seconds, &rec.duration },
-	{ "output", 'o', ARG, set_text, &rec.output },
-	{ "user", 'u', MAY_ARG, set_user, NULL },
-	{ "buffer-size", 'b', ARG, set_number, &rec.buffer_kb },
-	{ "realtime", 0, ARG, set_number, &rec.realtime },
-	{ "instance", 'i', ARG, set_instance, &rec.instance },
-	{ "quiet", 'q', NO_ARG, set_flag, &quiet },
-	{ "help", 'h', NO_ARG, print_help, (char *)record_help },
+static struct choice record_choices[] = {
+	{ "event", 'e', "EVENT", add_events, NULL,
+	  "an event or a group (sched:sched_switch is the default); repeatable" },
+	{ "filter", 'f', "FILTER", set_filters, NULL,
+	  "only those of the last EVENT that FILTER selects (prev_prio < 100)" },
+	{ "function", 0, "PATTERN", add_function, NULL,
+	  "record calls of these functions of the kernel (vfs_*); repeatable" },
+	{ "pid", 'p', "PID", add_pid, &rec.pid_arg,
+	  "record this process and its children to come; repeatable" },
+	{ "all", 'a', NULL, set_flag, &rec.all, "record all processes while COMMAND runs" },
+	{ "duration", 'd', "SECONDS", set_seconds, &rec.duration,
+	  "end after this time (1.5); COMMAND gets a SIGTERM" },
+	{ "output", 'o', "DIR", set_text, &rec.output,
+	  "save into DIR (stackmap.data); an earlier recording becomes DIR.old" },
+	{ "user", 'u', "[=HOW]", set_user, NULL,
+	  "record the stacks of user space, too: --user=now, at each event, or\n"
+	  "--user=delay, on the way back (the default if the kernel can do it)" },
+	{ "buffer-size", 'b', "KB", set_number, &rec.buffer_kb,
+	  "size of the ring buffer of each CPU" },
+	{ "realtime", 0, "PRIO", set_number, &rec.realtime,
+	  "run the recorders with this real-time priority (1 to 99)" },
+	{ "instance", 'i', "NAME", set_instance, &rec.instance,
+	  "name of the trace instance (stackmap_record_PID)" },
+	{}
 };
 
-static void parse_record_options(int argc, char **argv)
+/* @argv: what follows the options */
+static void check_options(int argc, char **argv)
 {
-	parse_choices(argc, argv, choices, ARRAY_SIZE(choices), true);
-	if (optind < argc)
-		rec.command = argv + optind;
-	if (rec.user && !*rec.user && rec.command && strcmp(argv[optind - 1], "--") &&
+	rec.command = argc ? argv : NULL;
+	if (rec.user && !*rec.user && rec.command && strcmp(argv[-1], "--") &&
 	    (!strcmp(*rec.command, "now") || !strcmp(*rec.command, "delay")))
 		usage("write --user=now or --user=delay; -- comes before a command of that name",
 		      NULL);
@@ -592,7 +574,7 @@ static int record_in_instance(struct recording *r)
 }
 
 /* Returns the status of "record". */
-static int record_command(struct recording *r)
+static int record(struct recording *r)
 {
 	int ret;
 
@@ -618,9 +600,9 @@ static int record_command(struct recording *r)
 	return WIFSIGNALED(r->status) ? 128 + WTERMSIG(r->status) : WEXITSTATUS(r->status);
 }
 
-int record(int argc, char **argv)
+static int run_record(const struct command *cmd, int argc, char **argv)
 {
-	parse_record_options(argc, argv);
+	check_options(argc, argv);
 	if (check_instance(TRACEFS))
 		return 1;
 	if (!find_program("trace-cmd")) {
@@ -632,5 +614,21 @@ int record(int argc, char **argv)
 			 strerror(access(rec.command[0], F_OK) ? ENOENT : EACCES));
 		return NO_COMMAND;
 	}
-	return record_command(&rec);
+	return record(&rec);
 }
+
+const struct command record_command = {
+	.name = "record", .run = run_record, .args = "[OPTIONS] [--] [COMMAND [ARGS]]",
+	.summary = "events with their stacks, while a command runs",
+	.text =
+"Record events with their stacks while COMMAND runs, of it and its children, into DIR/trace.dat;\n"
+"without a COMMAND, those of all processes, until Ctrl-C. trace-cmd does the recording.\n",
+	.groups = { { "Options", record_choices }, { "", common_choices } },
+	.examples =
+"The exit status is that of COMMAND, 127 if it cannot be started, 1 if recording fails.\n"
+"\n"
+"Examples: where make waits, and how much memory of the kernel its programs take:\n"
+"  stackmap_dump record -- make && stackmap_dump report --weight off-cpu\n"
+"  stackmap_dump record -u -e kmem -- make && stackmap_dump report --weight bytes_alloc\n",
+	.ends_at_word = true,
+};

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/types.h>
 
+#include "options.h"
 #include "stackmap.h"
 
 #define NO_COMMAND	127
@@ -39,7 +40,7 @@ _Noreturn void exec_program(char * const *args);
 pid_t start_program(const char * const *args);
 int run_script(const char *script, const char *arg);
 /* record.c */
-int record(int argc, char **argv);
+extern const struct command record_command;
 /* save.c */
 char *output_name(const char *dir);
 int output_make(const char *dir);
@@ -52,8 +53,8 @@ FILE *output_open(const char *name);
 int output_check(FILE *f, const char *name);
 int save_file(const char *from_dir, const char *name, const char *to_name);
 int save_map(const char *from, bool users, size_t *nr_stacks);
-int save(int argc, char **argv);
+extern const struct command save_command;
 /* top.c */
-int top(int argc, char **argv);
+extern const struct command top_command;
 
 #endif

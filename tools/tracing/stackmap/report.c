@@ -1,36 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
-/* --summary and --diff. */
+/* What a map has in all, and the difference of two. */
 #include "stackmap.h"
 
-void print_summary(struct map *m)
+void note_summary(struct map *m)
 {
 	char *id __free(pointer) = build_id_text(&m->build_id);
 	u64 refs = 0, first_refs = 0;
 	const struct stack *s;
 	u32 deepest = 0;
 
-	sort_stacks(m, SORT_REF);
+	sort_stacks(m);
 	for (s = m->stacks; s != stacks_end(m); s++) {
 		refs += s->ref;
 		first_refs += s - m->stacks < 10 ? s->ref : 0;
 		deepest = s->nr > deepest ? s->nr : deepest;
 	}
-	printf("kernel: %s%s%s\n", *m->release ? hide_controls(m->release) : "unknown",
-	       *id ? ", build id " : "", id);
-	printf("symbols: %s\n", m->source);
-	printf("stacks: %zu\nframes: %zu\n", m->nr_stacks, m->nr_ips);
-	if (m->nr_user_stacks)
-		printf("stacks of user space: %zu\n", m->nr_user_stacks);
-	printf("references: %llu\n", refs);
-	if (m->split)
-		printf("split by interrupts: %llu\n", m->split);
-	printf("top 10 hold: %.1f%%\n", share(first_refs, refs));
-	printf("depth: %.1f on average, at most %u\n",
-	       m->nr_stacks ? 1.0 * m->nr_ips / m->nr_stacks : 0, deepest);
+	note("kernel: %s%s%s", *m->release ? hide_controls(m->release) : "unknown",
+	     *id ? ", build id " : "", id);
+	note("stacks: %zu, of user space: %zu, frames: %zu, references: %llu", m->nr_stacks,
+	     m->nr_user_stacks, m->nr_ips, refs);
+	note("top 10 hold: %.1f%%, depth: %.1f on average, at most %u", share(first_refs, refs),
+	     m->nr_stacks ? 1.0 * m->nr_ips / m->nr_stacks : 0, deepest);
 }
 
 /*
- * --diff. Ids and addresses differ between two maps, the texts of the frames do not. So stacks
+ * Ids and addresses differ between two maps, the texts of the frames do not. So stacks
  * are compared by the texts, as numbers in one table. Those of recordings have names already.
  */
 struct change {

@@ -362,6 +362,7 @@ static bool end_time(struct profile *p, struct sample *s, u64 now, u32 cpu)
  */
 static bool set_owner(struct record *r, struct sample *s, enum count other)
 {
+	u32 first = s ? FIELD_KEY : FIELD_END_KEY, nr = s ? r->kind->nr_keys : r->kind->nr_end_keys;
 	struct tep_format_field **field = r->kind->field;
 	u64 key[1 + MAX_KEYS] = { r->in->nr };
 	struct profile *p = r->profile;
@@ -369,11 +370,11 @@ static bool set_owner(struct record *r, struct sample *s, enum count other)
 	struct pooled *e;
 	u32 i;
 
-	for (i = 0; i < r->kind->nr_keys; i++) {
-		if (!get_number(r, FIELD_KEY + i, &key[1 + i]))
+	for (i = 0; i < nr; i++) {
+		if (!get_number(r, first + i, &key[1 + i]))
 			return false;
 		/* Each CPU has an idle task of its own. */
-		if (!key[1 + i] && field[FIELD_KEY + i] == field[FIELD_PID])
+		if (!key[1 + i] && field[first + i] == field[FIELD_PID])
 			key[1 + i] = ~(u64)r->rec->cpu;
 	}
 	if (!p->cfg->latency && !key[1])

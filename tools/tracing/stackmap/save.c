@@ -288,7 +288,7 @@ static int save_buffer(const char *from)
 	if (!nr_stacks)
 		note_empty(from);
 	else
-		note("see: stackmap_dump %s%s", extracts ? "report " : "", output_dir);
+		note("see: stackmap_dump %s %s", extracts ? "report" : "map", output_dir);
 	return ret;
 }
 
@@ -308,32 +308,31 @@ static int save_paused(const char *from)
 	return ret;
 }
 
-static const char save_help[] =
-"Usage: stackmap_dump save [OPTIONS] DIR\n"
-"\n"
-"Save what is in the ring buffer now, with the stack map and the names of functions, into DIR. The\n"
-"buffer is empty then. An earlier recording in DIR becomes DIR.old.\n"
-"\n"
-"  -i, --instance NAME    of this trace instance, not of the top level\n"
-"  -q, --quiet            print only errors\n"
-"  -h, --help             print this text\n"
-"\n"
-"Example: stackmap_dump save /tmp/now && stackmap_dump report /tmp/now\n";
+static const char *save_from;
 
-int save(int argc, char **argv)
+static struct choice save_choices[] = {
+	{ "instance", 'i', "NAME", set_instance, &save_from,
+	  "of this trace instance, not of the top level" },
+	{}
+};
+
+static int run_save(const struct command *cmd, int argc, char **argv)
 {
-	const char *instance = NULL;
-	struct choice choices[] = {
-		{ "instance", 'i', ARG, set_instance, &instance },
-		{ "quiet", 'q', NO_ARG, set_flag, &quiet },
-		{ "help", 'h', NO_ARG, print_help, (char *)save_help },
-	};
-	char *from __free(pointer) = NULL, *dir __free(pointer) = NULL;
+	char *from __free(pointer) = find_instance(save_from), *dir __free(pointer) = NULL;
 
-	parse_choices(argc, argv, choices, ARRAY_SIZE(choices), true);
-	if (optind + 1 != argc)
-		usage("name one directory, behind the options", NULL);
-	dir = output_name(argv[optind]);
-	from = find_instance(instance);
+	if (argc != 1)
+		usage("name one directory", NULL);
+	dir = output_name(argv[0]);
 	return check_instance(from) || output_make(dir) || save_paused(from) ? 1 : 0;
 }
+
+const struct command save_command = {
+	.name = "save", .run = run_save, .args = "[OPTIONS] DIR",
+	.summary = "what is in the ring buffer now, with the map, into a directory",
+	.text =
+"Save what is in the ring buffer now, with the stack map and the names of functions, into DIR. The\n"
+"buffer is empty then. An earlier recording in DIR becomes DIR.old.\n",
+	.groups = { { "Options", save_choices }, { "", common_choices } },
+	.examples = "Example:\n"
+		    "  stackmap_dump save /tmp/now && stackmap_dump report /tmp/now\n",
+};

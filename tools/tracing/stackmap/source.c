@@ -95,7 +95,7 @@ static int load_user_maps(struct map *m)
 	       load_lines(path, "user_maps", &buf, parse_user_line, &m->users);
 }
 
-/* @sibling: with --diff, the new map; the old one may use its symbols. */
+/* @sibling: with diff, the new map; the old one may use its symbols. */
 int load_symbols(struct map *m, const struct map *sibling, const struct config *cfg)
 {
 	int ret;

@@ -186,8 +186,6 @@ static inline struct stack *stacks_end(const struct map *m)
 	return m->nr_stacks ? m->stacks + m->nr_stacks : m->stacks;
 }
 
-enum sort_key { SORT_REF, SORT_DEPTH, SORT_ID };
-
 enum sleep { SLEEP_ANY, SLEEP_PREEMPTED, SLEEP_UNINTERRUPTIBLE };
 enum by { BY_NOTHING, BY_CPU, BY_EVENT, BY_TASK, BY_PROCESS, NR_BY };
 
@@ -196,13 +194,9 @@ struct config {
 	const char	*vmlinux;
 	const char	*symfs;
 	const char	*instance;
-	const char	*old;
-	const char	*trace;		/* --annotate */
+	const char	*trace;		/* that is annotated */
 	bool		lines;
 	bool		force;
-	bool		partial;
-	bool		map_only;
-	enum sort_key	sort;
 	u64		top;
 	u64		min_ref;
 	bool		has_grep;
@@ -224,11 +218,10 @@ struct config {
 	bool		wakers;
 	const char	*allocs;	/* events */
 	const char	*frees;
-	const char	*keys;		/* their fields */
+	const char	*keys;		/* their fields, */
+	const char	*end_keys;	/* which are called so in the latter */
 	bool		latency;	/* the time from the ones to the others */
 	bool		leaks;		/* not all of these are in each kernel */
-	bool		keep_tracer;	/* the tracer's own frames, in a recording */
-	bool		drop_tracer;	/* in a map */
 	enum by		by;
 	bool		for_pprof;	/* by task */
 };
@@ -387,7 +380,7 @@ void frames_free(struct map *m);
 /* functions.c */
 void merge_stacks(struct map *m, struct pool *names, const struct config *cfg);
 double share(u64 part, u64 all);
-void sort_stacks(struct map *m, enum sort_key key);
+void sort_stacks(struct map *m);
 bool stack_matches(struct map *m, const struct stack *s, const struct config *cfg);
 void select_stacks(struct map *m, const struct config *cfg, size_t top);
 u32 tracer_frames(struct map *m, const u64 *ips, u32 nr);
@@ -397,7 +390,8 @@ void drop_tracers(struct map *m);
 int annotate(struct map *m, const struct config *cfg);
 /* print.c, pprof.c, functions.c; @names: those of merged stacks */
 typedef void print_fn(struct map *m, struct pool *names, const struct config *cfg);
-print_fn print_text, print_folded, print_json, print_speedscope, print_pprof, print_functions;
+print_fn print_text, print_folded, print_json, print_pprof, print_functions, print_json_functions;
+void print_json_string(const char *s);
 void print_frame(struct map *m, const struct stack *s, u32 i, const struct config *cfg);
 void print_stack(struct map *m, const struct stack *s, const struct config *cfg);
 void print_merged(struct map *m, const struct stack *s, struct pool *names);
@@ -405,7 +399,7 @@ void print_sum(const struct map *m);
 u64 sum_of(const struct map *m);
 char *folded_name(char *name);
 /* report.c */
-void print_summary(struct map *m);
+void note_summary(struct map *m);
 void print_diff(struct map *m, struct map *old, struct pool *names, const struct config *cfg);
 
 /* profile.c */

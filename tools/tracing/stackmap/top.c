@@ -10,22 +10,6 @@
 
 #define CLEAR	"\033[H\033[J"	/* a terminal */
 
-static const char top_help[] =
-"Usage: stackmap_dump top [OPTIONS]\n"
-"\n"
-"Show the stacks that the running kernel used most since the last look at the map, each second:\n"
-"how often in a second, how often in all, and the functions, the innermost first. No event is\n"
-"read. The key q ends it.\n"
-"\n"
-"  -i, --instance NAME    the map of this trace instance\n"
-"      --delay SECONDS    time between two looks (1)\n"
-"  -n, --number N         end after N looks\n"
-"  -t, --top N            show N stacks (as many as fit on the terminal)\n"
-"  -q, --quiet            print no notes on stderr\n"
-"  -h, --help             print this text\n"
-"\n"
-"Example, what a recording with the instance \"mine\" records: stackmap_dump top -i mine\n";
-
 struct top {
 	const char	*instance;
 	u64		delay;		/* in nanoseconds */
@@ -35,23 +19,16 @@ struct top {
 	struct pool	refs;		/* of {id, is_user} */
 };
 
-static void parse_top_options(int argc, char **argv, struct top *t)
-{
-	struct choice choices[] = {
-		{ "instance", 'i', ARG, set_instance, &t->instance },
-		{ "delay", 0, ARG, set_seconds, &t->delay },
-		{ "number", 'n', ARG, set_number, &t->number },
-		{ "top", 't', ARG, set_number, &t->limit },
-		{ "quiet", 'q', NO_ARG, set_flag, &quiet },
-		{ "help", 'h', NO_ARG, print_help, (char *)top_help },
-	};
+static struct top now = { .delay = 1000000000 };
 
-	parse_choices(argc, argv, choices, ARRAY_SIZE(choices), true);
-	if (optind < argc)
-		usage("top has no arguments", argv[optind]);
-	if (t->delay < 10000000)
-		usage("--delay is 0.01 seconds or more", NULL);
-}
+static struct choice top_choices[] = {
+	{ "instance", 'i', "NAME", set_instance, &now.instance, "the map of this trace instance" },
+	{ "delay", 0, "SECONDS", set_seconds, &now.delay, "time between two looks (1)" },
+	{ "number", 'n', "N", set_number, &now.number, "end after N looks" },
+	{ "top", 't', "N", set_number, &now.limit,
+	  "show N stacks (as many as fit on the terminal)" },
+	{}
+};
 
 /* A stack is new if its id was not there before. If one counts less, there was a reset: all are. */
 static u64 take_refs(struct top *t)
@@ -100,7 +77,7 @@ static void show(struct top *t, u64 sum, u64 ms)
 	struct map *m = &t->map;
 	struct winsize size = {};
 
-	sort_stacks(m, SORT_REF);
+	sort_stacks(m);
 	while (nr < m->nr_stacks && m->stacks[nr].ref)
 		nr++;
 	if (on_terminal) {
@@ -182,17 +159,30 @@ static int watch_keys(struct top *t)
 	return ret;
 }
 
-int top(int argc, char **argv)
+static int run_top(const struct command *cmd, int argc, char **argv)
 {
-	char *dir __free(pointer) = NULL;
-	static struct top t = { .delay = 1000000000 };
+	char *dir __free(pointer) = find_instance(now.instance);
 	struct config cfg = {};
 
-	parse_top_options(argc, argv, &t);
-	dir = find_instance(t.instance);
-	if (check_instance(dir) || load_map(&t.map, dir) || load_symbols(&t.map, NULL, &cfg))
+	if (argc)
+		usage("top has no arguments", argv[0]);
+	if (now.delay < 10000000)
+		usage("--delay is 0.01 seconds or more", NULL);
+	if (check_instance(dir) || load_map(&now.map, dir) || load_symbols(&now.map, NULL, &cfg))
 		return 1;
-	if (!t.map.nr_stacks)
+	if (!now.map.nr_stacks)
 		note_empty(dir);
-	return watch_keys(&t) ? 1 : 0;
+	return watch_keys(&now) ? 1 : 0;
 }
+
+const struct command top_command = {
+	.name = "top", .run = run_top, .args = "[OPTIONS]",
+	.summary = "live: the stacks that the running kernel uses most",
+	.text =
+"Show the stacks that the running kernel used most since the last look at the map, each second:\n"
+"how often in a second, how often in all, and the functions, the innermost first. No event is\n"
+"read. The key q ends it.\n",
+	.groups = { { "Options", top_choices }, { "", common_choices } },
+	.examples = "Example, what a recording with the instance \"mine\" records:\n"
+		    "  stackmap_dump top -i mine\n",
+};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What knows nothing of stacks: messages, options, memory, files, strings, pools. */
+/* What knows nothing of stacks: messages, memory, files, strings, pools. */
 #ifndef STACKMAP_UTIL_H
 #define STACKMAP_UTIL_H
 
@@ -106,22 +106,6 @@ struct pool {
 /* Returns 0 if it is such a line. */
 typedef int line_fn(void *to, char *line);
 
-/* A table tells what each option takes and what it sets. */
-enum { NO_ARG, ARG, MAY_ARG };	/* as getopt_long() has them */
-
-#define FIRST_LONG	0x100	/* the value of the first option without a letter */
-
-struct choice {
-	const char	*name;
-	int		val;		/* the letter; 0: it gets a number */
-	int		arg;
-	void		(*set)(const struct choice *c, char *arg);
-	void		*to;
-	unsigned int	modes;		/* forms of output that use it */
-	int		form;		/* that it chooses */
-	unsigned int	given;		/* so many times */
-};
-
 /* pool.c */
 u32 pool_add(struct pool *p, const u64 *words, u32 nr);
 u32 intern(struct pool *p, const char *s);
@@ -145,13 +129,6 @@ int load_lines(const char *path, const char *what, char **buf, line_fn *parse, v
 FILE *open_in(const char *dir, const char *name, const char *mode);
 bool is_beside(const char *dir, const char *name);
 u64 now_ms(void);
-void set_flag(const struct choice *c, char *arg);
-void set_text(const struct choice *c, char *arg);
-void set_number(const struct choice *c, char *arg);
-void set_seconds(const struct choice *c, char *arg);
-void set_instance(const struct choice *c, char *arg);
-void print_help(const struct choice *c, char *arg);
-void parse_choices(int argc, char **argv, struct choice *choices, size_t nr, bool command);
 
 static inline int compare_u64(u64 a, u64 b)
 {

@@ -25,6 +25,11 @@ TEXT = 0xFFFFFFFF81000000
 WITHOUT = "built without elfutils and libtracecmd"
 MAPS = ["le64", "be64", "le32", "be32", "bare"]
 # What is before an id in a trace.
+FOLDED = ("export", "--format", "folded")
+PERF = ("export", "--format", "perf")
+PPROF = ("export", "--format", "pprof")
+MAP_FOLDED = (*FOLDED, "--map")
+MAP_PPROF = (*PPROF, "--map")
 HEAD = "     bash-7       [000]    12.345678: "
 
 
@@ -73,7 +78,7 @@ def compiled(name, source, compiler, *options):
 @functools.cache
 def lacks_libraries():
     """Whether the tool has none but libc."""
-    done = subprocess.run([TOOL, "-v", "/nonexistent", "-"], input=mkmap.make([]),
+    done = subprocess.run([TOOL, "map", "-v", "/nonexistent", "-"], input=mkmap.make([]),
                           capture_output=True, check=False)
     return WITHOUT in done.stderr.decode()
 
@@ -123,11 +128,11 @@ class Case(unittest.TestCase):
 
     def dump(self, data, *args, rc=0):
         """Runs the tool on map bytes, returns stdout."""
-        return self.run_tool("-q", *args, "-", stdin=data, rc=rc)[0]
+        return self.run_tool(*args, "-q", "-", stdin=data, rc=rc)[0]
 
     def refuse(self, data, byte, what, *args):
         """The tool must refuse the data with one line that has the offset and the reason."""
-        out, err = self.run_tool("-q", *args, "-", stdin=data, rc=1)
+        out, err = self.run_tool(*args, "-q", "-", stdin=data, rc=1)
         self.assertEqual(err.count("\n"), 1, err)
         self.assertIn(f"stdin: byte {byte}: ", err)
         self.assertIn(what, err)
@@ -151,7 +156,7 @@ class Case(unittest.TestCase):
 
 
 class Pprof(Case):
-    """Reads --pprof, by the rules of protobuf."""
+    """Reads profiles for pprof, by the rules of protobuf."""
 
     @staticmethod
     def varint(data, at):
@@ -186,7 +191,7 @@ class Pprof(Case):
 
     def profile(self, data, *args):
         """Runs the tool, returns samples (names from the leaf, count, labels), and the profile."""
-        done = subprocess.run([TOOL, "-q", "--pprof", *args], input=data, capture_output=True,
+        done = subprocess.run([TOOL, *MAP_PPROF, "-q", *args], input=data, capture_output=True,
                               check=True)
         prof = self.message(gzip.decompress(done.stdout))
         self.assertEqual(set(prof) - {1, 2, 4, 5, 6, 9, 11, 12}, set())
@@ -213,8 +218,8 @@ class Pprof(Case):
 
     def values(self, tool, dat, *args):
         """Types and values of a recording's samples. tool() writes the recording's directory."""
-        tool(dat, "-q", "-F", "--top", "1")
-        done = subprocess.run([TOOL, "-q", "--pprof", *args, os.path.join(self.dir, "dir")],
+        tool(dat, *FOLDED, "-q", "--top", "1")
+        done = subprocess.run([TOOL, *PPROF, "-q", *args, os.path.join(self.dir, "dir")],
                               capture_output=True, check=True)
         prof = self.message(gzip.decompress(done.stdout))
         texts = [s.decode() for s in prof[6]]
@@ -275,16 +280,14 @@ class RecordingCase(Case):
 
     def folded(self, dat, *args, **more):
         """The folded stacks, as a dictionary."""
-        out = self.tool(dat, "-q", "-F", *args, **more)[0]
+        out = self.tool(dat, *FOLDED, "-q", *args, **more)[0]
         return {line.rsplit(" ", 1)[0]: int(line.rsplit(" ", 1)[1]) for line in out.splitlines()}
 
     def all_forms(self, dat, *args, perf=True):
         """The sums of all forms, which must be equal; returns the sum."""
         folded = sum(self.folded(dat, *args).values())
-        out = json.loads(self.tool(dat, "-q", "-S", *args)[0])
-        self.assertEqual(sum(out["profiles"][0]["weights"]), folded)
         if perf:
-            out = self.tool(dat, "-q", "--perf-script", *args)[0]
+            out = self.tool(dat, *PERF, "-q", *args)[0]
             heads = [line for line in out.splitlines() if re.match(r"\S", line)]
             weights = [re.search(r"\.\d{6}: (?:(\d+) )?\w+:", h)[1] for h in heads]
             self.assertEqual(sum(int(w or 1) for w in weights), folded)
@@ -298,10 +301,12 @@ class RecordingCase(Case):
             self.assertEqual(int(out.split()[1]), folded)
         weights = [int(n) for n in re.findall(r"^(\d+) \(", out, re.M)]
         self.assertEqual((sum(weights), weights), (folded, sorted(weights, reverse=True)))
+        out = json.loads(self.run_tool("report", "-q", "-j", *args, path)[0])
+        self.assertEqual(sum(f["self"] for f in out), folded)
         out = json.loads(self.run_tool("-q", "-j", *args, path)[0])
         self.assertEqual([s["weight"] for s in out], weights)
         self.assertEqual(sum(s["count"] for s in out), sum(s[0] for s in samples))
-        self.assertEqual(self.run_tool("-q", "--diff", path, *args, path)[0], "")
+        self.assertEqual(self.run_tool("diff", "-q", *args, path, path)[0], "")
         return folded
 
     def groups(self, dat, by, *args):

@@ -72,7 +72,7 @@ static void print_all(struct map *m)
 	print_diff(m, &fixed, NULL, &cfg);
 	map_free(&fixed);
 	print_diff(m, m, NULL, &cfg);
-	print_summary(m);
+	note_summary(m);
 	select_stacks(m, &cfg, 0);
 	print_text(m, NULL, &cfg);
 	print_json(m, NULL, &cfg);
@@ -93,7 +93,7 @@ static void print_names(struct map *m, const char *function)
 	print_json(m, &names, &cfg);
 	print_diff(m, m, &names, &cfg);
 	print_folded(m, &names, &cfg);
-	print_speedscope(m, &names, &cfg);
+	print_json_functions(m, &names, &cfg);
 	print_pprof(m, &names, &cfg);
 	pool_free(&names);
 }
@@ -247,6 +247,7 @@ static void fuzz_records(const uint8_t *data, size_t size)
 		cfg.allocs = "kmalloc";
 		cfg.frees = "kfree";
 		cfg.keys = "ptr";
+		cfg.end_keys = "ptr";
 		cfg.latency = data[0] & 64;
 	}
 	fixed_map(&m);

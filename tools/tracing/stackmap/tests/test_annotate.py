@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""--annotate: the frames of ids in a text."""
+"""annotate: the frames of ids in a text."""
 
 import subprocess
 
@@ -21,20 +21,20 @@ class Ids(Case):
     def annotated(self, text):
         """The text with frames, and whether it has stacks."""
         path = self.file("map", golden_map("le64"))
-        done = subprocess.run([TOOL, "-q", "-k", KALLSYMS, "--annotate", "-", path], input=text.encode(),
+        done = subprocess.run([TOOL, "annotate", "-q", "-k", KALLSYMS, "-", path], input=text.encode(),
                               capture_output=True, timeout=60, check=False)
         return done.stdout.decode(), 1 - done.returncode
 
     def test_annotate_twice_is_once(self):
         path = self.file("map", golden_map("le64"))
         once = golden_text("annotated.txt")
-        out = self.run_tool("-q", "-k", KALLSYMS, "--annotate", "-", path, stdin=once.encode())[0]
+        out = self.run_tool("annotate", "-q", "-k", KALLSYMS, "-", path, stdin=once.encode())[0]
         self.assertEqual(out, once)
 
     def test_annotate_loses_no_line(self):
         path = self.file("map", golden_map("le64"))
         text = golden_text("trace.txt")
-        out = self.run_tool("-q", "-k", KALLSYMS, "--annotate", golden_path("trace.txt"), path)[0]
+        out = self.run_tool("annotate", "-q", "-k", KALLSYMS, golden_path("trace.txt"), path)[0]
         for line in text.splitlines():
             if not line.startswith(" => ") or "kernel_said" in line:
                 self.assertIn(line + "\n", out)
@@ -44,9 +44,9 @@ class Ids(Case):
         for text in ["<stack_id ", "<stack_id >\n", "<stack_id -1>\n", "<stack_id 7",
                      "<stack_id 99999999999999999999>\n", "<stack_id 4294967303>\n"]:
             self.assertEqual(self.annotated(text), (text, 0))
-        out = self.run_tool("-q", "--annotate", "-", path, stdin=b"<stack_id 7>")[0]
+        out = self.run_tool("annotate", "-q", "-", path, stdin=b"<stack_id 7>")[0]
         self.assertTrue(out.startswith("<stack_id 7>\n => 0x"), out)
-        self.assertIn("No such file", self.run_tool("--annotate", "/nonexistent", path, rc=1)[1])
+        self.assertIn("No such file", self.run_tool("annotate", "/nonexistent", path, rc=1)[1])
 
     def test_annotate_joins_parts(self):
         path = self.file("map", golden_map("be64"))
@@ -56,7 +56,7 @@ class Ids(Case):
         # In the second part, the first frame is a return address.
         behind = " => schedule+0x80/0x80\n"
         lines = self.SPLIT_TRACE.splitlines(True)
-        out = self.run_tool("-k", KALLSYMS, "--annotate", "-", path, stdin=self.SPLIT_TRACE.encode())[0]
+        out = self.run_tool("annotate", "-k", KALLSYMS, "-", path, stdin=self.SPLIT_TRACE.encode())[0]
         self.assertEqual(out, lines[0] + seven + hit + behind + lines[1] + seven + hit + behind +
                          " => 0x1234\n" + other + lines[2] + four)
         # The format of libtraceevent, and a part that is not in the map.
@@ -64,7 +64,7 @@ class Ids(Case):
                             seven + hit + behind),
                            ("<stack_split 7 @ffffffff81000148 5> (stale)\n",
                             " => [not in this map]\n")]:
-            out = self.run_tool("-q", "-k", KALLSYMS, "--annotate", "-", path, stdin=text.encode())[0]
+            out = self.run_tool("annotate", "-q", "-k", KALLSYMS, "-", path, stdin=text.encode())[0]
             self.assertEqual(out, text + want)
 
     def test_annotate_odd_splits(self):
@@ -84,7 +84,7 @@ class Ids(Case):
         whole = [i + 1 for i, c in enumerate(text) if c == ">" and "<stack" in text[i - 60:i]
                  and text[i + 1] == "\n"]
         for cut in range(0, len(text), 7 if SANITIZED else 2):
-            done = subprocess.run([TOOL, "-q", "--annotate", "-", path], input=text[:cut].encode(),
+            done = subprocess.run([TOOL, "annotate", "-q", "-", path], input=text[:cut].encode(),
                                   capture_output=True, check=False)
             got = any(end <= cut for end in whole)
             self.assertEqual(done.returncode, int(not got), text[:cut])
@@ -97,7 +97,7 @@ class Ids(Case):
         path = self.file("map", golden_map("le64"))
         for last in [4 - 2 ** 31, 4 + 2 ** 31]:
             text = three.replace("@1234 7", f"@1234 {last}") * 3
-            out, err = self.run_tool("-k", KALLSYMS, "--annotate", "-", path, stdin=text.encode(), rc=1)
+            out, err = self.run_tool("annotate", "-k", KALLSYMS, "-", path, stdin=text.encode(), rc=1)
             self.assertIn("3 lines have ids that cannot be read", err)
             self.assertEqual(out, text)
 
@@ -166,12 +166,12 @@ class Ids(Case):
 class Filter(Case):
     """A pipe: what goes in comes out at once."""
 
-    """--annotate."""
+    """annotate."""
 
     def test_streams(self):
         """What goes in comes out at once."""
         path = self.file("map", golden_map("le64"))
-        with subprocess.Popen([TOOL, "-q", "-k", KALLSYMS, "--annotate", "-", path], stdin=subprocess.PIPE,
+        with subprocess.Popen([TOOL, "annotate", "-q", "-k", KALLSYMS, "-", path], stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE) as p:
             for _ in range(3):
                 p.stdin.write((HEAD + "<stack_id 4>\n").encode())
@@ -184,7 +184,7 @@ class Filter(Case):
     def test_text_without_stacks(self):
         path = self.file("map", golden_map("le64"))
         for text in ["", "root:x:0:0\n", HEAD + "sched_switch: x\n"]:
-            out, err = self.run_tool("--annotate", "-", path, stdin=text.encode(), rc=1)
+            out, err = self.run_tool("annotate", "-", path, stdin=text.encode(), rc=1)
             self.assertEqual(out, text)
             self.assertIn("-: has no ids of stacks", err)
 
@@ -195,7 +195,7 @@ class Filter(Case):
             with subprocess.Popen(["yes", line], stdout=subprocess.PIPE) as yes, \
                     open("/dev/full", "wb") as full:
                 try:
-                    done = subprocess.run([TOOL, "-q", "--annotate", "-", path], stdin=yes.stdout,
+                    done = subprocess.run([TOOL, "annotate", "-q", "-", path], stdin=yes.stdout,
                                           stdout=full, stderr=subprocess.PIPE, timeout=10,
                                           check=False)
                 finally:
@@ -211,7 +211,7 @@ class Live(Tracefs):
         """What an event has is in the map before. What it does not have then comes no more."""
         self.make_map()
         stacks = mkmap.golden_stacks(TEXT, 0xFFFFFFFFC0201000)
-        with self.popen("-q", "-k", KALLSYMS, "--annotate", "-", stdin=subprocess.PIPE) as p:
+        with self.popen("annotate", "-q", "-k", KALLSYMS, "-", stdin=subprocess.PIPE) as p:
             for ident in range(10, 15):
                 stacks.append((ident, 1, [TEXT + 0x180]))
                 self.file("stack_map_bin", mkmap.make(stacks))

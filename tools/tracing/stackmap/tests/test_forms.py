@@ -11,7 +11,8 @@ import subprocess
 import time
 
 import mkmap
-from common import KALLSYMS, TEXT, TOOL, Case, Pprof, RecordingCase, golden_map, golden_text
+from common import (FOLDED, KALLSYMS, MAP_FOLDED, MAP_PPROF, PERF, TEXT, TOOL, Case, Pprof,
+                    RecordingCase, golden_map, golden_text)
 
 
 class Maps(Case):
@@ -24,7 +25,7 @@ class Maps(Case):
         path = os.path.join(self.dir, "k")
         with open(path, "wb") as f:
             f.write(self.NASTY.encode("latin-1"))
-        return self.dump(mkmap.make([(1, 5, [0x1010])]), "-k", path, *args)
+        return self.dump(mkmap.make([(1, 5, [0x1010])]), *args, "-k", path)
 
     def test_json_is_valid_whatever_a_symbol_holds(self):
         stacks = json.loads(self.nasty("--json"))
@@ -37,13 +38,13 @@ class Maps(Case):
         self.assertIn(f"  [0] {name}+0x10/0x1000 [mo;d \"]\n", self.nasty())
         path = os.path.join(self.dir, "k")
         data = mkmap.make([(1, 5, [0x1010])], [(mkmap.RELEASE, b"7\x1b[2J")])
-        out = self.run_tool("report", "-q", "-k", path, "-", stdin=data)[0]
+        out = self.run_tool("report", "--map", "-q", "-k", path, "-", stdin=data)[0]
         self.assertIn(f"  {name}[mo;d \"]\n", out)
         old = self.file("old", mkmap.make([]))
-        for args in [["--diff", old], ["--annotate", self.file("trace", "<stack_id 1>\n")]]:
-            self.assertIn(f" {name}+0x10", self.dump(mkmap.make([(1, 5, [0x1010])]), "-k", path,
-                                                    *args))
-        self.assertIn("kernel: 7?[2J\n", self.dump(data, "--summary"))
+        for args in [["diff", "--map", old], ["annotate", self.file("trace", "<stack_id 1>\n")]]:
+            self.assertIn(f" {name}+0x10", self.dump(mkmap.make([(1, 5, [0x1010])]), *args, "-k",
+                                                    path))
+        self.assertIn("kernel: 7?[2J\n", self.run_tool("-", stdin=data)[1])
 
     def test_json_fields(self):
         stacks = {s["id"]: s for s in json.loads(self.dump(golden_map("be64"), "--json"))}
@@ -53,32 +54,18 @@ class Maps(Case):
             self.assertEqual([int(x, 16) for x in stacks[i]["ips"]], ips)
             self.assertEqual((stacks[i]["ref_count"], stacks[i]["depth"]), (ref, len(ips)))
 
-    def test_speedscope(self):
-        prof = json.loads(self.dump(golden_map("le64"), "-k", KALLSYMS, "--speedscope"))
-        self.assertEqual(prof["$schema"], "https://www.speedscope.app/file-format-schema.json")
-        names = [f["name"] for f in prof["shared"]["frames"]]
-        self.assertEqual(len(names), len(set(names)))
-        p = prof["profiles"][0]
-        self.assertEqual((p["type"], p["unit"], p["startValue"]), ("sampled", "none", 0))
-        self.assertEqual(p["endValue"], sum(p["weights"]))
-        lines = [";".join(names[i] for i in s) + f" {w}" for s, w in
-                 zip(p["samples"], p["weights"])]
-        want = golden_text("folded64.txt").replace("[FTRACE_TRAMPOLINE]", "[FTRACE TRAMPOLINE]")
-        self.assertEqual("\n".join(lines) + "\n", want)
-        json.loads(self.nasty("--speedscope"))
-
     MERGED = [(1, 5, [TEXT + 0x148, TEXT + 0x30]), (2, 4294967295, [TEXT + 0x120, TEXT + 0x40]),
               (3, 7, [TEXT + 0x30]), (4, 6, [TEXT + 0x31])]
 
     def test_folded_lines_are_distinct(self):
         data = mkmap.make(self.MERGED)
-        out = self.dump(data, "-k", KALLSYMS, "--folded")
+        out = self.dump(data, *MAP_FOLDED, "-k", KALLSYMS)
         self.assertEqual(out, "do_exit;schedule 4294967300\ndo_exit 13\n")
-        out = self.dump(data, "-k", KALLSYMS, "--folded", "--min-ref", "13", "--sort", "depth")
+        out = self.dump(data, *MAP_FOLDED, "-k", KALLSYMS, "--min-ref", "13")
         self.assertEqual(out, "do_exit;schedule 4294967300\ndo_exit 13\n")
-        self.assertEqual(self.dump(data, "-k", KALLSYMS, "--folded", "--min-ref", "14"),
+        self.assertEqual(self.dump(data, *MAP_FOLDED, "-k", KALLSYMS, "--min-ref", "14"),
                          "do_exit;schedule 4294967300\n")
-        out = self.dump(data, "-k", KALLSYMS, "--folded", "--grep", "(schedule.0x48|exit.0x11)")
+        out = self.dump(data, *MAP_FOLDED, "-k", KALLSYMS, "--grep", "(schedule.0x48|exit.0x11)")
         self.assertEqual(out, "do_exit 6\ndo_exit;schedule 5\n")
         rnd = random.Random(7)
         stacks = [(i, rnd.randrange(99), [rnd.choice([TEXT + 0x21, TEXT + 0x101, TEXT + 0x181]) +
@@ -90,17 +77,17 @@ class Maps(Case):
                      "weak_one" for ip in ips]
             path = ";".join(reversed(names))
             want[path] = want.get(path, 0) + ref
-        lines = self.dump(mkmap.make(stacks), "-k", KALLSYMS, "--folded").splitlines()
+        lines = self.dump(mkmap.make(stacks), *MAP_FOLDED, "-k", KALLSYMS).splitlines()
         got = {line.split(" ")[0]: int(line.split(" ")[1]) for line in lines}
         self.assertEqual((len(lines), got), (len(want), want))
 
     def test_folded_line_by_line(self):
-        for data in [self.nasty("--folded"), golden_text("folded64.txt")]:
+        for data in [self.nasty(*MAP_FOLDED), golden_text("folded64.txt")]:
             for line in data.splitlines():
                 self.assertRegex(line, r"^[^;\s]+(;[^;\s]+)* \d+$")
                 self.assertNotRegex(line, r"\+0x")
 
-    def test_sort_top_min_ref_grep(self):
+    def test_top_min_ref_grep(self):
         data = golden_map("le64")
 
         def ids(*args):
@@ -108,40 +95,40 @@ class Maps(Case):
             return [int(x) for x in re.findall(r"^stack_id (\d+)", out, re.M)]
 
         self.assertEqual(ids(), [4, 524289, 7, 3])
-        self.assertEqual(ids("--sort", "id"), [3, 4, 7, 524289])
-        self.assertEqual(ids("--sort", "depth"), [3, 7, 524289, 4])
         self.assertEqual(ids("--top", "2"), [4, 524289])
         self.assertEqual(ids("--min-ref", "12"), [4, 524289, 7])
         self.assertEqual(ids("--grep", "^(sched|last_of)"), [7, 3])
         self.assertEqual(ids("--grep", "golden_mod", "--min-ref", "2"), [])
 
     def test_summary(self):
-        out = self.dump(golden_map("le64"), "--summary")
+        out = self.run_tool("map", "--top", "1", "-", stdin=golden_map("le64"))[1]
         self.assertIn("kernel: 7.3.0-golden, build id 00010203", out)
-        self.assertIn("stacks: 4\nframes: 11\nreferences: 8294967308\n", out)
+        self.assertIn("stacks: 4, of user space: 0, frames: 11, references: 8294967308\n", out)
         self.assertIn("depth: 2.8 on average, at most 4\n", out)
 
     def test_summary_share(self):
         stacks = [(i, 10 if i < 10 else 1, [TEXT + i]) for i in range(110)]
-        self.assertIn("top 10 hold: 50.0%", self.dump(mkmap.make(stacks), "--summary"))
+        for form in [[], ["--json"]]:
+            err = self.run_tool("map", *form, "-", stdin=mkmap.make(stacks))[1]
+            self.assertIn("top 10 hold: 50.0%", err)
 
 
 class Diff(Case):
-    """--diff of maps."""
+    """diff of maps."""
 
     def test_diff(self):
         a, b, c, d = ([TEXT + i, TEXT + 0x21] for i in (0x101, 0x102, 0x103, 0x104))
         old = self.file("old", mkmap.make([(1, 10, a), (2, 7, b), (3, 5, c)]))
         new = mkmap.make([(101, 13, a), (103, 5, c), (104, 100, d)])
-        out = self.dump(new, "-k", KALLSYMS, "--diff", old)
+        out = self.dump(new, "diff", "--map", "-k", KALLSYMS, old)
         heads = re.findall(r"^[-+].*", out, re.M)
         self.assertEqual(heads, ["+100 new stack_id 104 [ref 100, depth 2]",
                                  "-7 gone stack_id 2 [ref 7, depth 2]",
                                  "+3 moved stack_id 101 [ref 13, depth 2]"])
         self.assertIn("  [0] schedule+0x4/0x80\n", out)
-        out = self.dump(new, "-k", KALLSYMS, "--diff", old, "--top", "1")
+        out = self.dump(new, "diff", "--map", "-k", KALLSYMS, old, "--top", "1")
         self.assertEqual(out.count("stack_id"), 1)
-        out = self.dump(new, "-k", KALLSYMS, "--diff", old, "--grep", r"schedule\+0x2/")
+        out = self.dump(new, "diff", "--map", "-k", KALLSYMS, old, "--grep", r"schedule\+0x2/")
         self.assertEqual(re.findall(r"^[-+]\S+", out, re.M), ["-7"])
 
     def test_diff_of_generations(self):
@@ -150,15 +137,15 @@ class Diff(Case):
         one = self.file("one", mkmap.make([(5, 100, a), (6, 3, b)]))
         two = self.file("two", mkmap.make([(5, 100, a), (9 + gen, 50, a), (6, 3, b)]))
         for new, old, by, stack in [(two, one, "+50", 9 + gen), (one, two, "-50", 5)]:
-            out = self.run_tool("-k", KALLSYMS, "--diff", old, new)[0]
+            out = self.run_tool("diff", "--map", "-k", KALLSYMS, old, new)[0]
             ref = 150 if new == two else 100
             self.assertEqual(re.findall(r"^[-+].*", out, re.M),
                              [f"{by} moved stack_id {stack} [ref {ref}, depth 2]"])
-        self.assertEqual(self.run_tool("-k", KALLSYMS, "--diff", two, two)[0], "")
+        self.assertEqual(self.run_tool("diff", "--map", "-k", KALLSYMS, two, two)[0], "")
 
     def test_diff_with_itself_is_empty(self):
         old = self.file("old", golden_map("le64"))
-        self.assertEqual(self.dump(golden_map("be64"), "-k", KALLSYMS, "--diff", old), "")
+        self.assertEqual(self.dump(golden_map("be64"), "diff", "--map", "-k", KALLSYMS, old), "")
 
     def test_diff_across_boots_of_one_kernel(self):
         base = TEXT + 0x7000000
@@ -167,7 +154,7 @@ class Diff(Case):
                                           [(mkmap.TEXT, struct.pack("<Q", base)), build]))
         new = mkmap.make([(1, 9, [TEXT + 0x110, TEXT + 0x30])],
                          [(mkmap.TEXT, struct.pack("<Q", TEXT)), build])
-        out = self.dump(new, "-k", KALLSYMS, "--diff", old)
+        out = self.dump(new, "diff", "--map", "-k", KALLSYMS, old)
         self.assertEqual(re.findall(r"^[-+]\S+ \S+", out, re.M), ["+5 moved"])
 
     def test_diff_of_a_plain_file(self):
@@ -177,11 +164,11 @@ class Diff(Case):
             self.file(f"{name}/stack_map_bin", golden_map("le64"))
         self.file("new/kallsyms", golden_text("kallsyms64"))
         old = os.path.join(self.dir, "old/stack_map_bin")
-        self.assertEqual(self.run_tool("-q", os.path.join(self.dir, "new"), "--diff", old)[0], "")
+        self.assertEqual(self.run_tool("diff", "--map", "-q", old, os.path.join(self.dir, "new"))[0], "")
 
 
 class PprofOfMaps(Pprof):
-    """--pprof of maps."""
+    """Profiles of maps for pprof."""
 
     def test_map(self):
         samples, _ = self.profile(golden_map("be64"), "-k", KALLSYMS, "-")
@@ -209,7 +196,7 @@ class PprofOfMaps(Pprof):
         self.assertEqual((samples, prof.get(4)), ([], None))
 
     def test_merged(self):
-        """Stacks of the same functions are one sample, as in --folded."""
+        """Stacks of the same functions are one sample, as in folded ones."""
         data = mkmap.make(Maps.MERGED)
         samples, _ = self.profile(data, "-k", KALLSYMS, "-")
         self.assertEqual(samples, [(["schedule", "do_exit"], 4294967300, {}), (["do_exit"], 13, {})])
@@ -225,9 +212,9 @@ class PprofOfMaps(Pprof):
         rnd = random.Random(2)
         stacks = [(i, rnd.randrange(1 << 32), [TEXT + rnd.randrange(0x200) for _ in range(20)])
                   for i in range(4000)]
-        samples, _ = self.profile(mkmap.make(stacks), "-k", KALLSYMS, "--sort", "id", "-")
-        self.assertEqual([s[1] for s in samples], [ref for _, ref, _ in stacks])
-        lines = self.dump(mkmap.make(stacks), "-k", KALLSYMS, "-F").splitlines()
+        samples, _ = self.profile(mkmap.make(stacks), "-k", KALLSYMS, "-")
+        self.assertEqual([s[1] for s in samples], sorted((ref for _, ref, _ in stacks), reverse=True))
+        lines = self.dump(mkmap.make(stacks), *MAP_FOLDED, "-k", KALLSYMS).splitlines()
         want = dict(line.rsplit(" ", 1) for line in lines)
         got = {}
         for path, ref, _ in samples:
@@ -237,12 +224,12 @@ class PprofOfMaps(Pprof):
 
     def test_terminal(self):
         leader, follower = os.openpty()
-        done = subprocess.run([TOOL, "--pprof", "-"], stdin=subprocess.DEVNULL, stdout=follower,
+        done = subprocess.run([TOOL, *MAP_PPROF, "-"], stdin=subprocess.DEVNULL, stdout=follower,
                               stderr=subprocess.PIPE, check=False)
         os.close(follower)
         os.close(leader)
         self.assertEqual(done.returncode, 2)
-        self.assertIn(b"--pprof is binary", done.stderr)
+        self.assertIn(b"--format pprof is binary", done.stderr)
 
 
 class Recordings(RecordingCase):
@@ -263,13 +250,14 @@ class Recordings(RecordingCase):
         self.assertEqual(json.loads(self.tool(dat, "-q", "-j", "-w", "bytes_alloc")[0])[0],
                          {"weight": 70, "count": 2, "largest": 40, "symbols": ["schedule", "do_exit"]})
         more = {"stack_map_bin": golden_map("le64")}
-        self.assertEqual(self.tool(dat, "-q", "-M", more=more)[0], golden_text("text64.txt"))
+        self.assertEqual(self.tool(dat, "map", "-q", more=more)[0], golden_text("text64.txt"))
         self.assertIn("# 4 events", self.tool(dat, "-q", more=more)[0])
-        self.assertIn("for maps, not for recordings",
-                      self.run_tool("-s", self.file("one.dat", dat.bytes()), rc=2)[1])
-        # What only a recording has is of the last one.
+        one = self.file("one.dat", dat.bytes())
+        self.assertIn(f"a recording, not a map: stackmap_dump stacks {one}",
+                      self.run_tool("map", one, rc=1)[1])
+        # Without a name, it is the last one.
         os.rename(os.path.join(self.dir, "dir"), os.path.join(self.dir, "stackmap.data"))
-        done = subprocess.run([TOOL, "-q", "-w", "bytes_alloc"], cwd=self.dir, capture_output=True,
+        done = subprocess.run([TOOL, "stacks", "-q", "-w", "bytes_alloc"], cwd=self.dir, capture_output=True,
                               check=True)
         self.assertIn(b"# 82 bytes_alloc (bytes)", done.stdout)
 
@@ -287,27 +275,26 @@ class Recordings(RecordingCase):
         self.file("old/trace.dat", old.bytes())
         self.file("old/kallsyms", golden_text("kallsyms64").replace("fffffff81", "fffffff91"))
         for args in [[], ["--grep", "schedule|weak"]]:
-            out = self.tool(dat, "-q", "--diff", path, *args)[0]
+            out = self.tool(dat, "diff", "-q", *args, path)[0]
             self.assertEqual(out, "+1 moved 2\n        schedule\n        do_exit\n\n"
                              "+1 new 1\n        weak_one\n        do_exit\n\n"
                              "-1 gone 1\n        schedule\n\n")
-        self.assertEqual(self.tool(dat, "-q", "--diff", path, "-g", "weak")[0],
+        self.assertEqual(self.tool(dat, "diff", "-q", "-g", "weak", path)[0],
                          "+1 new 1\n        weak_one\n        do_exit\n\n")
         none = self.file("none.dat", self.dat().bytes())
-        self.assertEqual(self.run_tool("-q", "--diff", none, self.file("dir.dat", dat.bytes()), rc=1), (
+        self.assertEqual(self.run_tool("diff", "-q", none, self.file("dir.dat", dat.bytes()), rc=1), (
             "", f"stackmap_dump: {none}: has no records\n"))
         # A trace.dat has no names of modules.
-        out, err = self.tool(dat, "-q", "--diff", self.file("dir.dat", dat.bytes()), rc=1)
+        out, err = self.tool(dat, "diff", "-q", self.file("dir.dat", dat.bytes()), rc=1)
         self.assertEqual(out, "")
         self.assertIn("only one of", err)
-        self.assertEqual(self.run_tool("-q", "--diff", os.path.join(self.dir, "dir/trace.dat"),
+        self.assertEqual(self.run_tool("diff", "-q", os.path.join(self.dir, "dir/trace.dat"),
                                        os.path.join(self.dir, "dir.dat"))[0], "")
-        self.assertEqual(self.tool(dat, "-q", "-k", KALLSYMS, "--diff",
+        self.assertEqual(self.tool(dat, "diff", "-q", "-k", KALLSYMS,
                                    os.path.join(self.dir, "dir.dat"))[0], "")
-        self.assertIn("two recordings, or two maps (--map-only)",
-                      self.tool(dat, "--diff", KALLSYMS, rc=2)[1])
+        self.assertIn("not a recording", self.tool(dat, "diff", KALLSYMS, rc=1)[1])
         more = {"stack_map_bin": golden_map("le64")}
-        self.assertEqual(self.tool(dat, "-q", "--diff", self.file("map", golden_map("le64")), "-M",
+        self.assertEqual(self.tool(dat, "diff", "--map", "-q", self.file("map", golden_map("le64")),
                                    more=more)[0], "")
 
     def test_callers(self):
@@ -330,21 +317,21 @@ class Recordings(RecordingCase):
                                                  [["9", "schedule"], ["6", "do_exit"]]))
             self.assertIn("# 15 events\n", out)
             self.assertEqual(self.all_forms(dat, option, "schedule", perf=False), 15)
-        self.assertIn("no stack has a function sched", self.tool(dat, "-F", "--callers", "sched",
+        self.assertIn("no stack has a function sched", self.tool(dat, *FOLDED, "--callers", "sched",
                                                                 rc=1)[1])
-        self.assertIn("--callers goes with", self.tool(dat, "--perf-script", "--callers", "schedule",
+        self.assertIn("--callers: does not go", self.tool(dat, *PERF, "--callers", "schedule",
                                                       rc=2)[1])
         # Of a map, and with the name of a module.
         data = golden_map("le64")
-        out = self.dump(data, "-k", KALLSYMS, "-F", "--callers", "first_of_mod")
-        self.assertEqual(out, self.dump(data, "-k", KALLSYMS, "-F", "--callers",
+        out = self.dump(data, *MAP_FOLDED, "-k", KALLSYMS, "--callers", "first_of_mod")
+        self.assertEqual(out, self.dump(data, *MAP_FOLDED, "-k", KALLSYMS, "--callers",
                                         "first_of_mod[golden_mod]"))
         self.assertTrue(out.startswith("first_of_mod[golden_mod]"), out)
 
     def test_output_stays(self):
         """A file is not touched before there is what goes into it."""
         out = self.file("out", b"mine")
-        self.run_tool("-F", "-o", out, self.file("cut.dat", self.dat().bytes()[:200]), rc=1)
+        self.run_tool(*FOLDED, "-o", out, self.file("cut.dat", self.dat().bytes()[:200]), rc=1)
         with open(out, "rb") as file:
             self.assertEqual(file.read(), b"mine")
 
@@ -366,15 +353,22 @@ class Recordings(RecordingCase):
                                 ["3", "50.0%", "3", "50.0%", "schedule"],
                                 ["#", "two-2:", "3", "(50.0%)"],
                                 ["2", "33.3%", "2", "33.3%", "weak_one"]])
+        out = json.loads(self.run_tool("report", "--json", "-q", path)[0])
+        self.assertEqual([tuple(f.values()) for f in out],
+                         [(4, 4, "schedule"), (2, 2, "weak_one"), (0, 6, "do_exit")])
+        out = self.run_tool("report", "-j", "-q", "--by", "task", "--top", "1", path)[0]
+        self.assertEqual(json.loads(out),
+                         [{"self": 3, "total": 3, "function": "schedule", "by": "one-1"},
+                          {"self": 2, "total": 2, "function": "weak_one", "by": "two-2"}])
         # Of a map as well; a function that calls itself counts once.
-        out = self.run_tool("report", "-q", "-k", KALLSYMS, "-", stdin=golden_map("le64"))[0]
+        out = self.run_tool("report", "--map", "-q", "-k", KALLSYMS, "-", stdin=golden_map("le64"))[0]
         self.assertRegex(out, r"\n +12 +0\.0% +12 +0\.0%  schedule\n")
 
     def test_perf_script(self):
         dat = self.dat(comms=[(1, "a b;c")])
         self.event(dat, "kmalloc", 1, 8, stack="AB")
         self.event(dat, "sys_enter_close", 3, stack="A", pid=0, cpu=1)
-        out = self.tool(dat, "-q", "--perf-script")[0]
+        out = self.tool(dat, *PERF, "-q")[0]
         kernel = " ([kernel.kallsyms])\n"
         self.assertEqual(out, "a_b_c        1 [000]     1.000001: kmalloc: ptr=1 bytes_alloc=8\n"
                          f"\tffffffff81000148 schedule+0x48{kernel}"
@@ -388,26 +382,27 @@ class Recordings(RecordingCase):
         self.assertFalse([h for h in heads if re.search(r"\S+:\s*$", h)])
         self.assertEqual([re.match(r"(.*)\s+([\d.]+):", h)[2] for h in heads],
                          ["1.000001", "1.000002"])
-        err = self.run_tool("--perf-script", self.file("map", golden_map("le64")), rc=2)[1]
-        self.assertIn("--perf-script: needs a recording", err)
+        path = self.file("map", golden_map("le64"))
+        self.assertIn("map: not a recording", self.run_tool(*PERF, path, rc=1)[1])
+        self.run_tool(*PERF, "--map", path, rc=2)
 
     def test_no_table_behind_an_error(self):
         dat = self.dat()
         self.event(dat, "kmalloc", 1, 8, stack="A")
-        for args in [["report", "--pid", "99"], ["-F", "-e", "nothing"], ["report", "--off-cpu"],
-                     ["-S", "--pid", "99"]]:
+        for args in [["report", "--pid", "99"], [*FOLDED, "-e", "nothing"],
+                     ["report", "-w", "off-cpu"], ["report", "--json", "--pid", "99"]]:
             self.assertEqual(self.tool(dat, *args, rc=1)[0], "")
 
     def test_last_recording(self):
         """A profile without a name is of ./stackmap.data, if that is there."""
         dat = self.dat()
         self.event(dat, "kmalloc", 1, 8, stack="A")
-        self.tool(dat, "-F")
+        self.tool(dat, *FOLDED)
         os.rename(os.path.join(self.dir, "dir"), os.path.join(self.dir, "stackmap.data"))
-        for args, ok in [(["-F"], True), (["report"], True), (["-F", "-M"], False), ([], False),
-                         (["-F", "-i", "nothing"], False)]:
-            done = subprocess.run([TOOL, "-q", *args] if args[:1] != ["report"] else
-                                  [TOOL, "report", "-q"], cwd=self.dir, capture_output=True,
+        for args, ok in [(FOLDED, True), (["report"], True), (["stacks", "--json"], True),
+                         (MAP_FOLDED, False), (["map"], False), ([], False),
+                         ([*FOLDED, "-i", "nothing"], False)]:
+            done = subprocess.run([TOOL, *args, "-q"], cwd=self.dir, capture_output=True,
                                   check=False)
             self.assertEqual(b"schedule" in done.stdout, ok, args)
 
@@ -432,7 +427,7 @@ class Recordings(RecordingCase):
                          pid=0)
                 self.event(dat, "kfree", 1, stack="A", pid=pid)
                 dat.add(self.now, "user_stack_id", 1 + i % len(paths), 7, pid=pid)
-            out = self.tool(dat, "-q", "--perf-script", "-e", "kfree", more=more)[0]
+            out = self.tool(dat, *PERF, "-q", "-e", "kfree", more=more)[0]
             samples = [s.split("\n") for s in out.split("\n\n")[:-1]]
             self.assertEqual(len(samples), len(comms))
             for i, lines in enumerate(samples):
@@ -454,31 +449,32 @@ class Recordings(RecordingCase):
         dat = self.dat(comms=[(1, "#1 a"), (2, "b c")])
         for pid in (1, 2):
             self.event(dat, "kfree", 1, stack="AB", pid=pid)
-        out = self.tool(dat, "-q", "--perf-script")[0]
+        out = self.tool(dat, *PERF, "-q")[0]
         done = subprocess.run(["perl", program], input=out.encode(), capture_output=True, check=True)
         self.assertEqual(sorted(done.stdout.decode().splitlines()),
                          ["_1_a;do_exit;schedule 1", "b_c;do_exit;schedule 1"])
 
-    def test_units_of_speedscope(self):
+    def test_units(self):
         dat = self.dat()
         self.event(dat, "kmalloc", 1, 8, stack="A")
         self.switch(dat, 5, 0, stack="AB")
         self.switch(dat, 0, 5, after=100, stack="AB")
-        for args, unit in [([], "none"), (["-w", "bytes_alloc"], "bytes"),
-                           (["--off-cpu"], "microseconds"), (["-w", "prev_prio"], "none")]:
-            out = json.loads(self.tool(dat, "-q", "-S", *args)[0])
-            self.assertEqual(out["profiles"][0]["unit"], unit)
+        pprof = Pprof()
+        pprof.dir = self.dir
+        for args, unit in [([], "count"), (["-w", "bytes_alloc"], "bytes"),
+                           (["-w", "off-cpu"], "microseconds"), (["-w", "prev_prio"], "count")]:
+            self.assertEqual(pprof.values(self.tool, dat, *args)[0][-1][1], unit)
 
     def test_nothing_to_show(self):
         """An error, which says what to record."""
         dat = self.dat()
         self.event(dat, "kmalloc", 1, 8)
-        for form in ["-F", "--perf-script"]:
-            self.assertIn("has no stacks\n", self.tool(dat, form, rc=1)[1])
-            err = self.tool(dat, form, "--off-cpu", rc=1)[1]
+        for form in [FOLDED, PERF]:
+            self.assertIn("has no stacks\n", self.tool(dat, *form, rc=1)[1])
+            err = self.tool(dat, *form, "-w", "off-cpu", rc=1)[1]
             self.assertIn("has no stacks of such events (record with -e sched_switch)\n", err)
         dat = self.dat()
         self.switch(dat, 5, 6, stack="A")
-        for form in ["-F", "--perf-script"]:
-            err = self.tool(dat, form, "--leaks", rc=1)[1]
+        for form in [FOLDED, PERF]:
+            err = self.tool(dat, *form, "-w", "leaks", rc=1)[1]
             self.assertIn("has no stacks of such events (record with -e kmem)\n", err)

@@ -8,7 +8,7 @@ import subprocess
 import time
 
 import mkmap
-from common import SANITIZED, TOOL, Case, compiled
+from common import FOLDED, PERF, SANITIZED, TOOL, Case, compiled
 
 
 FAKE_MAP = r"""
@@ -133,14 +133,14 @@ class Kernel(Case):
             self.assertIn(("sh" if event != "task_rename" else "sleep", event),
                           [(task, name) for task, _, name in events])
         self.assertNotIn("kallsyms.start", os.listdir(self.out))
-        folded = self.run_tool("--perf-script", "-q", self.out)[0]
+        folded = self.run_tool(*PERF, "-q", self.out)[0]
         self.assertTrue(folded)
         self.assertNotIn(" sched_process_", folded)
 
     def test_own_event_that_is_wanted(self):
         self.record("-e", "sched:sched_process_exec,sched:sched_switch", "true")
         self.assertNotIn("sched:sched_process_exec", self.lines("own_events"))
-        self.assertIn("sched_process_exec:", self.run_tool("--perf-script", "-q", self.out)[0])
+        self.assertIn("sched_process_exec:", self.run_tool(*PERF, "-q", self.out)[0])
         for events in ["sched", "sched_process_exec"]:
             err = self.record("-e", events, "-f", "common_pid < 0", "touch", self.ran, rc=1)
             self.assertRegex(err, r"sched_process_\w+: all of these are needed, without a filter")
@@ -152,7 +152,7 @@ class Kernel(Case):
         self.assertGreaterEqual(len(own), 2)
         events = [(pid, name) for _, pid, name in self.report() if pid in own]
         self.assertNotIn("sched_process_fork", [name for _, name in events])
-        samples = self.run_tool("--perf-script", "-q", self.out)[0]
+        samples = self.run_tool(*PERF, "-q", self.out)[0]
         pids = set(re.findall(r"^\S+ +(\d+) \[", samples, re.M))
         self.assertGreater(len(pids), 2)
         self.assertFalse(pids & set(own))
@@ -174,7 +174,7 @@ class Kernel(Case):
             err = self.record(*args, "-e", "kmem", "--", "sh", "-c", "ls -R /etc | wc -l")
             self.assertIn(f"options/userstacktrace{way}\n", err)
             self.assertEqual("user_maps" in os.listdir(self.out), not way)
-            folded = self.run_tool("-F", "-q", "--tracer", self.out)[0]
+            folded = self.run_tool(*FOLDED, "-q", self.out)[0]
             self.assertIn("kmem_cache_alloc", folded)
             self.assertNotIn("perf_event_mmap", folded)
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import mkmap
-from common import (KALLSYMS, MAPS, SANITIZED, TEXT, TOOL, Case, RecordingCase, golden_map,
+from common import (FOLDED, KALLSYMS, MAP_FOLDED, MAP_PPROF, MAPS, PERF, SANITIZED, TEXT, TOOL, Case, RecordingCase, golden_map,
                     golden_text)
 
 
@@ -26,9 +26,9 @@ class Maps(Case):
         data += [record.pack(i, depth, i, 0, *rnd.choices(sites, k=depth)) for i in range(nr)]
         path = self.file("map", b"".join(data))
         kallsyms = self.file("k", syms)
-        for mode, head in [("--sort=ref", b"stack_id"), ("--folded", b"function"),
-                           ("--json", b" {")]:
-            self.large_dump(nr, head, mode, "-k", kallsyms, path)
+        for form, head in [(["map"], b"stack_id"), (MAP_FOLDED, b"function"),
+                           (["map", "--json"], b" {")]:
+            self.large_dump(nr, head, *form, "-k", kallsyms, path)
 
     def test_two_maps_and_the_stacks_that_are_kept(self):
         nr = 600000
@@ -42,7 +42,7 @@ class Maps(Case):
         """Dumps a map; nr lines must begin with the head."""
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         with open(os.path.join(self.dir, "out"), "wb") as out:
-            subprocess.run([TOOL, "-q", *args], stdout=out, check=True)
+            subprocess.run([TOOL, *args, "-q"], stdout=out, check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         with open(os.path.join(self.dir, "out"), "rb") as out:
             self.assertEqual(sum(line.startswith(head) for line in out), nr)
@@ -50,7 +50,7 @@ class Maps(Case):
             return
         # The CPU time of the tool: the machine may be shared.
         spent = sum(getattr(after, f) - getattr(before, f) for f in ("ru_utime", "ru_stime"))
-        print(f"{nr} stacks, {args[0]}: {spent:.2f} s", file=sys.stderr)
+        print(f"{nr} stacks, {args[:-3]}: {spent:.2f} s", file=sys.stderr)
         self.assertLess(spent, 10.0)
         self.assertLess(after.ru_maxrss, 256 << 10)
 
@@ -81,8 +81,9 @@ class Recordings(RecordingCase):
                     self.event(dat, "sched_waking", "x", 1 + i % 20, 120, 0, stack="A")
                     self.switch(dat, 1 + i % 20, 1 + (i + 10) % 20, stack="AB")
             path = self.file("one.dat", dat.bytes())
-            for key in [("-F",), ("-F", "--off-cpu"), ("report",), ("report", "--leaks"),
-                        ("--latency", "kmalloc:kfree:ptr"), ("--off-cpu", "--wakers")]:
+            for key in [FOLDED, (*FOLDED, "-w", "off-cpu"), ("report",), ("report", "-w", "leaks"),
+                        ("stacks", "-w", "latency=kmalloc,kfree,ptr"),
+                        ("stacks", "-w", "off-cpu", "--wakers")]:
                 sizes.setdefault(key, []).append(self.memory(*key, "-q", path) - os.path.getsize(path) // 1024)
         for key, (small, large) in sizes.items():
             self.assertLess(large, small + 3000, (key, sizes))
@@ -96,11 +97,11 @@ class Recordings(RecordingCase):
         self.event(dat, "kmalloc", 1, 8, instance="late")
         dat.add(self.now, "stack_id", 7, instance="late")
         more = {"stack_map_bin": golden_map("le64")}
-        for args in [["--perf-script"], ["-F"]]:
+        for args in [PERF, FOLDED]:
             out, err = self.tool(dat, *args, more=more)
             self.assertIn("the map is not used", err)
             self.assertNotIn("schedule", out)
-        out = self.tool(dat, "-q", "-F", "-i", "late", more=more)[0]
+        out = self.tool(dat, *FOLDED, "-q", "-i", "late", more=more)[0]
         self.assertEqual(out, "schedule;do_exit;schedule 1\n")
 
 
@@ -113,14 +114,16 @@ class Damage(Case):
             for cut in range(0, len(data), 7 if SANITIZED else 1):
                 self.refuse(data[:cut], cut, "truncated in")
 
-    def test_partial_prints_what_was_whole(self):
+    def test_what_was_whole_is_printed(self):
         stacks = [(i, 9 - i, [TEXT + i] * 5) for i in range(3)]
         data = mkmap.make(stacks)
         size = len(mkmap.record(*stacks[0]))
         for cut in range(16, len(data), 5 if SANITIZED else 1):
-            out = self.refuse(data[:cut], cut, "truncated", "--partial")
+            out = self.refuse(data[:cut], cut, "truncated", "map")
             self.assertEqual(out.count("stack_id"), (cut - 16) // size)
-        self.assertEqual(self.refuse(data[:-1], len(data) - 1, "truncated"), "")
+        # A difference would be wrong.
+        self.assertEqual(self.refuse(data[:-1], len(data) - 1, "truncated", "diff", "--map",
+                                     self.file("old", data)), "")
 
     def test_kallsyms_that_is_empty_or_cut_off(self):
         text = golden_text("kallsyms64")
@@ -134,7 +137,7 @@ class Damage(Case):
         for content in ["", "ffffffff81000000 T _te"]:
             self.file("stack_map_bin", golden_map("le64"))
             self.file("kallsyms", content)
-            out, err = self.run_tool(self.dir)
+            out, err = self.run_tool("map", self.dir)
             self.assertEqual(out, golden_text("raw64.txt"))
             self.assertIn("/kallsyms: " + ("byte 22: cut off" if content else "empty"), err)
             self.assertIn("raw addresses", err)
@@ -145,8 +148,8 @@ class Damage(Case):
             data = bytearray(golden_map(rnd.choice(MAPS)))
             for _ in range(rnd.randrange(1, 6)):
                 data[rnd.randrange(len(data))] = rnd.choice([0, 1, 0x7F, 0x80, 0xFF])
-            mode = rnd.choice(["-j", "-F", "-S", "-s", "-q"])
-            done = subprocess.run([TOOL, "--partial", "-k", KALLSYMS, mode, "-"], input=bytes(data),
+            form = rnd.choice([["map", "-j"], MAP_FOLDED, MAP_PPROF, ["report", "--map"], ["map"]])
+            done = subprocess.run([TOOL, *form, "-k", KALLSYMS, "-"], input=bytes(data),
                                   capture_output=True, timeout=60, check=False)
             self.assertIn(done.returncode, (0, 1))
             self.assertNotIn(b"Sanitizer", done.stderr)

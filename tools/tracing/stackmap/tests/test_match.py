@@ -5,7 +5,7 @@ import os
 
 import mkdat
 import mkmap
-from common import TEXT, RecordingCase, golden_map, golden_text
+from common import FOLDED, MAP_FOLDED, PERF, TEXT, RecordingCase, golden_map, golden_text
 
 
 class Match(RecordingCase):
@@ -33,7 +33,7 @@ class Match(RecordingCase):
         self.stack(dat, "AB")
         self.event(dat, "kfree", 5, pid=2)
         self.stack(dat, "A", pid=3)
-        out, err = self.tool(dat, "-F", "-e", "kmalloc")
+        out, err = self.tool(dat, *FOLDED, "-e", "kmalloc")
         self.assertEqual(out, "do_exit;schedule 1\n")
         self.assertNotIn("have no event", err)
         self.assertEqual(self.folded(dat), {"do_exit;schedule": 1, "do_exit;weak_one": 1,
@@ -47,7 +47,7 @@ class Match(RecordingCase):
         self.event(dat, "kmalloc", 1, 8)
         self.now += 1
         dat.add(self.now, "kernel_stack", 1, [self.A], lost=True)
-        out, err = self.tool(dat, "-F")
+        out, err = self.tool(dat, *FOLDED)
         self.assertEqual(sorted(out.splitlines()), ["[no_stack] 1", "do_exit;schedule 1"])
         self.assertIn("1 gaps", err)
         self.assertIn("1 stacks have no event", err)
@@ -67,9 +67,9 @@ class Match(RecordingCase):
             self.add(dat, "stack_id", 7)
         self.assertEqual(self.folded(dat), {"do_exit;schedule": 1, "do_exit;weak_one": 1,
                                             "[stack_not_defined]": 3})
-        for form in ["-F", "--perf-script"]:
-            self.assertIn(": 3 stacks have ids that nothing defines", self.tool(dat, form)[1])
-        out = self.tool(dat, "-q", "--perf-script")[0]
+        for form in [FOLDED, PERF]:
+            self.assertIn(": 3 stacks have ids that nothing defines", self.tool(dat, *form)[1])
+        out = self.tool(dat, *PERF, "-q")[0]
         self.assertIn("weak_one", out.split("\n\n")[1])
         golden = {"stack_map_bin": golden_map("le64")}
         self.assertIn("schedule;do_exit;schedule", self.folded(dat, more=golden))
@@ -103,20 +103,20 @@ class Match(RecordingCase):
         self.add(dat, "stack_def", 7, 1, [self.C])
         self.event(dat, "kmalloc", 1, 8)
         self.add(dat, "stack_id", 7)
-        err = self.tool(dat, "-F", rc=1, more={"stack_map_bin": golden_map("le64")})[1]
+        err = self.tool(dat, *FOLDED, rc=1, more={"stack_map_bin": golden_map("le64")})[1]
         self.assertIn("1 ids are other stacks in the map", err)
         other = golden_text("kallsyms64").replace("ffffffff81", "ffffffff8f")
         dat.kallsyms = golden_text("kallsyms64")
         os.remove(os.path.join(self.dir, "dir/stack_map_bin"))
-        self.assertIn("of another boot", self.tool(dat, "-F", rc=1, more={"kallsyms": other})[1])
+        self.assertIn("of another boot", self.tool(dat, *FOLDED, rc=1, more={"kallsyms": other})[1])
 
     def test_kinds_without_stacks(self):
         dat = self.dat()
         self.event(dat, "kmalloc", 1, 8, stack="AB")
         self.event(dat, "function", 1, 2)
         self.event(dat, "kmalloc", 1, 8)
-        for form in ["-F", "--perf-script"]:
-            out, err = self.tool(dat, form)
+        for form in [FOLDED, PERF]:
+            out, err = self.tool(dat, *form)
             self.assertIn("1 events left out, of kinds that have no stacks", err)
         self.assertEqual(self.folded(dat), {"do_exit;schedule": 1, "[no_stack]": 1})
 
@@ -141,7 +141,7 @@ class Match(RecordingCase):
                                             "weak_one": 1})
         self.assertEqual(self.all_forms(dat, "-e", "stacktrace"), 5)
         self.assertEqual(self.folded(dat, "-e", "stacktrace", "--pid", "2"), {"do_exit;weak_one": 1})
-        self.assertRegex(self.tool(dat, "-q", "--perf-script")[0], r": stacktrace: -\n")
+        self.assertRegex(self.tool(dat, *PERF, "-q")[0], r": stacktrace: -\n")
         dat = self.dat()
         syms = "ffffffff81000300 t event_triggers_post_call\nffffffff81000380 t end\n"
         self.FULL = dict(self.FULL, T=[TEXT + 0x310, self.A, self.B])
@@ -152,13 +152,13 @@ class Match(RecordingCase):
         self.stack(dat, "T")
         self.event(dat, "kmalloc", 1, 8, stack="AB")
         self.stack(dat, "CB")
-        out, err = self.tool(dat, "-F", more={"kallsyms": golden_text("kallsyms64").replace(
+        out, err = self.tool(dat, *FOLDED, more={"kallsyms": golden_text("kallsyms64").replace(
             "ffffffff81000200 T _etext\n", "ffffffff81000200 T trace_event_buffer_commit\n" + syms +
             "ffffffff81000400 T event_triggers_call\n")})
         self.assertEqual(sorted(out.splitlines()), ["do_exit;schedule 4", "do_exit;weak_one 3"])
         self.assertNotIn("no event", err)
         dat.add(self.now + 1, "kernel_stack", 1, [self.A], lost=True)
-        self.assertIn("1 stacks have no event, it was lost", self.tool(dat, "-F")[1])
+        self.assertIn("1 stacks have no event, it was lost", self.tool(dat, *FOLDED)[1])
 
     def test_stacks_that_end_with_ones(self):
         """As before Linux 5.2, with words of 64 and of 32 bits."""
@@ -169,7 +169,7 @@ class Match(RecordingCase):
             dat.add(self.now, "kernel_stack", 3, [0x81000010, 0x81000110, ones])
             dat.add(self.now, "user_stack", 7, [0x5500, 0x5600, ones])
             path = self.file("one.dat", dat.bytes())
-            self.assertEqual(self.run_tool("-q", "-F", path)[0],
+            self.assertEqual(self.run_tool(*FOLDED, "-q", path)[0],
                              "0x5600[user];0x5500[user];g;f 1\n")
             for table, values in [("SIZES", {"unsigned long": 4, "long": 4}),
                                   ("CODES", {"unsigned long": "I", "long": "i"})]:
@@ -188,16 +188,16 @@ class Select(RecordingCase):
             self.add(dat, "stack_id", 5, instance=name)
         self.assertEqual(self.folded(dat), {"do_exit": 1, "schedule": 1, "weak_one": 1})
         self.assertEqual(self.folded(dat, "-i", "y"), {"weak_one": 1})
-        self.assertIn("has no instance z", self.tool(dat, "-F", "-i", "z", rc=1)[1])
+        self.assertIn("has no instance z", self.tool(dat, *FOLDED, "-i", "z", rc=1)[1])
 
     def test_many_instances(self):
         names = [f"i{n}" for n in range(70)]
         dat = self.dat(instances=names)
         self.event(dat, "kmalloc", 1, 8, stack="A", instance="i3")
-        self.assertIn("more than 64 instances", self.tool(dat, "-F", rc=1)[1])
+        self.assertIn("more than 64 instances", self.tool(dat, *FOLDED, rc=1)[1])
         self.assertEqual(self.folded(dat, "-i", "i3"), {"schedule": 1})
         self.assertIn("2 records", self.run_tool("-i", "i3", os.path.join(self.dir, "dir/trace.dat"))[1])
-        self.run_tool("-F", "-i", "i3", self.file("map", golden_map("le64")), rc=2)
+        self.run_tool(*MAP_FOLDED, "-i", "i3", self.file("map", golden_map("le64")), rc=2)
 
     def test_selections(self):
         dat = self.dat()
@@ -206,23 +206,25 @@ class Select(RecordingCase):
         self.assertEqual(self.folded(dat, "--pid", "1"), {"schedule": 1})
         self.assertEqual(self.folded(dat, "--comm", "t*"), {"do_exit;schedule": 1,
                                                             "do_exit;weak_one": 1})
-        self.assertEqual(self.folded(dat, "--from", "2.5", "--to", "3.5"), {"do_exit;schedule": 1})
+        self.assertEqual(self.folded(dat, "--time", "2.5,3.5"), {"do_exit;schedule": 1})
         self.assertEqual(self.folded(dat, "--grep", "weak"), {"do_exit;weak_one": 1})
-        out = self.tool(dat, "-q", "--perf-script", "--grep", "weak")[0]
+        out = self.tool(dat, *PERF, "-q", "--grep", "weak")[0]
         self.assertEqual(out.count("\n\n"), 1)
-        for form in ["-F", "--perf-script"]:
+        for form in [FOLDED, PERF]:
             for events in ["x", "kmalloc,x", "x,kmalloc"]:
-                self.assertIn("has no event x\n", self.tool(dat, form, "-e", events, rc=1)[1])
-            err = self.tool(dat, form, "-e", "kfree", rc=1)[1]
+                self.assertIn("has no event x\n", self.tool(dat, *form, "-e", events, rc=1)[1])
+            err = self.tool(dat, *form, "-e", "kfree", rc=1)[1]
             self.assertIn("has no stacks of such events", err)
-        for option in [["-e", "x"], ["--pid", "1"], ["--from", "1"], ["-w", "x"], ["--off-cpu"],
-                       ["--leaks"], ["--outstanding", "a:b:c"], ["--comm", "x"], ["--cpu", "1"]]:
-            err = self.run_tool("-F", *option, self.file("map", golden_map("le64")), rc=2)[1]
+        for option in [["-e", "x"], ["--pid", "1"], ["--time", "1,"], ["-w", "x"], ["-w", "off-cpu"],
+                       ["-w", "leaks"], ["-w", "outstanding=a,b,c"], ["--comm", "x"], ["--cpu", "1"]]:
+            path = self.file("map", golden_map("le64"))
+            err = self.run_tool(*MAP_FOLDED, *option, path, rc=2)[1]
             self.assertIn("needs a recording", err)
-            self.run_tool("-s", *option, self.file("map", golden_map("le64")), rc=2)
-        for option in [["--pid", "x"], ["--from", "x"], ["--outstanding", "a:b"],
-                       ["--off-cpu=x"], ["--by", "x"], ["--by", ""], ["--by", "cpu"], ["--pid", "1-"], ["--cpu", "1,-"]]:
-            self.tool(dat, "-F", *option, rc=2)
+            self.run_tool("map", *option, path, rc=2)
+            self.assertIn("map: not a recording", self.run_tool("stacks", *option, path, rc=1)[1])
+        for option in [["--pid", "x"], ["--time", "x,"], ["-w", "outstanding=a,b"],
+                       ["-w", "off-cpu:x"], ["--by", "x"], ["--by", ""], ["--by", "cpu"], ["--pid", "1-"], ["--cpu", "1,-"]]:
+            self.tool(dat, *FOLDED, *option, rc=2)
 
 
 class Damage(RecordingCase):
@@ -235,15 +237,15 @@ class Damage(RecordingCase):
             self.event(dat, "kmalloc", i, 8, stack="AB", cpu=i % 2)
         data = dat.bytes()
         for cut in [0, 5, 10, 20, 500, len(data) // 2, len(data) - 4096, len(data) - 1]:
-            err = self.tool(data[:cut], "-F", rc=1)[1]
+            err = self.tool(data[:cut], *FOLDED, rc=1)[1]
             self.assertRegex(err, "trace.dat")
         self.assertEqual(sum(self.folded(dat).values()), 300)
         for name, whole in [("stack_map_bin", golden_map("le64")),
                             ("kallsyms", golden_text("kallsyms64").encode())]:
             self.assertEqual(sum(self.folded(dat, more={name: whole}).values()), 300)
-            err = self.tool(dat, "-F", more={name: whole[:-7]}, rc=int(name != "kallsyms"))[1]
+            err = self.tool(dat, *FOLDED, more={name: whole[:-7]}, rc=int(name != "kallsyms"))[1]
             self.assertRegex(err, f"dir/{name}: .*(truncated|cut off)")
-            self.tool(dat, "-F", more={name: whole})
+            self.tool(dat, *FOLDED, more={name: whole})
 
     def test_what_is_no_recording(self):
         """All of the magic counts, and nothing but a file is opened."""
@@ -252,6 +254,6 @@ class Damage(RecordingCase):
         self.file("stack_map_bin", golden_map("le64"))
         dat = os.path.join(self.dir, "trace.dat")
         os.mkfifo(dat)
-        for options in [["-F"], ["--partial", "-S"]]:
-            self.assertIn(dat + ": not a trace.dat", self.run_tool(*options, self.dir, rc=1)[1])
-        self.assertTrue(self.run_tool("-MF", self.dir)[0])
+        for form in [FOLDED, ["report"], []]:
+            self.assertIn(dat + ": not a trace.dat", self.run_tool(*form, self.dir, rc=1)[1])
+        self.assertTrue(self.run_tool(*MAP_FOLDED, self.dir)[0])

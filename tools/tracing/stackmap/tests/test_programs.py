@@ -8,7 +8,7 @@ import shutil
 import subprocess
 
 import mkmap
-from common import WITHOUT, Case, RecordingCase, compiled, lacks_libraries, vdso_image
+from common import FOLDED, WITHOUT, Case, RecordingCase, compiled, lacks_libraries, vdso_image
 
 
 PROGRAM = """\
@@ -161,7 +161,7 @@ class UserSymbols(Case):
         dat.add(recording.now, "user_stack", 7, [0x5500000000 + self.addr["main"]])
         for ident, name, why in [("-", "main[none]", "nothing tells"),
                                  ("ab" * 20, "[none]", "another file")]:
-            out, err = recording.tool(dat, "-F", more={"user_maps": line % ident})
+            out, err = recording.tool(dat, *FOLDED, more={"user_maps": line % ident})
             self.assertEqual(out, f"{name};schedule 1\n")
             self.assertIn(why, err)
             self.assertIn(path, err)
@@ -266,7 +266,7 @@ class UserSymbols(Case):
                                 ("none", deep, "another file"), ("?", plain, "nothing tells"),
                                 ("none", plain, "nothing tells"), ("-", plain, "nothing tells")]:
             maps = f"map 7 5500-5600 1000 {lack} {path}\n"
-            err = recording.tool(dat, "-F", more={"user_maps": maps})[1]
+            err = recording.tool(dat, *FOLDED, more={"user_maps": maps})[1]
             self.assertRegex(err, rf"{path}: .*{why}", (lack, path))
 
     def test_vdso(self):
@@ -291,13 +291,13 @@ class UserSymbols(Case):
         self.assertIn("[vdso]: not used, as it is another file", err)
         self.file("stack_map_bin", data(other))
         self.file("vdso", image.replace(bytes.fromhex(ident), bytes.fromhex(other)))
-        self.assertRegex(self.run_tool(self.dir)[0], r"\[vdso\]\+\w+ \(\w+\+0x1\)")
+        self.assertRegex(self.run_tool("map", self.dir)[0], r"\[vdso\]\+\w+ \(\w+\+0x1\)")
         # By address, nothing tells which one it was: programs of 32 bits have another.
         recording = RecordingCase()
         recording.dir = self.dir
         dat = recording.dat()
         recording.event(dat, "kmalloc", 1, 8, stack="A")
         dat.add(recording.now, "user_stack", 7, [0x5510])
-        err = recording.tool(dat, "-F", more={"user_maps": "map 7 5500-5600 0 - [vdso]\n",
+        err = recording.tool(dat, *FOLDED, more={"user_maps": "map 7 5500-5600 0 - [vdso]\n",
                                               "vdso": image})[1]
         self.assertIn("[vdso]: not here, so without names", err)

@@ -9,8 +9,8 @@ import struct
 import subprocess
 
 import mkmap
-from common import (KALLSYMS, TEXT, WITHOUT, Case, RecordingCase, compiled, golden_map, golden_text,
-                    lacks_libraries)
+from common import (FOLDED, KALLSYMS, MAP_FOLDED, PERF, TEXT, WITHOUT, Case, RecordingCase, compiled,
+                    golden_map, golden_text, lacks_libraries)
 
 
 def live_build_id():
@@ -93,7 +93,7 @@ class Symbols(Case):
     def test_directory_with_hidden_addresses_still_shows_addresses(self):
         self.file("stack_map_bin", golden_map("bare"))
         self.file("kallsyms", "0000000000000000 T _text\n")
-        out, err = self.run_tool(self.dir)
+        out, err = self.run_tool("map", self.dir)
         self.assertEqual(out, golden_text("raw64.txt"))
         self.assertIn("kptr_restrict", err)
         self.assertIn("raw addresses", err)
@@ -126,14 +126,14 @@ class Symbols(Case):
         self.file("kallsyms", golden_text("kallsyms64"))
         self.file("build_id", "ff" * 20 + "\n")
         path = self.file("map", golden_map("le64"))
-        for args in [[self.dir], ["--diff", self.dir, path]]:
+        for args in [["map", self.dir], ["diff", "--map", self.dir, path]]:
             out, err = self.run_tool(*args, rc=1)
             self.assertEqual(out, "")
-        out, err = self.run_tool(self.dir, rc=1)
+        out, err = self.run_tool("map", self.dir, rc=1)
         self.assertIn("kallsyms: has another build id than the kernel of", err)
-        self.assertEqual(self.run_tool("--force", self.dir)[0], golden_text("text64.txt"))
+        self.assertEqual(self.run_tool("map", "--force", self.dir)[0], golden_text("text64.txt"))
         self.file("build_id", bytes(range(20)).hex() + "\n")
-        self.assertEqual(self.run_tool(self.dir)[0], golden_text("text64.txt"))
+        self.assertEqual(self.run_tool("map", self.dir)[0], golden_text("text64.txt"))
 
     def test_proc_kallsyms_of_another_kernel(self):
         if not LIVE_ID:
@@ -153,7 +153,7 @@ class Symbols(Case):
             sections += [(mkmap.TEXT, struct.pack("=Q", base))] if base else []
             path = self.file("map", mkmap.make([(1, 1, [text])], sections))
             trace = b" bash-1   [000]   12.345678: stack_id:     <stack_id 1>\n"
-            out, err = self.run_tool("--annotate", "-", path, stdin=trace)
+            out, err = self.run_tool("annotate", "-", path, stdin=trace)
             self.assertEqual(f"=> 0x{text:x}" not in out, live, out)
             self.assertEqual("symbols: kallsyms /proc/kallsyms" in err, live, err)
             self.assertEqual(hint in err, not live, err)
@@ -166,7 +166,7 @@ class Symbols(Case):
     def test_many_addresses(self):
         rnd = random.Random(5)
         stacks = [(i, 1, [rnd.randrange(1 << 64) for _ in range(1024)]) for i in range(200)]
-        out = self.dump(mkmap.make(stacks), "--sort", "id")
+        out = self.dump(mkmap.make(stacks))
         self.assertEqual(re.findall(r"\] 0x([0-9a-f]+)$", out, re.M),
                          [f"{ip:x}" for _, _, ips in stacks for ip in ips])
 
@@ -182,7 +182,7 @@ class Symbols(Case):
         self.file("kallsyms", golden_text("kallsyms64") + f"{ip:x} t one\t[m]\n")
         self.file("kallsyms.start", golden_text("kallsyms64") +
                   f"{ip:x} t other\t[m]\n{ip + 0x10000:x} t two\t[n]\n")
-        out, err = self.run_tool(self.dir)
+        out, err = self.run_tool("map", self.dir)
         self.assertRegex(out, rf"\[0\] {ip:#x}\n  \[1\] two\+0x1/0x\w+ \[n\]\n")
         self.assertIn("1 addresses have no name", err)
 
@@ -203,10 +203,10 @@ class Recorded(RecordingCase):
         dat = self.dat(kallsyms=golden_text("kallsyms64"))
         self.event(dat, "kmalloc", 1, 8, stack="AB")
         path = self.file("one.dat", dat.bytes())
-        out = self.run_tool("-q", "-F", path)[0]
+        out = self.run_tool(*FOLDED, "-q", path)[0]
         self.assertRegex(out, r"^\S+;\S+ 1\n$")
         self.assertNotIn("0x", out)
-        out = self.run_tool("-q", "--perf-script", path)[0]
+        out = self.run_tool(*PERF, "-q", path)[0]
         self.assertRegex(out, r"\tffffffff81000148 \S+\+0x[0-9a-f]+ \(\[kernel.kallsyms\]\)\n")
         # That is the text, if nothing else is said.
         self.assertRegex(self.run_tool("-q", path)[0], r"^# 1 events\n1 \(100.0%\)\n        \S+\n")
@@ -228,11 +228,8 @@ class Recorded(RecordingCase):
         more = {"kallsyms": syms}
         self.assertEqual(self.folded(dat, more=more), {"do_exit;schedule": 1})
         whole = "do_exit;schedule;__traceiter_x;[FTRACE_TRAMPOLINE];trace_event_raw_event_x"
-        self.assertEqual(self.folded(dat, "--tracer", more=more), {whole: 1})
         data = mkmap.make([(1, 1, self.FULL["T"])])
-        args = ["-k", self.file("k", syms), "-F"]
-        self.assertEqual(self.dump(data, *args), whole + " 1\n")
-        self.assertEqual(self.dump(data, "--no-tracer", *args), "do_exit;schedule 1\n")
+        self.assertEqual(self.dump(data, *MAP_FOLDED, "-k", self.file("k", syms)), whole + " 1\n")
 
     def test_text_that_changes(self):
         """Modules, BPF programs and trampolines; what two copies of kallsyms tell."""
@@ -252,26 +249,26 @@ class Recorded(RecordingCase):
         want = ["stays[one]", hex(ips[1]), "goes[five]", "comes[four]", "bpf_prog",
                 "bpf_prog_34cd_same", "bpf_trampoline", hex(ips[7]), hex(ips[8])]
         both = {"kallsyms": syms(last), "kallsyms.start": syms(first)}
-        out, err = self.tool(dat, "-F", more=both)
+        out, err = self.tool(dat, *FOLDED, more=both)
         self.assertEqual(sorted(line.split(";")[0] for line in out.splitlines()), sorted(want))
         self.assertIn("3 addresses have no name: their text was replaced meanwhile", err)
         # Their loads and frees explain the difference.
         for name, event in [("five", "free"), ("six", "free"), ("two", "load"), ("four", "load"),
                             ("seven", "free")]:
             self.add(dat, f"module_{event}", *([0] if event == "load" else []), name)
-        out = self.tool(dat, "-q", "-F", "-e", "kmalloc", more=both)[0]
+        out = self.tool(dat, *FOLDED, "-q", "-e", "kmalloc", more=both)[0]
         self.assertEqual(sorted(line.split(";")[0] for line in out.splitlines()), sorted(want))
         # But then, something else may have been there.
         self.add(dat, "module_load", 0, "passing")
         self.add(dat, "module_free", "passing")
         for i in [2, 3, 4, 6]:
             want[i] = hex(ips[i])
-        out, err = self.tool(dat, "-F", "-e", "kmalloc", more=both)
+        out, err = self.tool(dat, *FOLDED, "-e", "kmalloc", more=both)
         self.assertEqual(sorted(line.split(";")[0] for line in out.splitlines()), sorted(want))
         self.assertIn("7 addresses have no name", err)
         # A copy of the end alone, of a module that was loaded, and of one that was always there.
         os.remove(os.path.join(self.dir, "dir/kallsyms.start"))
-        out, err = self.tool(dat, "-F", "-e", "kmalloc", more={"kallsyms": syms(last)})
+        out, err = self.tool(dat, *FOLDED, "-e", "kmalloc", more={"kallsyms": syms(last)})
         names = [line.split(";")[0] for line in out.splitlines()]
         self.assertIn("stays[one]", names)
         self.assertNotIn("comes[four]", names)
@@ -300,7 +297,7 @@ class Recorded(RecordingCase):
                                                           for n in ways])
             more = {"kallsyms": golden_text("kallsyms64").replace("ffffffff81002000 B _end\n", "") +
                     syms + "ffffffff81200000 B _end\n"}
-            out = self.tool(dat, "-q", "-F", more=more)[0]
+            out = self.tool(dat, *FOLDED, "-q", more=more)[0]
             self.assertEqual(out.split()[0].split(";")[-1], leaf, ways)
 
 

@@ -4,7 +4,7 @@
 import os
 import re
 
-from common import RecordingCase, golden_text
+from common import FOLDED, PERF, RecordingCase, golden_text
 
 
 class Names(RecordingCase):
@@ -29,10 +29,10 @@ class Names(RecordingCase):
                 self.event(dat, "sched_switch", idle, 0, 120, 0, comm, 7, 120, pid=0, cpu=cpu)
         for args, want in [([], ["rm-7: 2", "sh-7: 4", "swapper/1-0: 12"]),
                            (["--comm", "sh"], ["sh-7: 4"]),
-                           (["--off-cpu"], ["rm-7: 4", "sh-7: 8"])]:
+                           (["-w", "off-cpu"], ["rm-7: 4", "sh-7: 8"])]:
             out = self.tool(dat, "report", "-q", "--by", "task", *args)[0]
             self.assertEqual(sorted(re.findall(r"\n# (.*) \(", out)), want)
-        out = self.tool(dat, "-q", "--perf-script", "--pid", "7")[0]
+        out = self.tool(dat, *PERF, "-q", "--pid", "7")[0]
         self.assertEqual(re.findall(r"^(\w+) +7 ", out, re.M), ["sh", "rm", "sh"] * 2)
 
     def test_name_that_only_a_switch_tells(self):
@@ -110,11 +110,11 @@ class Command(RecordingCase):
         self.switch(dat, 5, 7, after=5, stack="CB")
         self.switch(dat, 7, 5, after=10, stack="AB")
         more = {"command": "5\n"}
-        out, err = self.tool(dat, "-F", "--off-cpu", more=more)
+        out, err = self.tool(dat, *FOLDED, "-w", "off-cpu", more=more)
         self.assertEqual(out, "do_exit;weak_one 110\n")
         self.assertIn("5 events left out, of other tasks than the command's", err)
         self.assertNotIn("away at the end", err)
-        self.assertEqual(self.all_forms(dat, "--off-cpu"), 110)
+        self.assertEqual(self.all_forms(dat, "-w", "off-cpu"), 110)
         self.assertEqual(self.folded(dat), {"do_exit;weak_one": 4})
 
     def test_exec_of_a_thread(self):
@@ -139,12 +139,12 @@ class Command(RecordingCase):
         more = {"own_events": "sched:sched_process_fork\ntask:task_rename\n", "own_pids": "9\n",
                 "kallsyms": golden_text("kallsyms64") + syms}
         every = dict(more, user_maps="map 1 5000-6000 0 - /x\n")
-        out, err = self.tool(dat, "-F", more=every)
+        out, err = self.tool(dat, *FOLDED, more=every)
         self.assertEqual(sorted(out.splitlines()), ["do_exit;weak_one 1",
                                                     "vm_mmap;perf_event_mmap;kmalloc 1"])
         self.assertIn("4 events left out, which stackmap_dump itself has caused", err)
         more["user_maps"] = "@5 map 1 5000-6000 0 - /x\n"
-        out, err = self.tool(dat, "-F", more=more)
+        out, err = self.tool(dat, *FOLDED, more=more)
         self.assertEqual(out, "do_exit;weak_one 1\n")
         self.assertIn("5 events left out, which stackmap_dump itself has caused", err)
         self.assertEqual(self.folded(dat, "-e", "task_rename"), {"do_exit;schedule": 1})
@@ -156,7 +156,7 @@ class Command(RecordingCase):
         self.switch(dat, 10, 5, after=100, stack="CB")
         self.switch(dat, 5, 6, stack="AB")
         self.switch(dat, 6, 5, after=50, stack="AB")
-        out, err = self.tool(dat, "-F", "--off-cpu", more={"own_pids": "9\n10\n"})
+        out, err = self.tool(dat, *FOLDED, "-w", "off-cpu", more={"own_pids": "9\n10\n"})
         self.assertEqual(out, "do_exit 150\n")
         self.assertNotIn("left out: not all", err)
 
@@ -201,7 +201,7 @@ class Processes(RecordingCase):
         self.switch(dat, 0, 5, after=100, cpu=1)
         self.switch(dat, 5, 0, stack="AB", after=10, cpu=1)
         self.switch(dat, 0, 5, after=10, cpu=1)
-        self.assertEqual(self.groups(dat, "event", "--off-cpu"), {"sched:sched_switch": 110})
+        self.assertEqual(self.groups(dat, "event", "-w", "off-cpu"), {"sched:sched_switch": 110})
         err = self.tool(dat, "report", "--by", "process")[1]
         self.assertIn("samples of threads whose process is not known", err)
 

@@ -5,7 +5,7 @@ import json
 import struct
 
 import mkmap
-from common import KALLSYMS, TEXT, Case, RecordingCase, golden_map, golden_text
+from common import FOLDED, KALLSYMS, MAP_FOLDED, PERF, TEXT, Case, RecordingCase, golden_map, golden_text
 
 
 class Maps(Case):
@@ -33,7 +33,7 @@ class Maps(Case):
             self.assertIs(stacks[9]["user"], True)
             self.assertEqual(stacks[9]["ips"], [f"{ip:#x}" for ip in self.USER])
             self.assertEqual(stacks[9]["symbols"], stacks[9]["ips"])
-            self.assertIn(self.FULL + " 6\n", self.dump(data, "-k", KALLSYMS, "-F"))
+            self.assertIn(self.FULL + " 6\n", self.dump(data, *MAP_FOLDED, "-k", KALLSYMS))
             self.assertNotIn("user", self.dump(data, "-k", KALLSYMS, "-g", "schedule"))
         self.assertEqual(self.dump(data, "-k", KALLSYMS, "-t", "1", "-m", "6", "-g", "0x55"),
                          f"user_stack_id 9 [ref 6, depth 3]\n{raw}\n")
@@ -55,7 +55,7 @@ class Stacks(RecordingCase):
         self.assertEqual(self.folded(dat), want)
         maps = {"user_maps": "map 7 5000-6000 1000 - /nonexistent/cat\n"}
         self.assertEqual(self.folded(dat, more=maps), {"[cat];[cat];schedule": 2})
-        err = self.tool(dat, "-F", more=maps)[1]
+        err = self.tool(dat, *FOLDED, more=maps)[1]
         self.assertIn("not here", err)
         if "elfutils" not in err:
             self.assertIn("/nonexistent/cat: not here", err)
@@ -103,8 +103,8 @@ map 8 5000-6000 0 - /x/eight
         want = {"0x5600[user];0x5500[user];schedule": 4, "schedule": 1,
                 "0x77[user];do_exit;weak_one": 1}
         self.assertEqual(self.folded(dat), want)
-        self.assertIn("1 user stacks were lost", self.tool(dat, "-F")[1])
-        out = self.tool(dat, "-q", "--perf-script")[0]
+        self.assertIn("1 user stacks were lost", self.tool(dat, *FOLDED)[1])
+        out = self.tool(dat, *PERF, "-q")[0]
         self.assertEqual(out.count("0x5600 ([unknown])"), 4)
         self.assertEqual(self.all_forms(dat), 6)
 
@@ -119,7 +119,7 @@ map 8 5000-6000 0 - /x/eight
             "".join(f"  [{i}] {line}\n" for i, line in enumerate(lines)) + "\n"
         self.assertEqual(self.dump(data), want)
         out = "0xffffffffff600000[user];0x77[user];0x8000000000000005[user];[libc?.so];[cat] 3\n"
-        self.assertEqual(self.dump(data, "-F"), out)
+        self.assertEqual(self.dump(data, *MAP_FOLDED), out)
         # At once, a word is an address, whatever the program has put there.
         data = mkmap.make([(5, 3, words, 1)], [section])
         out_at_once = self.dump(data)
@@ -141,7 +141,7 @@ map 8 5000-6000 0 - /x/eight
                           (struct.pack("<IIQII", 1, 65, 0, 0, 0), "build id of 65"),
                           (struct.pack("<IIQII", 1, 0, 0, 1 << 20, 0), "path of")]:
             out, err = self.run_tool("-", stdin=mkmap.make([(1, 1, [5], 3)], [(5, bad)]), rc=1)
-            self.assertEqual(out, "")
+            self.assertEqual(out, "user_stack_id 1 [ref 1, depth 1]\n  [0] 0x5\n\n")
             self.assertIn("stdin: byte", err)
 
 
@@ -153,11 +153,11 @@ class UserMaps(Case):
         self.file("stack_map_bin", golden_map("le64"))
         for cut in range(1, len(good)):
             self.file("user_maps", good[:cut])
-            self.run_tool(self.dir, rc=int(good[cut - 1] != "\n"))
+            self.run_tool("map", self.dir, rc=int(good[cut - 1] != "\n"))
         for bad in ["map 1 2-3 4\n", "map x 2-3 4 -\n", "map 1 2 3 4 -\n", "map 1 2-3 4 abc\n",
                     "map 1 2-3 4 " + "ab" * 65 + " x\n", "fork 1\n", "fork 1 x\n", "exec x\n",
                     "map 1 -1-3 4 -\n", "maps\n", "fork 1 2\0\n",
                     "@x map 1 2-3 4 -\n", "map 1 2-3 4 =1 x\n"]:
             self.file("user_maps", good + bad)
-            err = self.run_tool(self.dir, rc=1)[1]
+            err = self.run_tool("map", self.dir, rc=1)[1]
             self.assertIn(f"user_maps: byte {len(good)}: not a line of user_maps", err)

@@ -5,7 +5,7 @@ import os
 import re
 
 import mkdat
-from common import Pprof, RecordingCase, golden_text
+from common import FOLDED, PERF, PPROF, Pprof, RecordingCase, golden_text
 
 
 class Weights(RecordingCase):
@@ -25,16 +25,16 @@ class Weights(RecordingCase):
         self.event(dat, "kmalloc", 1, 100, stack="AB")
         self.switch(dat, 5, 6, stack="AB")
         for field in ["nothing", "prev_comm"]:
-            err = self.tool(dat, "-F", "-w", field, rc=1)[1]
+            err = self.tool(dat, *FOLDED, "-w", field, rc=1)[1]
             self.assertIn(f"has no event with a field {field} that is a number", err)
         self.assertEqual(self.folded(dat, "-w", "prev_prio"), {"do_exit;schedule": 120})
-        err = self.tool(dat, "-F", "-w", "prev_prio", "-e", "kmalloc,kfree", rc=1)[1]
+        err = self.tool(dat, *FOLDED, "-w", "prev_prio", "-e", "kmalloc,kfree", rc=1)[1]
         self.assertIn("has no event kmalloc,kfree with a field prev_prio that is a number", err)
         text = mkdat.format_text
         self.addCleanup(setattr, mkdat, "format_text", text)
         mkdat.format_text = lambda *args: text(*args).replace("unsigned long bytes",
                                                               "__data_loc char[] bytes")
-        self.tool(dat, "-F", "-w", "bytes_alloc", rc=1)
+        self.tool(dat, *FOLDED, "-w", "bytes_alloc", rc=1)
 
     def test_several_values(self):
         dat = self.dat()
@@ -43,14 +43,14 @@ class Weights(RecordingCase):
         self.switch(dat, 6, 5, after=1000, stack="CB")
         pprof = Pprof()
         pprof.dir = self.dir
-        types, samples = pprof.values(self.tool, dat, "--off-cpu", "-w", "bytes_alloc")
+        types, samples = pprof.values(self.tool, dat, "-w", "off-cpu", "-w", "bytes_alloc")
         # An allocation is no switch, and nobody ends it.
         self.assertEqual(types, [("events", "count"), ("bytes_alloc", "bytes"),
                                  ("delay", "microseconds")])
         self.assertEqual(sorted(samples), [(1, 0, 0), (1, 0, 1000), (1, 10, 0)])
-        self.assertIn("two weights", self.tool(dat, "-F", "--off-cpu", "-w", "x", rc=2)[1])
+        self.assertIn("two weights", self.tool(dat, *FOLDED, "-w", "off-cpu", "-w", "x", rc=2)[1])
         self.assertIn(" 2 times off the CPU, of which nothing tells", self.tool(
-            dat, "--pprof", "-o", "/dev/null", "--off-cpu", "--wakers", "-w", "bytes_alloc")[1])
+            dat, *PPROF, "-o", "/dev/null", "-w", "off-cpu", "--wakers", "-w", "bytes_alloc")[1])
 
     def test_counts_of_what_weighs_nothing(self):
         """It has happened as well. Here in two places of one function."""
@@ -72,7 +72,7 @@ class Weights(RecordingCase):
         os.mkdir(os.path.join(self.dir, "old"))
         self.file("old/trace.dat", old.bytes())
         self.file("old/kallsyms", golden_text("kallsyms64"))
-        self.assertEqual(self.tool(dat, "-q", *args, "--diff", os.path.join(self.dir, "old"))[0],
+        self.assertEqual(self.tool(dat, "diff", "-q", *args, os.path.join(self.dir, "old"))[0],
                          "+8 new 8, 3 events, at most 8\n        schedule\n        do_exit\n\n"
                          "-5 gone 5, 1 events, at most 5\n        weak_one\n        do_exit\n\n")
 
@@ -80,13 +80,13 @@ class Weights(RecordingCase):
         """A stack without an event is of no use to what needs numbers."""
         dat = self.dat()
         self.event(dat, "kfree", 1, stack="AB")
-        for option in "--outstanding", "--latency":
+        for weight in "outstanding", "latency":
             self.assertIn("has no event stacktrace", self.tool(
-                dat, "-F", option, "stacktrace:kfree:common_pid", rc=1)[1])
+                dat, *FOLDED, "-w", weight + "=stacktrace,kfree,common_pid", rc=1)[1])
 
 
 class OffCpu(RecordingCase):
-    """--off-cpu: times without a CPU."""
+    """off-cpu: times without a CPU."""
 
     def test_off_cpu(self):
         """Two CPUs; a task that is preempted, one that ends, one that still sleeps."""
@@ -98,18 +98,17 @@ class OffCpu(RecordingCase):
         self.switch(dat, 6, 5, after=1490, cpu=1, state=16, stack="CB")  # 5: 1990 us; 6 is dead
         self.switch(dat, 5, 0, after=5, cpu=1, stack="AB")
         self.event(dat, "kfree", 1, after=7, stack="A")               # 5: 7 us at the end
-        out, err = self.tool(dat, "-F", "--off-cpu")
+        out, err = self.tool(dat, *FOLDED, "-w", "off-cpu")
         self.assertEqual(out, "do_exit 2997\n")
         self.assertIn("1 tasks were away at the end", err)
         self.assertIn("1 switches were preemptions", err)
-        self.assertEqual(self.all_forms(dat, "--off-cpu"), 2997)
-        self.assertEqual(self.folded(dat, "--off-cpu=preempted"), {"do_exit;weak_one": 510})
-        self.assertEqual(self.folded(dat, "--off-cpu", "--pid", "6", rc=1), {})
+        self.assertEqual(self.all_forms(dat, "-w", "off-cpu"), 2997)
+        self.assertEqual(self.folded(dat, "-w", "off-cpu:preempted"), {"do_exit;weak_one": 510})
+        self.assertEqual(self.folded(dat, "-w", "off-cpu", "--pid", "6", rc=1), {})
         # The leave selects, whenever the task comes back.
-        args = ["--off-cpu", "--to", "1.0005"]
+        args = ["-w", "off-cpu", "--time", ",1.0005"]
         self.assertEqual(self.folded(dat, *args), {"do_exit": 1000})
-        self.assertEqual(self.folded(dat, *args, "--tracer"), {"do_exit;schedule": 1000})
-        self.assertIn(" 1.001001: 1000 sched_switch:", self.tool(dat, "--perf-script", *args)[0])
+        self.assertIn(" 1.001001: 1000 sched_switch:", self.tool(dat, *PERF, *args)[0])
 
     def test_off_cpu_of_some_tasks(self):
         """With set_event_pid, other tasks are only seen next to those."""
@@ -119,7 +118,7 @@ class OffCpu(RecordingCase):
         self.switch(dat, 5, 8, after=100, stack="AB")
         self.switch(dat, 8, 5, after=100, stack="CB")
         self.switch(dat, 5, 7, after=100, stack="AB")
-        out, err = self.tool(dat, "-F", "--off-cpu")
+        out, err = self.tool(dat, *FOLDED, "-w", "off-cpu")
         self.assertIn("2 tasks left out", err)
         self.assertEqual(out, "do_exit 200\n")
 
@@ -132,14 +131,14 @@ class OffCpu(RecordingCase):
         self.switch(dat, 8, 5, after=100, stack="AB", cpu=1)
         self.switch(dat, 0, 7, after=100, stack="A")
         self.switch(dat, 5, 8, after=100, stack="CB", cpu=1)
-        out, err = self.tool(dat, "-F", "--off-cpu")
+        out, err = self.tool(dat, *FOLDED, "-w", "off-cpu")
         self.assertIn(" 1 tasks left out", err)
         self.assertEqual(out, "do_exit;weak_one 200\ndo_exit 200\n")
 
     def test_off_cpu_and_gaps(self):
         """A time counts only if no CPU has lost records meanwhile."""
         def result():
-            out, err = self.tool(dat, "-F", "--off-cpu")
+            out, err = self.tool(dat, *FOLDED, "-w", "off-cpu")
             found = re.search(r": (\d+) times left out: records were lost", err)
             return out, int(found[1]) if found else 0
 
@@ -182,7 +181,7 @@ class OffCpu(RecordingCase):
     def test_clocks(self):
         dat = self.dat(clock="[counter]")
         self.switch(dat, 5, 6, stack="AB")
-        self.assertIn("the clock counter does not count time", self.tool(dat, "-F", "--off-cpu",
+        self.assertIn("the clock counter does not count time", self.tool(dat, *FOLDED, "-w", "off-cpu",
                                                                          rc=1)[1])
         self.assertEqual(self.folded(dat), {"do_exit;schedule": 1})
 
@@ -201,10 +200,10 @@ class OffCpu(RecordingCase):
         self.switch(dat, 7, 0, state=2048, stack="AB")
         self.switch(dat, 0, 7, after=300)
         self.addCleanup(setattr, mkdat, "STATES", mkdat.STATES)
-        self.assertEqual(self.folded(dat, "--off-cpu"), {"do_exit": 1304})
+        self.assertEqual(self.folded(dat, "-w", "off-cpu"), {"do_exit": 1304})
         mkdat.STATES = old
-        self.assertEqual(self.folded(dat, "--off-cpu"), {"do_exit": 1000})
-        self.assertEqual(self.folded(dat, "--off-cpu=preempted"), {"do_exit": 300})
+        self.assertEqual(self.folded(dat, "-w", "off-cpu"), {"do_exit": 1000})
+        self.assertEqual(self.folded(dat, "-w", "off-cpu:preempted"), {"do_exit": 300})
 
     def test_clocks_that_differ(self):
         """A task is seen to come to a CPU before it has left another one: it did not sleep."""
@@ -215,25 +214,25 @@ class OffCpu(RecordingCase):
         self.switch(dat, 7, 0, after=1000, cpu=1, stack="CB")
         self.switch(dat, 0, 7, after=300)
         self.event(dat, "kfree", 1, after=60000, pid=9, cpu=1)
-        out, err = self.tool(dat, "-F", "--off-cpu")
+        out, err = self.tool(dat, *FOLDED, "-w", "off-cpu")
         self.assertEqual(out, "do_exit;weak_one 300\n")
         self.assertIn("1 times off the CPU count as 0, as the clocks of the CPUs differ", err)
         self.assertNotIn("away at the end", err)
-        self.assertEqual(self.all_forms(dat, "--off-cpu"), 300)
+        self.assertEqual(self.all_forms(dat, "-w", "off-cpu"), 300)
         # It is no matter of clocks if that takes longer, as when only some switches are recorded.
         dat = self.dat(clock="[local]")
         self.switch(dat, 0, 7)
         self.switch(dat, 0, 7, after=995, cpu=1)
         self.switch(dat, 7, 0, after=2000, stack="AB")
         self.switch(dat, 0, 7, after=300)
-        self.assertEqual(self.folded(dat, "--off-cpu"), {"do_exit": 300})
+        self.assertEqual(self.folded(dat, "-w", "off-cpu"), {"do_exit": 300})
         # If the leave was lost, it sleeps.
         dat = self.dat(clock="[local]", cpus=3)
         self.switch(dat, 0, 7)
         self.switch(dat, 0, 7, after=995, cpu=1)
         self.switch(dat, 7, 0, after=10, cpu=1, stack="CB")
         self.switch(dat, 0, 7, after=200, cpu=2)
-        self.assertEqual(self.folded(dat, "--off-cpu"), {"do_exit;weak_one": 200})
+        self.assertEqual(self.folded(dat, "-w", "off-cpu"), {"do_exit;weak_one": 200})
 
     def test_uninterruptible(self):
         """State D, apart from other sleeps."""
@@ -241,11 +240,11 @@ class OffCpu(RecordingCase):
         for state, stack in [(1, "AB"), (2, "CB"), (0, "A"), (2, "AB")]:
             self.switch(dat, 5, 0, state=state, stack=stack)
             self.switch(dat, 0, 5, after=100 + state)
-        self.assertEqual(self.folded(dat, "--off-cpu"), {"do_exit": 203, "do_exit;weak_one": 102})
-        self.assertEqual(self.folded(dat, "--off-cpu=uninterruptible"),
+        self.assertEqual(self.folded(dat, "-w", "off-cpu"), {"do_exit": 203, "do_exit;weak_one": 102})
+        self.assertEqual(self.folded(dat, "-w", "off-cpu:uninterruptible"),
                          {"do_exit": 102, "do_exit;weak_one": 102})
-        self.assertEqual(self.folded(dat, "--off-cpu=preempted"), {"schedule": 100})
-        self.assertEqual(self.all_forms(dat, "--off-cpu=uninterruptible"), 204)
+        self.assertEqual(self.folded(dat, "-w", "off-cpu:preempted"), {"schedule": 100})
+        self.assertEqual(self.all_forms(dat, "-w", "off-cpu:uninterruptible"), 204)
 
 
 class Wakers(RecordingCase):
@@ -278,30 +277,30 @@ class Wakers(RecordingCase):
         self.switch(dat, 0, 5, after=7)
         self.switch(dat, 5, 0, stack="CB")
         self.event(dat, "kfree", 1, after=9)
-        args = ["--off-cpu", "--wakers"]
+        args = ["-w", "off-cpu", "--wakers"]
         self.assertEqual(self.folded(dat, *args), {
             "do_exit;[woken_by];[seven];weak_one;do_exit": 1101,
             "do_exit;weak_one;[woken_by];[interrupt_handler];schedule": 31, "do_exit;weak_one": 16})
-        self.assertIn("2 times off the CPU, of which nothing tells", self.tool(dat, "-F", *args)[1])
+        self.assertIn("2 times off the CPU, of which nothing tells", self.tool(dat, *FOLDED, *args)[1])
         self.assertEqual(self.all_forms(dat, *args), 1148)
         self.assertEqual(self.folded(dat, *args, "--callees", "[woken by]"), {
             "[woken_by];[seven];weak_one;do_exit": 1101,
             "[woken_by];[interrupt_handler];schedule": 31})
-        self.assertEqual(self.folded(dat, "--off-cpu"), {"do_exit": 1101, "do_exit;weak_one": 47})
+        self.assertEqual(self.folded(dat, "-w", "off-cpu"), {"do_exit": 1101, "do_exit;weak_one": 47})
         self.assertEqual(sum(self.folded(dat, "-e", "sched_waking").values()), 5)
-        for bad in [["--wakers"], ["--off-cpu=preempted", "--wakers"]]:
-            self.assertIn("--off-cpu --wakers", self.tool(dat, "-F", *bad, rc=2)[1])
+        for bad in [["--wakers"], ["-w", "off-cpu:preempted", "--wakers"]]:
+            self.assertIn("--weight off-cpu --wakers", self.tool(dat, *FOLDED, *bad, rc=2)[1])
         del mkdat.EVENTS["sched"]["sched_waking"]
         self.addCleanup(mkdat.EVENTS["sched"].update, sched_waking=[
             ("char", "comm[16]"), ("int", "pid"), ("int", "prio"), ("int", "target_cpu")])
         dat = self.dat()
         self.switch(dat, 5, 0, stack="AB")
         self.assertIn("(record with -e sched_switch,sched_waking)",
-                      self.tool(dat, "-F", *args, rc=1)[1])
+                      self.tool(dat, *FOLDED, *args, rc=1)[1])
 
     def test_wakers_that_are_not(self):
         """A task that ran was woken before it slept; a name is that of the time."""
-        args = ["--off-cpu", "--wakers"]
+        args = ["-w", "off-cpu", "--wakers"]
         dat = self.dat(comms=[(7, "seven")])
         self.waking(dat, 5, pid=7, cpu=1, stack="CB")
         self.switch(dat, 5, 0, stack="AB", after=400)
@@ -328,7 +327,7 @@ class Wakers(RecordingCase):
         self.assertEqual(list(self.folded(dat, *args)), ["do_exit;[woken_by];[seven];schedule;do_exit"])
         # The stack of a waker is turned round: no callers there.
         self.assertIn("no stack has a function weak_one",
-                      self.tool(dat, "-F", *args, "--callers", "weak_one", rc=1)[1])
+                      self.tool(dat, *FOLDED, *args, "--callers", "weak_one", rc=1)[1])
         self.assertEqual(list(self.folded(dat, *args, "--callers", "[woken by]")), ["[woken_by];do_exit"])
 
     def test_interrupt_that_wakes(self):
@@ -341,7 +340,7 @@ class Wakers(RecordingCase):
             self.waking(dat, 5, pid=7, flags=flags, cpu=1)
             dat.add(self.now, "stack_split", 1, 2, self.B, pid=7, flags=flags, cpu=1)
             self.switch(dat, 0, 5, after=99)
-        args = ["--off-cpu", "--wakers"]
+        args = ["-w", "off-cpu", "--wakers"]
         self.assertEqual(self.folded(dat, *args), {
             "do_exit;[woken_by];[interrupt_handler];weak_one;schedule": 200,
             "do_exit;[woken_by];[interrupt];weak_one;schedule;do_exit;schedule;do_exit": 100})
@@ -362,14 +361,14 @@ class Wakers(RecordingCase):
             if late:
                 back()
             self.add(dat, "user_unwind_stack", 3, 5, 1, [0x5500], pid=5)
-            (line, us), = self.folded(dat, "--off-cpu", "--wakers").items()
+            (line, us), = self.folded(dat, "-w", "off-cpu", "--wakers").items()
             self.assertRegex(line, r"^0x5500\[user\];do_exit;\[woken_by\];\[seven\];weak_one;do_exit;"
                              r"0x5000\[user\];0x6000\[user\]$")
             self.assertGreater(us, 100)
 
 
 class Outstanding(RecordingCase):
-    """--outstanding and --leaks."""
+    """Memory that is not freed."""
 
     def test_outstanding(self):
         dat = self.dat()
@@ -381,24 +380,25 @@ class Outstanding(RecordingCase):
         self.event(dat, "kmem_cache_free", 4, stack="A")
         self.event(dat, "kmalloc", 1, 11, stack="CB")
         self.event(dat, "kmalloc", 2, 21, stack="CB")
-        args = ["--outstanding", "kmalloc:kfree:ptr"]
-        out, err = self.tool(dat, "-F", *args)
+        args = ["-w", "outstanding=kmalloc,kfree,ptr"]
+        out, err = self.tool(dat, *FOLDED, *args)
         self.assertEqual(out, "do_exit;weak_one 3\nschedule 1\n")
         self.assertIn("1 frees of what was not seen", err)
         self.assertIn("1 allocations at addresses in use", err)
         self.assertEqual(self.all_forms(dat, *args), 4)
         self.assertEqual(self.all_forms(dat, *args, "-w", "bytes_alloc"), 62 + 40)
-        self.assertEqual(self.folded(dat, "--leaks"), {"do_exit;weak_one": 62, "schedule": 50})
+        self.assertEqual(self.folded(dat, "-w", "leaks"), {"do_exit;weak_one": 62, "schedule": 50})
 
     def test_outstanding_needs_its_events(self):
         dat = self.dat()
         self.event(dat, "kmalloc", 0x1000, 8, stack="A")
         self.event(dat, "kfree", 0x1000)
-        for what in ["kmalloc:kfre:ptr", "kmaloc:kfree:ptr", "kmalloc:kfree:pt",
-                     "kmalloc:sched_switch:ptr", "kmalloc,x:kfree:ptr", "kmalloc:x,kfree:ptr",
-                     "kmalloc,kfree:kfree,sched_switch:ptr", "sched_switch:sched_switch:prev_comm"]:
-            self.assertIn("has no event", self.tool(dat, "-F", "--outstanding", what, rc=1)[1])
-        out, err = self.tool(dat, "report", "--leaks")
+        for what in ["kmalloc,kfre,ptr", "kmaloc,kfree,ptr", "kmalloc,kfree,pt",
+                     "kmalloc,sched_switch,ptr", "kmalloc+x,kfree,ptr", "kmalloc,x+kfree,ptr",
+                     "kmalloc+kfree,kfree+sched_switch,ptr", "sched_switch,sched_switch,prev_comm"]:
+            self.assertIn("has no event", self.tool(dat, *FOLDED, "-w", "outstanding=" + what,
+                                                    rc=1)[1])
+        out, err = self.tool(dat, "report", "-w", "leaks")
         self.assertTrue(out.startswith("# 0 bytes_alloc (bytes)"), out)
 
     def test_outstanding_and_gaps(self):
@@ -408,7 +408,7 @@ class Outstanding(RecordingCase):
         self.event(dat, "kfree", 0x2000)
         self.event(dat, "kfree", 0x2000, cpu=1, lost=True)
         self.event(dat, "kmalloc", 0x3000, 8, stack="CB")
-        out, err = self.tool(dat, "-F", "--leaks")
+        out, err = self.tool(dat, *FOLDED, "-w", "leaks")
         self.assertEqual(out, "schedule 8\ndo_exit;weak_one 8\n")
         self.assertIn(": 1 allocations may have been freed: records were lost", err)
 
@@ -420,12 +420,12 @@ class Outstanding(RecordingCase):
         self.event(dat, "kmalloc", 0x2000, 8, stack="A", pid=1)
         self.event(dat, "kmalloc", 0x3000, 8, stack="A", pid=2)
         self.event(dat, "kfree", 0x3000, pid=2)
-        self.assertEqual(self.folded(dat, "--leaks", "--pid", "1"), {"schedule": 8})
-        self.assertNotIn("not seen allocated", self.tool(dat, "-F", "--leaks", "--pid", "1")[1])
+        self.assertEqual(self.folded(dat, "-w", "leaks", "--pid", "1"), {"schedule": 8})
+        self.assertNotIn("not seen allocated", self.tool(dat, *FOLDED, "-w", "leaks", "--pid", "1")[1])
 
 
 class Latency(RecordingCase):
-    """--latency: from one event to another."""
+    """latency: from one event to another."""
 
     def test_latency(self):
         """From one event to another, by the stack of the first."""
@@ -436,30 +436,30 @@ class Latency(RecordingCase):
         self.event(dat, "block_rq_complete", 1, 8, after=10, pid=0, cpu=1)      # 112
         self.event(dat, "block_rq_complete", 2, 0, after=10, pid=0, cpu=1)      # 123
         self.event(dat, "block_rq_complete", 2, 8, after=10, pid=0, cpu=1)
-        args = ["--latency", "block_rq_issue:block_rq_complete:dev,sector"]
+        args = ["-w", "latency=block_rq_issue,block_rq_complete,dev,sector"]
         out, err = self.tool(dat, *args)
         self.assertEqual(self.folded(dat, *args), {"do_exit;schedule": 103 + 111, "do_exit;weak_one": 122})
         self.assertIn("214 (63.7%), 2 events, at most 111\n        schedule\n        do_exit\n\n", out)
         self.assertIn(": 1 times left out: they had not ended", err)
         self.assertIn(": 1 ends of what was not seen to begin", err)
         self.assertEqual(self.all_forms(dat, *args), 336)
-        self.assertIn(" 1.000104: 103 block_rq_issue:", self.tool(dat, "--perf-script", *args)[0])
+        self.assertIn(" 1.000104: 103 block_rq_issue:", self.tool(dat, *PERF, *args)[0])
         # The CPU of a group is that of the end, it is selected by the begin.
         self.assertEqual(self.groups(dat, "cpu", *args), {"CPU 1": 336})
         self.assertEqual(sum(self.folded(dat, *args, "--cpu", "0").values()), 336)
-        self.tool(dat, "-F", *args, "--cpu", "1", rc=1)
+        self.tool(dat, *FOLDED, *args, "--cpu", "1", rc=1)
         # By the sector alone, a request to another disk is the same.
-        err = self.tool(dat, "-F", "--latency", "block_rq_issue:block_rq_complete:sector")[1]
+        err = self.tool(dat, *FOLDED, "-w", "latency=block_rq_issue,block_rq_complete,sector")[1]
         self.assertIn(": 1 times left out: the same has begun again", err)
-        for bad in ["block_rq_issue:block_rq_complete", "::x", "a:b:c:d"]:
-            self.assertIn("--latency is BEGIN:END:FIELDS", self.tool(dat, "--latency", bad, rc=2)[1])
-        for bad in ["block_rq_issue:block_rq_complete:dev,x", "block_rq_issue:nothing:dev",
-                    "block_rq_issue:kfree:dev", "block_rq_issue:block_rq_complete:dev,",
-                    "block_rq_issue:block_rq_complete:" + ",".join(["dev"] * 5)]:
-            self.assertIn("has no event", self.tool(dat, "--latency", bad, rc=1)[1])
-        self.assertIn("once", self.tool(dat, *args, "--leaks", rc=2)[1])
+        for bad in ["block_rq_issue,block_rq_complete", ",,x", "a,,c", "a,b,", ""]:
+            self.assertIn("latency=BEGIN,END,KEY", self.tool(dat, "-w", "latency=" + bad, rc=2)[1])
+        for bad in ["block_rq_issue,block_rq_complete,dev,x", "block_rq_issue,nothing,dev",
+                    "block_rq_issue,kfree,dev", "block_rq_issue,block_rq_complete,dev,",
+                    "block_rq_issue,block_rq_complete," + ",".join(["dev"] * 5)]:
+            self.assertIn("has no event", self.tool(dat, "-w", "latency=" + bad, rc=1)[1])
+        self.assertIn("one weight", self.tool(dat, *args, "-w", "leaks", rc=2)[1])
         dat.clock = "[counter]"
-        self.assertIn("needed by --latency", self.tool(dat, *args, rc=1)[1])
+        self.assertIn("needed by --weight latency", self.tool(dat, *args, rc=1)[1])
 
     def test_latency_of_a_task(self):
         """By the number of the task; from one event to the next of its kind; and in gaps."""
@@ -468,11 +468,11 @@ class Latency(RecordingCase):
             self.event(dat, "kmalloc", 1, 8, stack="AB", pid=pid, cpu=pid & 1, after=10)
         for pid in [1, 2, 0]:
             self.event(dat, "kfree", 1, pid=pid, cpu=pid & 1, after=5)
-        self.assertEqual(self.folded(dat, "--latency", "kmalloc:kfree:common_pid"),
+        self.assertEqual(self.folded(dat, "-w", "latency=kmalloc,kfree,common_pid"),
                          {"do_exit;schedule": 25 + 20 + 15})
-        self.assertEqual(self.folded(dat, "--latency", "kmalloc:kfree:common_pid", "--pid", "2"),
+        self.assertEqual(self.folded(dat, "-w", "latency=kmalloc,kfree,common_pid", "--pid", "2"),
                          {"do_exit;schedule": 20})
-        self.assertEqual(self.folded(dat, "--latency", "kmalloc:kmalloc:ptr"),
+        self.assertEqual(self.folded(dat, "-w", "latency=kmalloc,kmalloc,ptr"),
                          {"do_exit;schedule": 20})
         dat = self.dat()
         self.event(dat, "kmalloc", 1, 8, stack="AB")
@@ -481,9 +481,25 @@ class Latency(RecordingCase):
         self.event(dat, "kmalloc", 3, 8, stack="A", after=10)
         self.event(dat, "kfree", 2, cpu=1)
         self.event(dat, "kfree", 3)
-        out, err = self.tool(dat, "-F", "--latency", "kmalloc:kfree:ptr")
+        out, err = self.tool(dat, *FOLDED, "-w", "latency=kmalloc,kfree,ptr")
         self.assertEqual(out, "schedule 2\n")
         self.assertIn(": 2 times left out: records were lost meanwhile", err)
+
+    def test_fields_of_two_names(self):
+        """How long a task that was woken waits for a CPU; events by their systems."""
+        dat = self.dat()
+        for pid, after, stack in [(5, 1, "AB"), (6, 10, "CB")]:
+            self.event(dat, "sched_waking", f"t{pid}", pid, 120, 0, stack=stack, after=after)
+        self.switch(dat, 0, 6, after=100)
+        self.switch(dat, 6, 5, after=30)
+        for events in ["sched_waking,sched_switch", "sched:sched_waking,sched:sched_switch"]:
+            args = ["-w", f"latency={events},pid=next_pid"]
+            self.assertEqual(self.folded(dat, *args), {"do_exit;schedule": 140, "do_exit;weak_one": 100})
+            self.assertEqual(self.folded(dat, *args, "--pid", "1", "--grep", "weak"),
+                             {"do_exit;weak_one": 100})
+        for bad in ["pid", "next_pid=pid", "pid=", "=next_pid", "pid=next_pid,x"]:
+            self.assertIn("has no event", self.tool(dat, *FOLDED, "-w", "latency=sched_waking,"
+                                                    "sched_switch," + bad, rc=1)[1])
 
     def test_latency_of_idle_tasks(self):
         """Each CPU has its own, with one number."""
@@ -491,7 +507,7 @@ class Latency(RecordingCase):
         for name, cpu, after in [("kmalloc", 0, 1), ("kmalloc", 1, 100), ("kfree", 0, 10), ("kfree", 1, 500)]:
             self.event(dat, name, 1, *[8] * (name == "kmalloc"), pid=0, cpu=cpu, after=after,
                        stack="AB" if name == "kmalloc" and not cpu else "CB")
-        self.assertEqual(sorted(self.folded(dat, "--latency", "kmalloc:kfree:common_pid")),
+        self.assertEqual(sorted(self.folded(dat, "-w", "latency=kmalloc,kfree,common_pid")),
                          ["do_exit;schedule", "do_exit;weak_one"])
 
     def test_short_times(self):
@@ -503,6 +519,6 @@ class Latency(RecordingCase):
             self.event(dat, "kfree", 1)
             time, data, lost = records[-1]
             records[-1] = (time - 600, data, lost)
-        args = ["--latency", "kmalloc:kfree:ptr"]
+        args = ["-w", "latency=kmalloc,kfree,ptr"]
         self.assertEqual(self.all_forms(dat, *args), 400)
         self.assertEqual(self.folded(dat, *args), {"do_exit;schedule": 200, "do_exit;weak_one": 200})
