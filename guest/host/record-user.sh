@@ -13,7 +13,7 @@ frames_of() { # depth
 }
 for name in now delay; do
 	[ -d "$out/$name" ] || [ $name = now ] || continue
-	"$STACKMAP_DUMP" --symfs "$out/root" --folded "$out/$name" >"$out/$name.folded" || exit
+	"$STACKMAP_DUMP" export --format folded --symfs "$out/root" "$out/$name" >"$out/$name.folded" || exit
 	for depth in 3 100 7; do
 		grep -F "$(frames_of $depth)" "$out/$name.folded" || { echo "$name: no stack of depth $depth"; exit 1; }
 	done

@@ -69,11 +69,11 @@ own_profile() { # time | preempted | uninterruptible | bytes, with the report as
 # Of each task, the microseconds or the bytes: "name pid sum", where the name is the task's or the event's.
 profile() { # time | preempted | uninterruptible | bytes, options
 	case $1 in
-	time) args=(--off-cpu) ;;
-	preempted | uninterruptible) args=(--off-cpu="$1") ;;
+	time) args=(--weight off-cpu) ;;
+	preempted | uninterruptible) args=(--weight "off-cpu:$1") ;;
 	bytes) args=(--weight bytes_alloc) ;;
 	esac
-	stackmap_dump -q --perf-script "${args[@]}" "${@:2}" "$out" | awk -v what="$1" '
+	stackmap_dump export --format perf -q "${args[@]}" "${@:2}" "$out" | awk -v what="$1" '
 		/^[^\t]/ {
 			match($0, / +[0-9]+ \[[0-9]+\] +[0-9.]+: +[0-9]+ /)
 			split(substr($0, RSTART, RLENGTH), head)
@@ -124,5 +124,5 @@ same_profile() { # time | preempted | bytes
 	[ ! -s "$TMPDIR/bad" ] || fail "awk says something else"
 	# awk has cut what is less than a microsecond of each task.
 	[ "$n" -gt 0 ] && [ "$n" -ge "$truth" ] && [ "$n" -le $((truth + tasks)) ] || fail "awk has another sum"
-	[ "$(stackmap_dump -q --folded "${args[@]}" "$out" | total)" = "$n" ] || fail "another sum in folded stacks"
+	[ "$(stackmap_dump export --format folded -q "${args[@]}" "$out" | total)" = "$n" ] || fail "another sum in folded stacks"
 }

@@ -51,7 +51,7 @@ report() { # directory
 	trace-cmd report -q -i "$1/trace.dat" 2> /dev/null > "$TMPDIR/report" || fail "no trace.dat to read in $1"
 	[ -s "$1/stack_map_bin" ] && [ -s "$1/kallsyms" ] || fail "$1 has no map or no symbols"
 	[ ! -e "$1/head.dat" ] && [ "$(echo "$1"/trace.dat.*)" = "$1/trace.dat.*" ] || fail "files are left: $(ls "$1")"
-	stackmap_dump -q -M "$1" > /dev/null || fail "the map in $1 cannot be read"
+	stackmap_dump map -q "$1" > /dev/null || fail "the map in $1 cannot be read"
 }
 
 # If nothing was lost, there are as many stacks as the map was asked for.

@@ -2,6 +2,11 @@
 # shellcheck shell=sh
 # Sourced. Compares the text of stackmap_dump with the kernel's. The caller has a function "fail".
 
+# Sorts what "stackmap_dump map" prints by the ids, as stack_map is sorted.
+by_id() {
+	awk -v RS= '{ gsub(/\n/, "\t"); print }' | sort -s -n -k 2,2 | awk '{ gsub(/\t/, "\n"); print $0 "\n" }'
+}
+
 # Fails unless two texts are equal line by line. One difference is allowed: if a return address is
 # the first byte of a function, %pS names that function, and stackmap_dump names the caller.
 same_text() { # what kernel's ours

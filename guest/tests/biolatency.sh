@@ -27,7 +27,7 @@ awk='$3 == "block_rq_issue" { since[$4, $8] = $1 $2 }
 sed -nE 's/^.* ([0-9]+)\.([0-9]{9}): +(block_rq_(issue|complete)): +/\1 \2 \3 /p' "$TMPDIR/report" > "$TMPDIR/requests"
 head -n 4 "$TMPDIR/requests"
 truth=$(awk "$awk" "$TMPDIR/requests")
-stackmap_dump -q --latency block_rq_issue:block_rq_complete:dev,sector "$out" > "$TMPDIR/text"
+stackmap_dump stacks -q --weight latency=block_rq_issue,block_rq_complete,dev,sector "$out" > "$TMPDIR/text"
 cat "$TMPDIR/text"
 said=$(sed -nE 's/^([0-9]+) \([0-9.]+%\), ([0-9]+) [a-z]+, at most ([0-9]+)$/\1 \2 \3/p' "$TMPDIR/text" |
 	awk '{ sum += $1; n += $2; longest = $3 > longest ? $3 : longest } END { printf "%d %d %d\n", sum, n, longest }')

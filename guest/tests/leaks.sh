@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# stackmap_dump --outstanding and --leaks of a program that allocates a known number of objects in two
+# The weights outstanding and leaks of a program that allocates a known number of objects in two
 # functions of the kernel and frees some of them. The whole profile is what awk makes of the report.
 # takes: 18
 # timeout: 300
@@ -32,7 +32,7 @@ esac
 
 # outstanding NUMBER FUNCTION OPTION...
 outstanding() {
-	n=$(stackmap_dump -q --folded --outstanding kmalloc:kfree:ptr --grep "$2" "${@:3}" "$out" | total)
+	n=$(stackmap_dump export --format folded -q --weight outstanding=kmalloc,kfree,ptr --grep "$2" "${@:3}" "$out" | total)
 	echo "$2: $n outstanding ${*:3}, $1 are right"
 	[ "$n" -eq "$1" ] || fail "wrong"
 }
@@ -42,8 +42,8 @@ outstanding 80 fifo_open
 outstanding $((30 * 128)) shmem_symlink --weight bytes_alloc
 
 for weight in leaks events; do
-	[ $weight = events ] && args=(--outstanding kmalloc:kfree:ptr) || args=(--leaks)
-	tool=$(stackmap_dump -q --folded "${args[@]}" "$out" | total)
+	[ $weight = events ] && args=(--weight outstanding=kmalloc,kfree,ptr) || args=(--weight leaks)
+	tool=$(stackmap_dump export --format folded -q "${args[@]}" "$out" | total)
 	truth=$(awk -v weight=$weight '{ ptr = bytes = ""
 			for (i = 1; i <= NF; i++)
 				if (sub(/^ptr=/, "", $i)) ptr = $i; else if (sub(/^bytes_alloc=/, "", $i)) bytes = $i }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# stackmap_dump --off-cpu of threads that sleep known times in known functions on two CPUs. The time of each function
+# The time off the CPU of threads that sleep known times in known functions on two CPUs. The time of each function
 # is about what the program itself has measured, that of each thread what awk makes of the report. perf has seen each
 # of them as often. Two other programs share a CPU: they are preempted and do not sleep.
 # takes: 22
@@ -24,14 +24,14 @@ recorded 0 -o "$out" --all -u -b 8192 -e sched_switch -- "${perf[@]}" "$TMPDIR/l
 whole "$out"
 
 # delay OPTION...: microseconds
-delay() { stackmap_dump -q --folded "--off-cpu${kind:-}" "$@" "$out" 2> /dev/null | total; }
+delay() { stackmap_dump export --format folded -q --weight "off-cpu${kind:-}" "$@" "$out" 2> /dev/null | total; }
 # near A B
 near() { [ "$1" -le $(($2 * 11 / 10)) ] && [ "$1" -ge $(($2 * 9 / 10)) ]; }
 
 bad=0
 while read -r function truth; do
 	us=$(delay --comm sleeper --grep "$function")
-	preempted_us=$(kind="=preempted" delay --comm sleeper --grep "$function")
+	preempted_us=$(kind=":preempted" delay --comm sleeper --grep "$function")
 	echo "$function: slept $us us, preempted $preempted_us us, $truth by its own clock"
 	us=$((us + preempted_us))
 	near "$us" "$truth" || bad=1

@@ -28,7 +28,7 @@ for instance in ids full; do
 	echo $instance
 	same_tasks time 'sleep .*' $instance.report -i $instance
 	[ "$(total < tool.time)" -ge 3000000 ] || fail "they have slept longer"
-	stackmap_dump -q --folded -i $instance -e sched_switch "$out" | sort > $instance.folded
+	stackmap_dump export --format folded -q -i $instance -e sched_switch "$out" | sort > $instance.folded
 done
 [ "$(wc -l < ids.folded)" -ge 10 ] || fail "too few stacks"
 # Events may be lost at the beginning and at the end of one of them.
@@ -38,12 +38,13 @@ echo "$same of $(wc -l < ids.folded) different stacks have the same count"
 
 echo "bytes"
 bytes=$(own_profile bytes < ids.report | awk '{ n += $(NF - 1) } END { print n + 0 }')
-for form in --folded --speedscope --perf-script; do
-	stackmap_dump -q $form -i ids -w bytes_alloc "$out" > "out$form"
+for format in folded perf; do
+	stackmap_dump export --format $format -q -i ids -w bytes_alloc "$out" > out.$format
 done
-echo "$bytes, and $(total < out--folded) in folded stacks"
-[ "$bytes" -gt 0 ] && [ "$(total < out--folded)" = "$bytes" ] || fail "the sums of bytes_alloc differ"
-[ "$(grep -o '"endValue": [0-9]*' out--speedscope)" = "\"endValue\": $bytes" ] || fail "speedscope has another sum"
-[ "$(awk '/^[^\t]/ { n += $(NF - 1) } END { print n }' out--perf-script)" = "$bytes" ] || fail "perf script has another sum"
+echo "$bytes, and $(total < out.folded) in folded stacks"
+[ "$bytes" -gt 0 ] && [ "$(total < out.folded)" = "$bytes" ] || fail "the sums of bytes_alloc differ"
+[ "$(stackmap_dump report --json -q -i ids -w bytes_alloc "$out" | sed -n 's/^ {"self": \([0-9]*\),.*/\1/p' | total)" = "$bytes" ] ||
+	fail "the report as JSON has another sum"
+[ "$(awk '/^[^\t]/ { n += $(NF - 1) } END { print n }' out.perf)" = "$bytes" ] || fail "perf script has another sum"
 [ "$(stackmap_dump report -q -i ids -w bytes_alloc "$out" | awk 'NR == 1 { print $2 }')" = "$bytes" ] ||
 	fail "the report has another sum"

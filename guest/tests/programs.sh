@@ -85,7 +85,7 @@ same_for_perf() {
 	[ "$(wc -l < "$TMPDIR/perf.bytes")" -ge 4 ] || fail "too few tasks"
 }
 
-waits() { stackmap_dump -q --folded --off-cpu --grep "^${function}[+]" --comm "$1" "$out" | total; } # pattern of names
+waits() { stackmap_dump export --format folded -q --weight off-cpu --grep "^${function}[+]" --comm "$1" "$out" | total; } # pattern of names
 
 in_directory() { # name
 	work=$TMPDIR/$1

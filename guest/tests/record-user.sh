@@ -34,7 +34,7 @@ record() { # directory arguments...
 # no symbols of it.
 check() { # directory
 	dir=$TMPDIR/$1
-	stackmap_dump -q --perf-script "$dir" > "$dir.samples"
+	stackmap_dump export --format perf -q "$dir" > "$dir.samples"
 	for depth in 3 100 7; do
 		want=$(grep -m 1 "^$depth " "$dir.frames" | wc -w)
 		awk -v want=$((want - 1)) '
@@ -73,5 +73,5 @@ sleep 1
 echo 0 > instances/user/events/enable
 stackmap_dump save -i user "$TMPDIR/saved"
 kill $pid
-stackmap_dump -q --folded "$TMPDIR/saved" | tee "$TMPDIR/folded"
+stackmap_dump export --format folded -q "$TMPDIR/saved" | tee "$TMPDIR/folded"
 grep -q 'userstack.*;do_syscall_64.* [1-9][0-9]*$' "$TMPDIR/folded" || fail "no frame of the live process"

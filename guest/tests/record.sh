@@ -24,7 +24,7 @@ says "$out: recorded $entries buffer entries with "
 if grep ' bystander-' "$TMPDIR/report" | grep -v ' sched_switch: \| stack_'; then
 	fail "another process was recorded"
 fi
-stackmap_dump -q --summary "$out" | grep '^stacks: [1-9]'
+stackmap_dump map "$out" 2>&1 > /dev/null | grep ': stacks: [1-9]'
 says "see: stackmap_dump report $out"
 
 # Who was recorded is said. What the tool needs for itself is there, and does not count.
@@ -33,7 +33,7 @@ grep -q " sched_process_exec: .* pid=$pid " "$TMPDIR/report" || fail "the comman
 [ "$(grep -v '^module:' "$out/own_events" | tr '\n' ' ')" = \
 	"sched:sched_process_fork sched:sched_process_exec sched:sched_process_exit task:task_rename task:task_newtask " ] || fail "own events: $(cat "$out/own_events")"
 grep -q ' task_rename: ' "$TMPDIR/report" || fail "no names of tasks"
-stackmap_dump -q --perf-script "$out" > "$TMPDIR/samples"
+stackmap_dump export --format perf -q "$out" > "$TMPDIR/samples"
 ! grep -q ' task_rename:' "$TMPDIR/samples" || fail "what the tool needs counts"
 
 # The earlier recording is kept once. Other directories are not touched.

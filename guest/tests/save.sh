@@ -21,22 +21,22 @@ saved() { # status arguments...
 }
 
 echo "nothing to read"
-saved 1 -i none
+saved 1 map -i none
 says "there is no trace instance none"
 saved 1 save -i none "$out"
 says "there is no trace instance none"
 nothing_left
 stackmap_idle
 make_instance one
-saved 0 -i one
+saved 0 map -i one
 says "the map is empty: $TRACING_DIR/instances/one/options/stackmap is 0"
 echo 1 > instances/one/options/stackmap
-saved 0 -i one
+saved 0 map -i one
 says "instances/one/options/stacktrace is 0"
 echo 1 > instances/one/options/stacktrace
-saved 0 -i one
+saved 0 map -i one
 says "the map is empty: no event was recorded"
-unshare -m sh -c 'umount -l /sys/kernel/tracing; umount -l /sys/kernel/debug; stackmap_dump' 2> "$TMPDIR/err" &&
+unshare -m sh -c 'umount -l /sys/kernel/tracing; umount -l /sys/kernel/debug; stackmap_dump map' 2> "$TMPDIR/err" &&
 	fail "without tracefs"
 err=$(cat "$TMPDIR/err")
 says "no tracefs is mounted here"
@@ -95,7 +95,7 @@ path=
 says "the text of trace (trace-cmd is not here)"
 [ "$(entries .)" -eq "$top" ] || fail "the buffer was read"
 cmp trace "$out/trace" || fail "another text"
-stackmap_dump -q --annotate "$out/trace" "$out" > "$TMPDIR/annotated"
+stackmap_dump annotate -q "$out/trace" "$out" > "$TMPDIR/annotated"
 [ "$(grep -c '^ => ' "$TMPDIR/annotated")" -ge 50 ] || fail "too few frames"
 
 echo "the directory of an instance is not for it"

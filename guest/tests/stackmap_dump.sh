@@ -11,8 +11,9 @@
 command -v stackmap_dump > /dev/null || skip "there is no stackmap_dump here"
 out=${OUT:-/out}
 
+# dump COMMAND...
 dump() {
-	stackmap_dump -q "$@"
+	stackmap_dump "$@" -q
 }
 
 show_frames 1
@@ -22,7 +23,7 @@ check_map
 
 # stack_map is sorted by id.
 cat stack_map > "$TMPDIR/text"
-dump --sort id > "$TMPDIR/ours"
+dump map | by_id > "$TMPDIR/ours"
 test "$(grep -c ^stack_id "$TMPDIR/ours")" -ge 20 || fail "too few stacks were recorded"
 grep -m 3 '\[trace_events_sample\]$' "$TMPDIR/text" || fail "no frame of the module"
 same_text "live" "$TMPDIR/text" "$TMPDIR/ours"
@@ -37,47 +38,47 @@ if has_frames_option; then
 	show_frames 1
 fi
 stackmap_dump save "$out/map"
-dump -M --sort id "$out/map" | cmp - "$TMPDIR/ours" || fail "the saved map is another one"
-dump --sort id - < stack_map_bin | cmp - "$TMPDIR/ours" ||
+dump map "$out/map" | by_id | cmp - "$TMPDIR/ours" || fail "the saved map is another one"
+dump map - < stack_map_bin | by_id | cmp - "$TMPDIR/ours" ||
 	fail "a copy of the map does not get the symbols of the running kernel"
-dump -k /proc/kallsyms --sort id - < stack_map_bin | cmp - "$TMPDIR/ours" ||
+dump map -k /proc/kallsyms - < stack_map_bin | by_id | cmp - "$TMPDIR/ours" ||
 	fail "kallsyms by name say something else"
 
 # The frames below the ids: the kernel's, and those added to a trace without frames.
-dump --annotate "$TMPDIR/trace" > "$TMPDIR/annotated"
+dump annotate "$TMPDIR/trace" > "$TMPDIR/annotated"
 same_text "annotate" "$TMPDIR/trace" "$TMPDIR/annotated"
 if ! has_frames_option; then
 	grep -v '^ => ' "$TMPDIR/trace" > "$TMPDIR/dense"
 elif grep -q '^ => ' "$TMPDIR/dense"; then
 	fail "there are frames with stackmap-frames off"
 fi
-dump --annotate "$TMPDIR/dense" "$out/map" > "$TMPDIR/annotated"
+dump annotate "$TMPDIR/dense" "$out/map" > "$TMPDIR/annotated"
 same_text "annotate dense" "$TMPDIR/trace" "$TMPDIR/annotated"
 
-# The counts of the summary are those of stack_map_stat.
-dump --summary | tee "$TMPDIR/summary"
-grep -qx "stacks: $(stat_of entries)" "$TMPDIR/summary" || fail "another number of stacks"
-grep -qx "references: $(stat_of parts)" "$TMPDIR/summary" || fail "another number of references"
-grep -q "^kernel: $(uname -r)" "$TMPDIR/summary" || fail "another kernel"
-test "$(dump --folded | awk '{ n += $NF } END { printf "%.0f", n }')" = "$(stat_of parts)" ||
-	fail "--folded has other counts"
-dump --folded "$out/map" > "$TMPDIR/whole"
+# The counts of the notes are those of stack_map_stat.
+stackmap_dump map 2>&1 > /dev/null | tee "$TMPDIR/notes"
+grep -q ": stacks: $(stat_of entries)," "$TMPDIR/notes" || fail "another number of stacks"
+grep -q ", references: $(stat_of parts)$" "$TMPDIR/notes" || fail "another number of references"
+grep -q ": kernel: $(uname -r)" "$TMPDIR/notes" || fail "another kernel"
+test "$(dump export --map --format folded | awk '{ n += $NF } END { printf "%.0f", n }')" = "$(stat_of parts)" ||
+	fail "the folded map has other counts"
+dump export --format folded "$out/map" > "$TMPDIR/whole"
 test "$(awk '{ n += $NF } END { printf "%.0f", n }' "$TMPDIR/whole")" = "$(count_ids "$TMPDIR/trace")" ||
-	fail "--folded of the recording has other counts"
-dump --diff "$out/map" > "$TMPDIR/diff"
+	fail "the folded recording has other counts"
+dump diff --map "$out/map" > "$TMPDIR/diff"
 test ! -s "$TMPDIR/diff" || fail "a difference with itself"
 
 # A message explains why addresses are hidden.
 restrict=$(cat /proc/sys/kernel/kptr_restrict)
 echo 2 > /proc/sys/kernel/kptr_restrict
-stackmap_dump --top 1 > "$TMPDIR/hidden" 2> "$TMPDIR/err"
+stackmap_dump map --top 1 > "$TMPDIR/hidden" 2> "$TMPDIR/err"
 echo "$restrict" > /proc/sys/kernel/kptr_restrict
 grep -q kptr_restrict "$TMPDIR/err" || fail "no word of kptr_restrict"
 grep -q '  \[0\] 0x' "$TMPDIR/hidden" || fail "no raw addresses"
 
 # An instance has its own map.
 make_instance stackmap_dump
-dump -i stackmap_dump > "$TMPDIR/instance"
+dump map -i stackmap_dump > "$TMPDIR/instance"
 test ! -s "$TMPDIR/instance" || fail "the map of an unused instance has stacks"
 (
 	cd instances/stackmap_dump
@@ -87,15 +88,15 @@ test ! -s "$TMPDIR/instance" || fail "the map of an unused instance has stacks"
 	stackmap_work 2
 	stop_recording
 )
-dump -i stackmap_dump --sort id > "$TMPDIR/instance"
+dump map -i stackmap_dump | by_id > "$TMPDIR/instance"
 test -s "$TMPDIR/instance" || fail "the map of the instance is empty"
 same_text "instance" instances/stackmap_dump/stack_map "$TMPDIR/instance"
-dump --sort id instances/stackmap_dump | cmp - "$TMPDIR/instance" ||
+dump map instances/stackmap_dump | by_id | cmp - "$TMPDIR/instance" ||
 	fail "an instance by its directory has other symbols"
 
 # A live pipe: a stack is in the map before an event has its id.
 make_instance pipe
-timeout 8 cat instances/pipe/trace_pipe | dump -i pipe --annotate - > "$TMPDIR/live" &
+timeout 8 cat instances/pipe/trace_pipe | dump annotate -i pipe - > "$TMPDIR/live" &
 pid=$!
 (
 	cd instances/pipe
@@ -124,13 +125,13 @@ if command -v trace-cmd > /dev/null; then
 	trace-cmd report -q "$TMPDIR/trace.dat" > "$TMPDIR/report" 2> /dev/null
 	ids=$(grep -cE 'stack_id: *<stack_id [0-9]+>$|stack_split3?: *<stack_split [0-9]+ @' "$TMPDIR/report")
 	test "$ids" -ge 100 || fail "$ids ids in the report of trace-cmd"
-	dump --annotate - < "$TMPDIR/report" > "$TMPDIR/annotated"
+	dump annotate - < "$TMPDIR/report" > "$TMPDIR/annotated"
 	if grep -q 'not in this map' "$TMPDIR/annotated"; then
 		fail "ids of trace-cmd are not in the map"
 	fi
 	grep -v '^ => ' "$TMPDIR/report" > "$TMPDIR/lines"
 	grep -v '^ => ' "$TMPDIR/annotated" | cmp - "$TMPDIR/lines" ||
-		fail "--annotate has changed lines of the report"
+		fail "annotate has changed lines of the report"
 	awk '/<stack_(id [0-9]+>|split [0-9]+ @)/ { if (want) exit 1; want = 1; next } /^ => / { want = 0 }
 		END { exit want }' "$TMPDIR/annotated" || fail "an id without frames"
 	echo "trace-cmd: $ids ids, all of them resolved"
@@ -140,17 +141,17 @@ if command -v trace-cmd > /dev/null; then
 		trace-cmd record -q -o "$TMPDIR/trace.dat" -e sched_switch -e kmem_cache_alloc -O stacktrace \
 			-O stackmap -O stackmap-define ls -lR /proc/self/task > /dev/null
 		cp stack_map_bin "$TMPDIR/map"
-		dump -k /proc/kallsyms --folded "$TMPDIR/trace.dat" > "$TMPDIR/by_definition"
+		dump export --format folded -k /proc/kallsyms "$TMPDIR/trace.dat" > "$TMPDIR/by_definition"
 		mkdir "$TMPDIR/recording"
 		mv "$TMPDIR/trace.dat" "$TMPDIR/recording"
 		cp "$TMPDIR/map" "$TMPDIR/recording/stack_map_bin"
-		dump -k /proc/kallsyms --folded "$TMPDIR/recording" | cmp - "$TMPDIR/by_definition" ||
+		dump export --format folded -k /proc/kallsyms "$TMPDIR/recording" | cmp - "$TMPDIR/by_definition" ||
 			fail "definitions give other stacks than the map"
 		test "$(wc -l < "$TMPDIR/by_definition")" -ge 20 || fail "too few stacks"
-		dump -k /proc/kallsyms --perf-script "$TMPDIR/recording" > "$TMPDIR/samples"
+		dump export --format perf -k /proc/kallsyms "$TMPDIR/recording" > "$TMPDIR/samples"
 		test "$(grep -c '^$' "$TMPDIR/samples")" = \
 			"$(awk '{ n += $NF } END { print n }' "$TMPDIR/by_definition")" ||
-			fail "--perf-script has another number of samples"
+			fail "perf script has another number of samples"
 		if grep '^[^	].*: unknown: ' "$TMPDIR/samples"; then
 			fail "a stack without its event"
 		fi
@@ -172,7 +173,7 @@ if [ -e options/stackmap-define ]; then
 	)
 	timeout 60 cat instances/define/trace_pipe > "$TMPDIR/pipe" || true
 	grep -q '<stack_def ' "$TMPDIR/pipe" || fail "trace_pipe has no definitions"
-	dump -i define --annotate "$TMPDIR/pipe" > "$TMPDIR/alone"
+	dump annotate -i define "$TMPDIR/pipe" > "$TMPDIR/alone"
 	test "$(count_ids "$TMPDIR/pipe")" -ge 10 || fail "too few stacks in trace_pipe"
 	awk '/<stack_(id [0-9]+>|split [0-9]+ @)/ { if (want) exit 1; want = 1; next } /^ => / { want = 0 }
 		END { exit want }' "$TMPDIR/alone" || fail "not all stacks of trace_pipe have frames"

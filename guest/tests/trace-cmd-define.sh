@@ -93,7 +93,7 @@ with_plugin -i plain.dat -O stackmap:map="$ids" > live
 cmp live report || fail "the live map is another one"
 
 echo "stackmap_dump annotates the report with the plugin as that without"
-annotate() { stackmap_dump -q --annotate - plain.bin | sed 's/ @0 -1//g'; }
+annotate() { stackmap_dump annotate -q - plain.bin | sed 's/ @0 -1//g'; }
 trace-cmd report -q -i plain.dat | annotate > annotated
 annotate < report | cmp - annotated || fail "another text"
 [ "$(grep -c '^ => ' annotated)" -ge 50 ] || fail "too few frames"

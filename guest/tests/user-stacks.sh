@@ -46,7 +46,7 @@ for option in userstacktrace userstacktrace_delay; do
 	[ "$(awk 'NF == 128' "$TMPDIR/ids" | wc -l)" -eq 3 ] || fail "$option: three stacks must have 127 frames"
 	deep=$((deep + $(awk 'NF > 128' "$TMPDIR/truth" | wc -l)))
 	[ "$(stat_of deep instances/ids)" -eq "$deep" ] || fail "$option: not $deep stacks are counted as deeper"
-	stackmap_dump --top 1 instances/ids/stack_map_bin 2>&1 > /dev/null | grep ' 127 frames' ||
+	stackmap_dump map --top 1 instances/ids/stack_map_bin 2>&1 > /dev/null | grep ' 127 frames' ||
 		fail "no word of frames that are missing"
 	echo "$option: $(wc -l < "$TMPDIR/ids") stacks are true, up to $(awk '{ print NF - 1 }' "$TMPDIR/ids" | sort -n | tail -n 1) frames"
 
