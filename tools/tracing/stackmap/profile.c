@@ -4,20 +4,11 @@
  */
 #include "profile.h"
 
-static void drop_frames(struct words *w, u32 n)
+void drop_frames(struct words *w, u32 n)
 {
 	w->nr -= n;
 	memmove(w->w, w->w + n, w->nr * sizeof(*w->w));
 	w->hits = n < 64 ? w->hits >> n : 0;
-}
-
-/* Without the tracer's frames. Returns false if the stack is not defined. */
-bool resolve_kernel(struct profile *p, u32 stack, struct words *w)
-{
-	if (!resolve_stack(&p->stacks, stack, w))
-		return false;
-	drop_frames(w, tracer_frames(p->map, w->w, w->nr));
-	return true;
 }
 
 /* The frames of a sample. Returns how many of them are of user space. */
@@ -155,86 +146,6 @@ static struct stack *make_stack(struct profile *p, struct sample *sample)
 	return s;
 }
 
-#define SPACES " \t\n\v\f\r"
-
-/*
- * If a line ends with the name of its event and a colon, some readers show only samples of the
- * first event. So all lines have fields, but for those that have a weight: there, the weight stands
- * before the name, and the name must be the last. Some take " 12:" for the time.
- */
-static void print_perf_event(const struct profile *p, struct sample *s)
-{
-	int which = p->map->main_value;
-	char *word, *rest = s->text;
-	bool ends = false;
-	size_t n;
-
-	if (which != VAL_EVENTS) {
-		printf("%llu %s:\n", s->val[which], s->kind->name);
-		return;
-	}
-	printf("%s:", s->kind->name);
-	while ((word = strtok_r(rest, SPACES, &rest))) {
-		n = strspn(word, "0123456789.");
-		if (n && word[n] == ':')
-			word[n] = ';';
-		ends = word[strlen(word) - 1] != ':';
-		printf(" %s", word);
-	}
-	puts(ends ? "" : " -");
-}
-
-/*
- * With more than one space behind the name: it may have one letter only. A line that begins with
- * "#" is a comment. As in perf, a task without a name has its number.
- */
-static void print_context(const struct profile *p, const struct sample *s)
-{
-	char *comm __free(pointer) = folded_name(copy_string(task_of(p, s)->comm));
-
-	if (*comm == '#')
-		*comm = '_';
-	if (*comm)
-		printf("%s", strcmp(comm, "<idle>") ? comm : "swapper");
-	else
-		printf(":%u", s->task->id.pid);
-	printf(" %8u [%03u] %5llu.%06llu: ", s->task->id.pid, s->cpu, s->ts / 1000000000,
-	       s->ts / 1000 % 1000000);
-}
-
-static void print_perf_frame(struct map *m, const struct stack *s, u32 i)
-{
-	char *safe __free(pointer) = NULL, *path __free(pointer) = NULL, *c;
-	struct frame *f = frame_get(m, s, i);
-	const char *mod, *name = frame_name(f, &mod);
-
-	/* Some readers end a name at the first parenthesis. */
-	path = f->object ? folded_name(copy_string(f->object->path)) : NULL;
-	for (c = path; c && *c; c++)
-		*c = *c == '(' ? '[' : *c == ')' ? ']' : *c;
-	safe = folded_name(copy_string(*name ? name : "[unknown]"));
-	printf("\t%16llx %s", f->ip, safe);
-	if (f->sym)
-		printf("+0x%llx", f->addr - f->sym->addr);
-	if (f->user)
-		printf(" (%s)\n", path && *path ? path : "[unknown]");
-	else
-		printf(mod ? " ([%s])\n" : " ([kernel.kallsyms])\n", mod);
-}
-
-static void print_perf_sample(struct profile *p, struct sample *sample, const struct stack *s)
-{
-	u32 i;
-
-	if (!stack_matches(p->map, s, p->cfg))
-		return;
-	print_context(p, sample);
-	print_perf_event(p, sample);
-	for (i = 0; i < s->nr; i++)
-		print_perf_frame(p->map, s, i);
-	putchar('\n');
-}
-
 static int compare_samples(const void *a, const void *b)
 {
 	const struct sample *sa = *(struct sample * const *)a, *sb = *(struct sample * const *)b;
@@ -257,13 +168,6 @@ static void set_value_types(struct map *m, const struct config *cfg)
 		m->values[VAL_DELAY] = (struct value_type) { "delay", "microseconds" };
 	m->main_value = cfg->off_cpu || cfg->latency ? VAL_DELAY :
 			cfg->weight ? VAL_FIELD : VAL_EVENTS;
-}
-
-const char *advice(const struct config *cfg)
-{
-	return cfg->leaks ? " (record with -e kmem)" :
-	       cfg->wakers ? " (record with -e sched_switch,sched_waking)" :
-	       cfg->off_cpu ? " (record with -e sched_switch)" : "";
 }
 
 /* What is not as one might expect. From the first error on, the profile is wrong. */
@@ -334,7 +238,7 @@ static void use_saved_map(struct profile *p)
 }
 
 /* Of the first @n samples in the order of time. */
-static void make_stacks(struct profile *p, size_t n)
+void make_stacks(struct profile *p, size_t n)
 {
 	struct stack *s;
 	size_t i;
@@ -351,14 +255,6 @@ static void make_stacks(struct profile *p, size_t n)
 	p->nr_samples -= n;
 	if (p->nr_samples)
 		memmove(p->samples, p->samples + n, p->nr_samples * sizeof(*p->samples));
-}
-
-/* Samples that are printed are not kept to the end. The later ones may wait for definitions. */
-void keep_sample(struct profile *p, struct sample *s)
-{
-	*APPEND(p->samples, p->nr_samples) = s;
-	if (p->script && p->nr_samples == MAX_KEPT)
-		make_stacks(p, MAX_KEPT / 2);
 }
 
 /* Symbols of another boot would give wrong names. */

@@ -3,13 +3,16 @@
  * Profiles of recordings (trace.dat), in one pass. What is kept does not grow with the number of
  * events, but with that of different stacks, of tasks, and of allocations that were not freed.
  *
+ *   dat.c	opens the file by libtracecmd, and reads its records
  *   event.c	reads what is in a record
- *   dat.c	opens the file by libtracecmd, and tells for each record what kind of event it is
- *   sample.c	an event is a sample; selects it, finds its stacks among the records that follow,
- *		and adds it to an equal one; some values are known later: time off the CPU, memory
- *		that is not freed
  *   stacks.c	definitions, the map beside the recording, and what an id stands for
+ *   count.c	adds a finished sample to an equal one
+ *   tasks.c	names and processes at a time
+ *   weights.c	values that are known later: time off the CPU, memory that is not freed
+ *   match.c	an event is a sample; selects it, and finds its stacks among the next records
+ *   kinds.c	tells for each record what kind of event it is, and hands it on
  *   profile.c	turns samples into the stacks of a map
+ *   perf.c	prints them as they are
  *
  * A sample lives as long as someone holds it: its CPU, as stacks may follow; its task, as the user
  * stack comes on the way back, or until it runs again; the address that it has allocated. Who drops
@@ -39,6 +42,11 @@ enum field {
 
 struct record;
 struct tracecmd_input;
+
+/* Bits of common_flags. */
+#define FLAG_HARDIRQ	0x08
+#define FLAG_SOFTIRQ	0x10
+#define FLAG_NMI	0x40
 
 /* Exported by libtracecmd, but not declared. */
 const char *tracecmd_get_trace_clock(struct tracecmd_input *handle);
@@ -229,17 +237,47 @@ bool has_records(const struct instance *in);
 bool is_in_gap(const struct instance *in, u32 cpu);
 int dat_read(struct profile *p, const char *path);
 void dat_close(struct profile *p);
-int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unused, void *data);
-/* sample.c */
-void set_take(struct kind *k);
-void drop_waiting(struct profile *p);
+/* count.c */
 void free_sample(struct sample *s);
-void sample_put(struct profile *p, struct sample *s);
-void weigh_end(struct profile *p);
-bool is_skipped_task(const struct profile *p, const struct task_state *t);
-/* profile.c */
 void keep_sample(struct profile *p, struct sample *s);
+bool has_comm(const struct profile *p, const struct sample *s);
+void sample_put(struct profile *p, struct sample *s);
+void drop_sample(struct profile *p, struct sample *s);
+/* tasks.c */
+bool number_in(const char *list, u32 n);
+struct task_state *get_task(struct record *r, u32 pid);
+void set_name(struct profile *p, struct task_state *t, const char *comm, bool before);
+void wait_for_name(struct profile *p, struct sample *s);
+void learn_name(struct record *r, u64 pid, enum field which, bool before);
+void set_process(struct record *r, u64 tgid);
+void take_newtask(struct record *r);
+void take_fork(struct record *r);
+void take_exec(struct record *r);
+void take_rename(struct record *r);
+/* weights.c */
+void take_weight(struct record *r, struct sample *s);
+void take_leave(struct record *r, struct sample *s);
+bool set_owner(struct record *r, struct sample *s, enum count other);
+void take_waking(struct record *r, struct sample *s);
+bool is_skipped_task(const struct profile *p, const struct task_state *t);
+void take_switch(struct record *r);
+void weigh_end(struct profile *p);
+/* match.c */
 bool resolve_kernel(struct profile *p, u32 stack, struct words *w);
+void take_gap(struct record *r);
+void take_event(struct record *r);
+void take_cookie(struct record *r);
+void take_unwound(struct record *r);
+void take_stack(struct record *r);
+void drop_waiting(struct profile *p);
+/* kinds.c */
+int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unused, void *data);
+int check_events(struct profile *p, const char *path);
 const char *advice(const struct config *cfg);
+/* profile.c */
+void drop_frames(struct words *w, u32 n);
+void make_stacks(struct profile *p, size_t n);
+/* perf.c */
+void print_perf_sample(struct profile *p, struct sample *sample, const struct stack *s);
 
 #endif

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The end of a sample: who drops it last makes it count, in an equal one if there is one. Samples
+ * that are printed are kept.
+ */
+#include <fnmatch.h>
+
+#include "profile.h"
+
+/* Those with the same stacks, and maybe of the same task, process or CPU, are one. */
+static struct pooled *find_sum(struct profile *p, const struct sample *s)
+{
+	enum by by = p->cfg->by;
+	bool by_task = by >= BY_TASK || p->cfg->for_pprof || p->cfg->off_cpu;
+	const u64 key[] = {
+		by_task ? s->named : 0, by == BY_PROCESS ? (uintptr_t)s->process : 0,
+		by == BY_CPU ? s->cpu : 0, s->kind->event->id, s->kernel, s->user,
+		s->waker, s->waker_kernel, s->waker_user,
+	};
+
+	return pool_at(&p->sums, pool_add(&p->sums, key, ARRAY_SIZE(key)));
+}
+
+void free_sample(struct sample *s)
+{
+	free(s->text);
+	free(s);
+}
+
+/* Samples that are printed are not kept to the end. The later ones may wait for definitions. */
+void keep_sample(struct profile *p, struct sample *s)
+{
+	*APPEND(p->samples, p->nr_samples) = s;
+	if (p->script && p->nr_samples == MAX_KEPT)
+		make_stacks(p, MAX_KEPT / 2);
+}
+
+static void count_sample(struct profile *p, struct sample *s)
+{
+	struct pooled *e = p->script ? NULL : find_sum(p, s);
+	struct sample *sum = e ? e->ptr : NULL;
+
+	p->counts[COUNT_SAMPLES]++;
+	s->val[VAL_LARGEST] = s->val[p->map->main_value];
+	if (sum) {
+		add_values(sum->val, s->val);
+		free_sample(s);
+		return;
+	}
+	if (e)
+		e->ptr = s;
+	keep_sample(p, s);
+}
+
+bool has_comm(const struct profile *p, const struct sample *s)
+{
+	return !p->cfg->comm || !fnmatch(p->cfg->comm, task_of(p, s)->comm, 0);
+}
+
+/* Who was interrupted has not woken anyone. */
+static void tell_waker(struct profile *p, struct sample *s)
+{
+	char *label __free(pointer) = NULL;
+	bool interrupt = s->flags & (FLAG_HARDIRQ | FLAG_SOFTIRQ | FLAG_NMI);
+
+	/* No task has such a long name. */
+	label = format("[%s]", interrupt ? "interrupt handler" : task_of(p, s)->comm);
+	s->wakes->by_interrupt = interrupt;
+	s->wakes->waker = WORD_LABEL + intern(&p->map->labels, label);
+	s->wakes->waker_kernel = s->kernel;
+	s->wakes->waker_user = interrupt ? 0 : s->user;
+	sample_put(p, s->wakes);
+}
+
+void sample_put(struct profile *p, struct sample *s)
+{
+	if (--s->holders)
+		return;
+	if (s->wakes)
+		tell_waker(p, s);
+	if (s->unwanted || !has_comm(p, s))
+		free_sample(s);
+	else
+		count_sample(p, s);
+}
+
+void drop_sample(struct profile *p, struct sample *s)
+{
+	s->unwanted = true;
+	sample_put(p, s);
+}
