@@ -9,9 +9,9 @@
  * The command decides what is read: a map, or a recording. What is in stackmap/:
  *   map.c, user.c	read a map, and what processes have mapped
  *   symtab.c, elf.c, source.c	names of addresses
- *   frame.c		texts of addresses
- *   functions.c		selects stacks, and merges those with the same functions
- *   print.c, report.c, pprof.c	output
+ *   frame.c, tracer.c	texts of addresses
+ *   select.c		selects stacks, and merges those with the same functions
+ *   print.c, report.c, diff.c, pprof.c	output
  *   annotate.c		a filter for text
  *   profile.h		tells how a recording (trace.dat) becomes stacks with weights
  *   record.h		names the files of what works on the running kernel

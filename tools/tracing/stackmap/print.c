@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Output of a whole map, or of merged stacks: text, folded, JSON. */
+/* Output of a whole map, or of merged stacks: text, folded, JSON; what a map has in all. */
 #include "stackmap.h"
 
 /* Behind a prefix. */
@@ -27,16 +27,6 @@ void print_stack(struct map *m, const struct stack *s, const struct config *cfg)
 		print_frame(m, s, i, cfg);
 	}
 	putchar('\n');
-}
-
-u64 sum_of(const struct map *m)
-{
-	const struct stack *s;
-	u64 sum = 0;
-
-	for (s = m->stacks; s != stacks_end(m); s++)
-		sum += s->ref;
-	return sum;
 }
 
 /* What the stacks weigh. */
@@ -184,4 +174,25 @@ void print_json(struct map *m, struct pool *names, const struct config *cfg)
 			print_json_stack(m, s, cfg);
 	}
 	puts("\n]");
+}
+
+void note_summary(struct map *m)
+{
+	char *id __free(pointer) = build_id_text(&m->build_id);
+	u64 refs = 0, first_refs = 0;
+	const struct stack *s;
+	u32 deepest = 0;
+
+	sort_stacks(m);
+	for (s = m->stacks; s != stacks_end(m); s++) {
+		refs += s->ref;
+		first_refs += s - m->stacks < 10 ? s->ref : 0;
+		deepest = s->nr > deepest ? s->nr : deepest;
+	}
+	note("kernel: %s%s%s", *m->release ? hide_controls(m->release) : "unknown",
+	     *id ? ", build id " : "", id);
+	note("stacks: %zu, of user space: %zu, frames: %zu, references: %llu", m->nr_stacks,
+	     m->nr_user_stacks, m->nr_ips, refs);
+	note("top 10 hold: %.1f%%, depth: %.1f on average, at most %u", share(first_refs, refs),
+	     m->nr_stacks ? 1.0 * m->nr_ips / m->nr_stacks : 0, deepest);
 }

@@ -33,6 +33,20 @@ void remove_instance(const char *dir);
 int enable_event(const char *dir, const char *event, const char *filter);
 u64 count_of(const char *dir, const char *files, const char *key);
 u64 count_lost(const char *dir);
+/* output.c */
+char *output_name(const char *dir);
+int output_make(const char *dir);
+void output_discard(void);
+extern int output_fd;
+extern const char *output_dir;
+extern char output_path[32];
+u64 output_bytes(const char *pattern);
+void output_remove(const char *pattern);
+bool output_has_room(u64 bytes);
+FILE *output_open(const char *name);
+int output_check(FILE *f, const char *name);
+int save_file(const char *from_dir, const char *name, const char *to_name);
+/* program.c */
 void block_signals(sigset_t *set);
 void unblock_signals(void);
 bool find_program(const char *name);
@@ -42,16 +56,6 @@ int run_script(const char *script, const char *arg);
 /* record.c */
 extern const struct command record_command;
 /* save.c */
-char *output_name(const char *dir);
-int output_make(const char *dir);
-void output_discard(void);
-extern int output_fd;
-u64 output_bytes(const char *pattern);
-void output_remove(const char *pattern);
-bool output_has_room(u64 bytes);
-FILE *output_open(const char *name);
-int output_check(FILE *f, const char *name);
-int save_file(const char *from_dir, const char *name, const char *to_name);
 int save_map(const char *from, bool users, size_t *nr_stacks);
 extern const struct command save_command;
 /* top.c */

@@ -1,115 +1,128 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What a map has in all, and the difference of two. */
+/* "report": the functions, by what they weigh themselves and with what they call. */
 #include "stackmap.h"
 
-void note_summary(struct map *m)
-{
-	char *id __free(pointer) = build_id_text(&m->build_id);
-	u64 refs = 0, first_refs = 0;
-	const struct stack *s;
-	u32 deepest = 0;
-
-	sort_stacks(m);
-	for (s = m->stacks; s != stacks_end(m); s++) {
-		refs += s->ref;
-		first_refs += s - m->stacks < 10 ? s->ref : 0;
-		deepest = s->nr > deepest ? s->nr : deepest;
-	}
-	note("kernel: %s%s%s", *m->release ? hide_controls(m->release) : "unknown",
-	     *id ? ", build id " : "", id);
-	note("stacks: %zu, of user space: %zu, frames: %zu, references: %llu", m->nr_stacks,
-	     m->nr_user_stacks, m->nr_ips, refs);
-	note("top 10 hold: %.1f%%, depth: %.1f on average, at most %u", share(first_refs, refs),
-	     m->nr_stacks ? 1.0 * m->nr_ips / m->nr_stacks : 0, deepest);
-}
-
-/*
- * Ids and addresses differ between two maps, the texts of the frames do not. So stacks
- * are compared by the texts, as numbers in one table. Those of recordings have names already.
- */
-struct change {
-	struct map	*map;
-	struct stack	stack;		/* of all generations: the newest id */
-	u64		refs[2];	/* in the new and in the old map, of all generations */
-	long long	by;
+/* What a function weighs in the stacks of a group, or the group itself. */
+struct function {
+	const struct function	*group;
+	u32			label;	/* of the group, 0 without --by */
+	u32			nr;	/* in the order in which they came */
+	u32			name;	/* 0: the group */
+	u64			self;
+	u64			total;
+	const struct stack	*last;	/* that counted here: recursion counts once */
 };
 
-/* @changes: of {text..., is_user} */
-static struct change *get_change(struct pool *changes, struct pool *texts, struct map *m,
-				 const struct stack *s)
+static struct function *get_function(struct pool *fs, const struct stack *s, u32 name)
 {
-	struct words w = {};
-	struct pooled *e;
-	struct frame *f;
+	struct function *f = pool_get(fs, s->group, name, sizeof(*f));
+
+	if (!f->nr) {
+		f->nr = fs->nr;
+		f->label = s->group;
+		f->name = name;
+		f->group = name ? get_function(fs, s, 0) : f;
+	}
+	return f;
+}
+
+static void count_stack(struct pool *fs, const struct map *m, const struct stack *s)
+{
+	struct function *f;
 	u32 i;
 
-	if (m->merged)
-		add_words(&w, m->ips + s->first, s->nr);
-	for (i = 0; !m->merged && i < s->nr; i++) {
-		f = frame_get(m, s, i);
-		if (!f->uid)
-			f->uid = intern(texts, f->text);
-		add_word(&w, f->uid);
-	}
-	add_word(&w, s->user);
-	e = pool_at(changes, pool_add(changes, w.w, w.nr));
-	free(w.w);
-	if (!e->ptr)
-		e->ptr = check_mem(calloc(1, sizeof(struct change)));
-	return e->ptr;
-}
-
-static void add_stacks(struct pool *changes, struct pool *texts, struct map *m, bool old)
-{
-	const struct stack *s;
-	struct change *c;
-
-	for (s = m->stacks; s != stacks_end(m); s++) {
-		if (m->merged && !s->ref)
-			continue;
-		c = get_change(changes, texts, m, s);
-		if (!c->map || (c->map == m && s->id > c->stack.id))
-			c->stack = *s;
-		c->map = c->map ? c->map : m;
-		c->refs[old] += s->ref;
-		c->by = c->refs[0] - c->refs[1];
+	get_function(fs, s, 0)->total += s->ref;
+	for (i = 0; i < s->nr; i++) {
+		f = get_function(fs, s, m->ips[s->first + i]);
+		f->self += i ? 0 : s->ref;
+		f->total += f->last == s ? 0 : s->ref;
+		f->last = s;
 	}
 }
 
-static int compare_by(const void *a, const void *b)
+/* The groups that weigh most, and behind each its functions. */
+static int compare_functions(const void *a, const void *b)
 {
-	const struct change *ca = ((const struct pooled *)a)->ptr;
-	const struct change *cb = ((const struct pooled *)b)->ptr;
+	const struct function *fa = ((const struct pooled *)a)->ptr;
+	const struct function *fb = ((const struct pooled *)b)->ptr;
 
-	return compare_u64(llabs(cb->by), llabs(ca->by)) ?:
-	       compare_u64(ca->stack.id, cb->stack.id);
+	return compare_u64(fb->group->total, fa->group->total) ?:
+	       compare_u64(fa->group->nr, fb->group->nr) ?:
+	       (fb == fb->group) - (fa == fa->group) ?: compare_u64(fb->self, fa->self) ?:
+	       compare_u64(fb->total, fa->total) ?: compare_u64(fa->nr, fb->nr);
 }
 
-/* @names: of the functions of merged stacks */
-void print_diff(struct map *m, struct map *old, struct pool *names, const struct config *cfg)
+static void print_list(const struct map *m, const struct pool *fs, const struct pool *names,
+		       size_t top)
 {
-	struct pool changes = {}, texts = {};
-	struct change *c;
+	const struct function *f;
 	size_t i, n = 0;
 
-	add_stacks(&changes, &texts, m, false);
-	add_stacks(&changes, &texts, old, true);
-	pool_sort(&changes, compare_by);
-	for (i = 1; i <= changes.nr && (!cfg->top || n < cfg->top); i++) {
-		c = changes.list[i].ptr;
-		if (!c->by || (u64)llabs(c->by) < cfg->min_ref ||
-		    !stack_matches(c->map, &c->stack, cfg))
-			continue;
-		n++;
-		c->stack.ref = c->refs[0] ? c->refs[0] : c->refs[1];
-		printf("%+lld %s ", c->by, !c->refs[1] ? "new" : c->refs[0] ? "moved" : "gone");
-		if (!m->merged) {
-			print_stack(c->map, &c->stack, cfg);
-			continue;
-		}
-		printf("%llu", c->stack.ref);
-		print_merged(c->map, &c->stack, names);
+	for (i = 1; i <= fs->nr; i++, n++) {
+		f = fs->list[i].ptr;
+		n = f->name ? n : 0;
+		if (!f->name && f->label)
+			printf("\n# %s: %llu (%.1f%%)\n",
+			       hide_controls(pool_string(&m->labels, f->label)), f->total,
+			       share(f->total, m->sum));
+		if (f->name && (!top || n <= top))
+			printf("%16llu %5.1f%% %16llu %5.1f%%  %s\n", f->self,
+			       share(f->self, m->sum), f->total, share(f->total, m->sum),
+			       hide_controls(pool_string(names, f->name)));
 	}
-	pool_free_all(&changes);
-	pool_free(&texts);
+}
+
+static void print_json_list(const struct map *m, const struct pool *fs, const struct pool *names,
+			    size_t top)
+{
+	const struct function *f;
+	const char *comma = "";
+	size_t i, n = 0;
+
+	putchar('[');
+	for (i = 1; i <= fs->nr; i++, n++) {
+		f = fs->list[i].ptr;
+		n = f->name ? n : 0;
+		if (!f->name || (top && n > top))
+			continue;
+		printf("%s\n {\"self\": %llu, \"total\": %llu, \"function\": ", comma, f->self,
+		       f->total);
+		print_json_string(pool_string(names, f->name));
+		if (f->label)
+			printf(", \"by\": ");
+		if (f->label)
+			print_json_string(pool_string(&m->labels, f->label));
+		putchar('}');
+		comma = ",";
+	}
+	puts("\n]");
+}
+
+static void count_functions(struct pool *fs, const struct map *m)
+{
+	const struct stack *s;
+
+	for (s = m->stacks; s != stacks_end(m); s++)
+		count_stack(fs, m, s);
+	pool_sort(fs, compare_functions);
+}
+
+void print_functions(struct map *m, struct pool *names, const struct config *cfg)
+{
+	struct pool fs = {};
+
+	count_functions(&fs, m);
+	print_sum(m);
+	printf("#%15s %6s %16s %6s  function\n", "self", "", "total", "");
+	print_list(m, &fs, names, cfg->top);
+	pool_free_all(&fs);
+}
+
+void print_json_functions(struct map *m, struct pool *names, const struct config *cfg)
+{
+	struct pool fs = {};
+
+	count_functions(&fs, m);
+	print_json_list(m, &fs, names, cfg->top);
+	pool_free_all(&fs);
 }

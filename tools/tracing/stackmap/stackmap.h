@@ -377,18 +377,20 @@ const char *frame_lines(const struct map *m, struct frame *f);
 struct frame *frame_get(struct map *m, const struct stack *s, u32 i);
 void note_objects(const struct map *m);
 void frames_free(struct map *m);
-/* functions.c */
+/* tracer.c */
+u32 tracer_frames(struct map *m, const u64 *ips, u32 nr);
+u32 scheduler_frames(const struct map *m, const u64 *ips, u32 nr);
+void drop_tracers(struct map *m);
+/* select.c */
+u64 sum_of(const struct map *m);
 void merge_stacks(struct map *m, struct pool *names, const struct config *cfg);
 double share(u64 part, u64 all);
 void sort_stacks(struct map *m);
 bool stack_matches(struct map *m, const struct stack *s, const struct config *cfg);
 void select_stacks(struct map *m, const struct config *cfg, size_t top);
-u32 tracer_frames(struct map *m, const u64 *ips, u32 nr);
-u32 scheduler_frames(const struct map *m, const u64 *ips, u32 nr);
-void drop_tracers(struct map *m);
 /* annotate.c */
 int annotate(struct map *m, const struct config *cfg);
-/* print.c, pprof.c, functions.c; @names: those of merged stacks */
+/* print.c, pprof.c, report.c; @names: those of merged stacks */
 typedef void print_fn(struct map *m, struct pool *names, const struct config *cfg);
 print_fn print_text, print_folded, print_json, print_pprof, print_functions, print_json_functions;
 void print_json_string(const char *s);
@@ -396,10 +398,9 @@ void print_frame(struct map *m, const struct stack *s, u32 i, const struct confi
 void print_stack(struct map *m, const struct stack *s, const struct config *cfg);
 void print_merged(struct map *m, const struct stack *s, struct pool *names);
 void print_sum(const struct map *m);
-u64 sum_of(const struct map *m);
 char *folded_name(char *name);
-/* report.c */
 void note_summary(struct map *m);
+/* diff.c */
 void print_diff(struct map *m, struct map *old, struct pool *names, const struct config *cfg);
 
 /* profile.c */

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0
+/* "diff": of two maps, or of two recordings. */
+#include "stackmap.h"
+
+/*
+ * Ids and addresses differ between two maps, the texts of the frames do not. So stacks
+ * are compared by the texts, as numbers in one table. Those of recordings have names already.
+ */
+struct change {
+	struct map	*map;
+	struct stack	stack;		/* of all generations: the newest id */
+	u64		refs[2];	/* in the new and in the old map, of all generations */
+	long long	by;
+};
+
+/* @changes: of {text..., is_user} */
+static struct change *get_change(struct pool *changes, struct pool *texts, struct map *m,
+				 const struct stack *s)
+{
+	struct words w = {};
+	struct pooled *e;
+	struct frame *f;
+	u32 i;
+
+	if (m->merged)
+		add_words(&w, m->ips + s->first, s->nr);
+	for (i = 0; !m->merged && i < s->nr; i++) {
+		f = frame_get(m, s, i);
+		if (!f->uid)
+			f->uid = intern(texts, f->text);
+		add_word(&w, f->uid);
+	}
+	add_word(&w, s->user);
+	e = pool_at(changes, pool_add(changes, w.w, w.nr));
+	free(w.w);
+	if (!e->ptr)
+		e->ptr = check_mem(calloc(1, sizeof(struct change)));
+	return e->ptr;
+}
+
+static void add_stacks(struct pool *changes, struct pool *texts, struct map *m, bool old)
+{
+	const struct stack *s;
+	struct change *c;
+
+	for (s = m->stacks; s != stacks_end(m); s++) {
+		if (m->merged && !s->ref)
+			continue;
+		c = get_change(changes, texts, m, s);
+		if (!c->map || (c->map == m && s->id > c->stack.id))
+			c->stack = *s;
+		c->map = c->map ? c->map : m;
+		c->refs[old] += s->ref;
+		c->by = c->refs[0] - c->refs[1];
+	}
+}
+
+static int compare_by(const void *a, const void *b)
+{
+	const struct change *ca = ((const struct pooled *)a)->ptr;
+	const struct change *cb = ((const struct pooled *)b)->ptr;
+
+	return compare_u64(llabs(cb->by), llabs(ca->by)) ?:
+	       compare_u64(ca->stack.id, cb->stack.id);
+}
+
+/* @names: of the functions of merged stacks */
+void print_diff(struct map *m, struct map *old, struct pool *names, const struct config *cfg)
+{
+	struct pool changes = {}, texts = {};
+	struct change *c;
+	size_t i, n = 0;
+
+	add_stacks(&changes, &texts, m, false);
+	add_stacks(&changes, &texts, old, true);
+	pool_sort(&changes, compare_by);
+	for (i = 1; i <= changes.nr && (!cfg->top || n < cfg->top); i++) {
+		c = changes.list[i].ptr;
+		if (!c->by || (u64)llabs(c->by) < cfg->min_ref ||
+		    !stack_matches(c->map, &c->stack, cfg))
+			continue;
+		n++;
+		c->stack.ref = c->refs[0] ? c->refs[0] : c->refs[1];
+		printf("%+lld %s ", c->by, !c->refs[1] ? "new" : c->refs[0] ? "moved" : "gone");
+		if (!m->merged) {
+			print_stack(c->map, &c->stack, cfg);
+			continue;
+		}
+		printf("%llu", c->stack.ref);
+		print_merged(c->map, &c->stack, names);
+	}
+	pool_free_all(&changes);
+	pool_free(&texts);
+}
