@@ -477,36 +477,43 @@ static void note_deep(const struct map *m)
 }
 
 /* Samples replace the stacks of the map beside the recording. */
-static int make_profiles(struct input *new, struct input *old, bool script)
+static int make_profiles(struct input *new, struct input *old)
 {
 	int ret = 0, old_ret = 0;
 
 	if (HAS_LIBS && new->recording)
-		ret = make_profile(&new->map, new->recording, script, &cfg);
+		ret = make_profile(&new->map, new->recording, NULL, &cfg);
 	if (HAS_LIBS && old && old->recording)
-		old_ret = make_profile(&old->map, old->recording, false, &cfg);
+		old_ret = make_profile(&old->map, old->recording, NULL, &cfg);
 	if ((ret && !new->map.nr_stacks) || (old_ret && !old->map.nr_stacks))
 		return -EINVAL;
 	return ret || old_ret;
 }
 
+/* These print as they read. */
+static int show_stream(enum form form, struct input *in)
+{
+	if (open_output())
+		return -EINVAL;
+	if (form == FORM_ANNOTATE)
+		return annotate(&in->map, &cfg);
+	return HAS_LIBS ? print_perf(&in->map, in->recording, &cfg) : 0;
+}
+
 static int show(enum form form, struct input *new, struct input *old)
 {
-	bool streams = form == FORM_ANNOTATE || form == FORM_PERF;
 	struct map *m = &new->map;
 	int ret;
 
-	if (streams && open_output())
-		return -EINVAL;
-	if (m->split && of_map && form != FORM_ANNOTATE)
+	if (form == FORM_ANNOTATE || form == FORM_PERF)
+		return show_stream(form, new);
+	if (m->split && of_map)
 		note("interrupts split %llu stacks, the parts are separate", m->split);
-	if (form == FORM_ANNOTATE)
-		return annotate(m, &cfg);
-	ret = make_profiles(new, old, form == FORM_PERF);
-	if (ret < 0 || (!streams && open_output()))
+	ret = make_profiles(new, old);
+	if (ret < 0 || open_output())
 		return -EINVAL;
 	note_deep(m);
-	return form == FORM_PERF ? ret : ret | print_stacks(form, m, old ? &old->map : NULL);
+	return ret | print_stacks(form, m, old ? &old->map : NULL);
 }
 
 static void input_free(struct input *in)

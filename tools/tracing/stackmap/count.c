@@ -27,17 +27,9 @@ void free_sample(struct sample *s)
 	free(s);
 }
 
-/* Samples that are printed are not kept to the end. The later ones may wait for definitions. */
-void keep_sample(struct profile *p, struct sample *s)
-{
-	*APPEND(p->samples, p->nr_samples) = s;
-	if (p->script && p->nr_samples == MAX_KEPT)
-		make_stacks(p, MAX_KEPT / 2);
-}
-
 static void count_sample(struct profile *p, struct sample *s)
 {
-	struct pooled *e = p->script ? NULL : find_sum(p, s);
+	struct pooled *e = p->print ? NULL : find_sum(p, s);
 	struct sample *sum = e ? e->ptr : NULL;
 
 	p->counts[COUNT_SAMPLES]++;
@@ -49,7 +41,7 @@ static void count_sample(struct profile *p, struct sample *s)
 	}
 	if (e)
 		e->ptr = s;
-	keep_sample(p, s);
+	*APPEND(p->samples, p->nr_samples) = s;
 }
 
 bool has_comm(const struct profile *p, const struct sample *s)

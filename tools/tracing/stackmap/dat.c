@@ -77,7 +77,7 @@ int dat_open(struct profile *p, const char *path)
 		ret = add_instance(p, path, i);
 	if (!p->nr_instances)
 		return fail("%s: has no instance %s", path, p->cfg->instance);
-	return ret ?: check_events(p, path);
+	return ret;
 }
 
 bool has_records(const struct instance *in)
@@ -103,7 +103,7 @@ bool is_in_gap(const struct instance *in, u32 cpu)
 	return false;
 }
 
-int dat_read(struct profile *p, const char *path)
+int dat_read(struct profile *p, const char *path, record_fn *take)
 {
 	struct tracecmd_input *handles[MAX_INSTANCES];
 	int ret;
@@ -111,7 +111,7 @@ int dat_read(struct profile *p, const char *path)
 
 	for (i = 0; i < p->nr_instances; i++)
 		handles[i] = p->instances[i].handle;
-	ret = tracecmd_iterate_events_multi(handles, p->nr_instances, read_record, p);
+	ret = tracecmd_iterate_events_multi(handles, p->nr_instances, take, p);
 	return ret ? fail("%s: cannot be read to its end", path) : 0;
 }
 
@@ -125,8 +125,6 @@ void dat_close(struct profile *p)
 		if (p->instances[i].handle != p->top)
 			tracecmd_close(p->instances[i].handle);
 	}
-	for (i = 0; i < MAX_KINDS; i++)
-		free(p->kinds[i]);
 	if (p->top)
 		tracecmd_close(p->top);
 }

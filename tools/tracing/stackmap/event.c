@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "profile.h"
+#include "event.h"
 
 void init_kind(struct kind *k, struct tep_event *ev)
 {

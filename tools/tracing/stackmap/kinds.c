@@ -176,6 +176,14 @@ static struct kind *find_kind(struct profile *p, u32 id)
 	return p->kinds[id];
 }
 
+void kinds_free(struct profile *p)
+{
+	u32 i;
+
+	for (i = 0; i < MAX_KINDS; i++)
+		free(p->kinds[i]);
+}
+
 /* The argument for the CPU counts over all instances. */
 int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unused, void *data)
 {

@@ -13,7 +13,7 @@ bool resolve_kernel(struct profile *p, u32 stack, struct words *w)
 {
 	if (!resolve_stack(&p->stacks, stack, w))
 		return false;
-	drop_frames(w, tracer_frames(p->map, w->w, w->nr));
+	drop_words(w, tracer_frames(p->map, w->w, w->nr));
 	return true;
 }
 
@@ -139,7 +139,7 @@ void take_event(struct record *r)
 		take_leave(r, s);
 	else if (!s->unwanted || s->is_waker)
 		wait_for_name(p, s);
-	if (p->script && !s->unwanted)
+	if (p->print && !s->unwanted)
 		s->text = text_of(r);
 }
 

@@ -9,7 +9,7 @@
  * first event. So all lines have fields, but for those that have a weight: there, the weight stands
  * before the name, and the name must be the last. Some take " 12:" for the time.
  */
-static void print_perf_event(const struct profile *p, struct sample *s)
+static void print_perf_event(const struct profile *p, const struct sample *s)
 {
 	int which = p->map->main_value;
 	char *word, *rest = s->text;
@@ -69,7 +69,7 @@ static void print_perf_frame(struct map *m, const struct stack *s, u32 i)
 		printf(mod ? " ([%s])\n" : " ([kernel.kallsyms])\n", mod);
 }
 
-void print_perf_sample(struct profile *p, struct sample *sample, const struct stack *s)
+void print_perf_sample(struct profile *p, const struct sample *sample, const struct stack *s)
 {
 	u32 i;
 
@@ -80,4 +80,9 @@ void print_perf_sample(struct profile *p, struct sample *sample, const struct st
 	for (i = 0; i < s->nr; i++)
 		print_perf_frame(p->map, s, i);
 	putchar('\n');
+}
+
+int print_perf(struct map *m, const char *path, const struct config *cfg)
+{
+	return make_profile(m, path, print_perf_sample, cfg);
 }

@@ -10,7 +10,7 @@
  *
  * Two instances in one recording may use an id for two stacks. Then it is printed without frames.
  */
-#include "profile.h"
+#include "event.h"
 
 const char * const program = "plugin_stackmap";
 

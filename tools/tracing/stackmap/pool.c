@@ -14,6 +14,14 @@ void add_word(struct words *w, u64 word)
 	add_words(w, &word, 1);
 }
 
+/* The first @n ones. */
+void drop_words(struct words *w, u32 n)
+{
+	w->nr -= n;
+	memmove(w->w, w->w + n, w->nr * sizeof(*w->w));
+	w->hits = n < 64 ? w->hits >> n : 0;
+}
+
 static u64 hash_words(const u64 *words, u32 nr)
 {
 	u64 hash = nr;

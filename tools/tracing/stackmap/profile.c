@@ -1,15 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Makes stacks of a map of the samples of a recording, or prints the samples as "perf script" does.
- */
+/* Makes stacks of a map of the samples of a recording. */
 #include "profile.h"
-
-void drop_frames(struct words *w, u32 n)
-{
-	w->nr -= n;
-	memmove(w->w, w->w + n, w->nr * sizeof(*w->w));
-	w->hits = n < 64 ? w->hits >> n : 0;
-}
 
 /* The frames of a sample. Returns how many of them are of user space. */
 static u32 resolve(struct profile *p, const struct sample *s, struct words *w)
@@ -21,7 +12,7 @@ static u32 resolve(struct profile *p, const struct sample *s, struct words *w)
 		add_word(w, WORD_UNDEFINED);
 		p->counts[COUNT_UNDEFINED] += s->val[VAL_EVENTS];
 	} else if (s->kernel && s->kind && s->kind->is_switch && p->cfg->off_cpu) {
-		drop_frames(w, scheduler_frames(p->map, w->w, w->nr));
+		drop_words(w, scheduler_frames(p->map, w->w, w->nr));
 	}
 	if (!s->kernel && !s->user)
 		add_word(w, WORD_NO_STACK);
@@ -122,7 +113,7 @@ static struct stack *make_stack(struct profile *p, struct sample *sample)
 		return NULL;
 	}
 	p->counts[COUNT_STACKS] += sample->val[VAL_EVENTS];
-	if (!ref && p->script)
+	if (!ref && p->print)
 		return NULL;
 	nr_user = resolve(p, sample, &p->words);
 	if (is_own_stack(p, p->words.nr - nr_user)) {
@@ -238,7 +229,7 @@ static void use_saved_map(struct profile *p)
 }
 
 /* Of the first @n samples in the order of time. */
-void make_stacks(struct profile *p, size_t n)
+static void make_stacks(struct profile *p, size_t n)
 {
 	struct stack *s;
 	size_t i;
@@ -246,8 +237,8 @@ void make_stacks(struct profile *p, size_t n)
 	sort_array(p->samples, p->nr_samples, sizeof(*p->samples), compare_samples);
 	for (i = 0; i < n; i++) {
 		s = make_stack(p, p->samples[i]);
-		if (s && p->script) {
-			print_perf_sample(p, p->samples[i], s);
+		if (s && p->print) {
+			p->print(p, p->samples[i], s);
 			map_drop_stacks(p->map);
 		}
 		free_sample(p->samples[i]);
@@ -255,6 +246,18 @@ void make_stacks(struct profile *p, size_t n)
 	p->nr_samples -= n;
 	if (p->nr_samples)
 		memmove(p->samples, p->samples + n, p->nr_samples * sizeof(*p->samples));
+}
+
+/* Samples that are printed are not kept to the end. The later ones may wait for definitions. */
+static int take_record(struct tracecmd_input *handle, struct tep_record *rec, int unused,
+		       void *profile)
+{
+	struct profile *p = profile;
+	int ret = read_record(handle, rec, unused, p);
+
+	if (p->print && p->nr_samples >= MAX_KEPT)
+		make_stacks(p, MAX_KEPT / 2);
+	return ret;
 }
 
 /* Symbols of another boot would give wrong names. */
@@ -340,6 +343,7 @@ void profile_free(struct map *m)
 	pool_free(&p->sums);
 	pool_free(&p->addresses);
 	pool_free(&m->labels);
+	kinds_free(p);
 	dat_close(p);
 	free(p);
 	m->profile = NULL;
@@ -349,7 +353,7 @@ void profile_free(struct map *m)
  * Replaces the stacks of the map in @m by those of the recording, or prints the samples. The
  * recording stays open, as frames may get their names from it.
  */
-int make_profile(struct map *m, const char *path, bool script, const struct config *cfg)
+int make_profile(struct map *m, const char *path, sample_fn *print, const struct config *cfg)
 {
 	struct profile *p = check_mem(calloc(1, sizeof(*p)));
 	int ret;
@@ -357,18 +361,18 @@ int make_profile(struct map *m, const char *path, bool script, const struct conf
 	p->map = m;
 	p->stacks.users = &m->users;
 	p->cfg = cfg;
-	p->script = script;
+	p->print = print;
 	m->profile = p;
 	m->find_symbol = m->kallsyms.nr ? NULL : load_recorded_symbols;
 	read_directory(p);
 	set_value_types(m, cfg);
-	ret = dat_open(p, path) ?: check_boot(p, path);
+	ret = dat_open(p, path) ?: check_events(p, path) ?: check_boot(p, path);
 	if (ret) {
 		map_drop_stacks(m);
 		return ret;
 	}
 	use_saved_map(p);
-	ret = dat_read(p, path);
+	ret = dat_read(p, path, take_record);
 	drop_waiting(p);
 	weigh_end(p);
 	make_stacks(p, p->nr_samples);

@@ -145,6 +145,7 @@ struct stacks {
 };
 
 struct profile;
+struct sample;
 
 struct map {
 	char		*name;
@@ -404,7 +405,11 @@ void note_summary(struct map *m);
 void print_diff(struct map *m, struct map *old, struct pool *names, const struct config *cfg);
 
 /* profile.c */
-int make_profile(struct map *m, const char *path, bool script, const struct config *cfg);
+typedef void sample_fn(struct profile *p, const struct sample *sample, const struct stack *s);
+int make_profile(struct map *m, const char *path, sample_fn *print, const struct config *cfg);
 void profile_free(struct map *m);
+/* perf.c */
+sample_fn print_perf_sample;
+int print_perf(struct map *m, const char *path, const struct config *cfg);
 
 #endif

@@ -114,6 +114,7 @@ void pool_sort(struct pool *p, int (*cmp)(const void *, const void *));
 void pool_free_all(struct pool *p);
 void add_words(struct words *w, const u64 *words, size_t nr);
 void add_word(struct words *w, u64 word);
+void drop_words(struct words *w, u32 n);
 void pool_free(struct pool *p);
 /* util.c */
 _Noreturn void usage(const char *why, const char *arg);

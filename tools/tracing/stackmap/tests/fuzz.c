@@ -214,7 +214,7 @@ static void fuzz_build_id(const uint8_t *data, size_t size)
 static const uint8_t *records;
 static size_t records_size;
 
-int __wrap_dat_read(struct profile *p, const char *path)
+int __wrap_dat_read(struct profile *p, const char *path, record_fn *take)
 {
 	const uint8_t *data = records, *end = records + records_size;
 	struct tep_record rec = {};
@@ -228,7 +228,7 @@ int __wrap_dat_read(struct profile *p, const char *path)
 		rec.cpu = rec.size > 5 ? copy[5] & 1 : 0;
 		rec.missed_events = rec.size > 6 && copy[6] == 77;
 		if (rec.size >= 8)
-			read_record(p->instances[0].handle, &rec, rec.cpu, p);
+			take(p->instances[0].handle, &rec, rec.cpu, p);
 		free(copy);
 	}
 	return 0;
@@ -254,7 +254,7 @@ static void fuzz_records(const uint8_t *data, size_t size)
 	parse_user_line(&m.users, users);
 	records = data + 1;
 	records_size = size - 1;
-	make_profile(&m, getenv("DAT"), data[0] & 16, &cfg);
+	make_profile(&m, getenv("DAT"), data[0] & 16 ? print_perf_sample : NULL, &cfg);
 	print_names(&m, data[0] & 32 ? "[no stack]" : NULL);
 	profile_free(&m);
 	map_free(&m);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Opens and reads trace.dat. */
+#ifndef STACKMAP_DAT_H
+#define STACKMAP_DAT_H
+
+#include "stackmap.h"
+
+struct profile;
+struct tep_record;
+struct tracecmd_input;
+
+/* Exported by libtracecmd, but not declared. */
+const char *tracecmd_get_trace_clock(struct tracecmd_input *handle);
+struct tep_record *tracecmd_peek_data(struct tracecmd_input *handle, int cpu);
+int tracecmd_cpus(struct tracecmd_input *handle);
+
+#define MAX_INSTANCES	64
+
+struct instance {
+	struct tracecmd_input	*handle;
+	u32			nr;
+	u64			complete;	/* no CPU has a gap that ends later, so far */
+	bool			lacks_switches;
+	bool			has_all;	/* tasks, but for what it lacks */
+	struct cpu_state	*cpus;
+	u32			nr_cpus;
+};
+
+typedef int record_fn(struct tracecmd_input *handle, struct tep_record *rec, int unused,
+		      void *profile);
+
+int dat_open(struct profile *p, const char *path);
+bool has_records(const struct instance *in);
+bool is_in_gap(const struct instance *in, u32 cpu);
+int dat_read(struct profile *p, const char *path, record_fn *take);
+void dat_close(struct profile *p);
+
+#endif
