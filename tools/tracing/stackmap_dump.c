@@ -421,7 +421,7 @@ static int load_both(struct input *new, struct input *old)
 	if (ret >= 0 && old)
 		old_ret = load(old, of_map ? &new->map : NULL, true);
 	if (ret >= 0 && old && !old_ret && !of_map &&
-	    !new->map.kallsyms.nr != !old->map.kallsyms.nr)
+	    !new->map.sym.kallsyms.nr != !old->map.sym.kallsyms.nr)
 		old_ret = fail("only one of %s and %s has a kallsyms: name the trace.dat of both",
 			       old->path, new->path);
 	return old_ret ? old_ret : ret;
@@ -539,12 +539,12 @@ static int load_and_show(enum form form, struct input *new, struct input *old)
 		return ret;
 	if (m->live && !m->nr_stacks)
 		note_empty(m->dir ? m->dir : TRACEFS);
-	note("symbols: %s", new->recording && !m->kallsyms.nr ? new->recording : m->source);
+	note("symbols: %s", new->recording && !m->sym.kallsyms.nr ? new->recording : m->sym.source);
 	if (of_map && (form == FORM_TEXT || form == FORM_JSON))
 		note_summary(m);
 	setvbuf(stdout, NULL, _IOFBF, 1 << 20);
 	ret |= show(form, new, old);
-	note_objects(m);
+	note_objects(&m->sym);
 	return ret;
 }
 

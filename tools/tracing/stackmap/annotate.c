@@ -207,7 +207,7 @@ int annotate(struct map *m, const struct config *cfg)
 	/* Lines may come one by one. */
 	if (fstat(fileno(t.f), &st) || !S_ISREG(st.st_mode))
 		setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
-	t.stacks.users = &m->users;
+	t.stacks.users = &m->sym.users;
 	use_map(&t.stacks, m, 0);
 	while (!ferror(stdout) && (t.len = getline(&t.line, &t.room, t.f)) >= 0)
 		filter_line(&t);

@@ -405,26 +405,26 @@ static Dwfl_Module *open_vmlinux(struct vmlinux *v, const struct map *m, const s
 int vmlinux_load(struct map *m, const struct config *cfg)
 {
 	struct vmlinux *v = check_mem(calloc(1, sizeof(*v)));
-	u64 text = m->text ? m->text : m->kallsyms.text;
+	u64 text = m->text ? m->text : m->sym.kallsyms.text;
 	const char *path = cfg->vmlinux;
 	GElf_Addr bias = 0;
 	Dwfl_Module *mod;
 
-	m->vmlinux = v;
+	m->sym.vmlinux = v;
 	mod = open_vmlinux(v, m, cfg);
 	if (!mod)
 		return -EINVAL;
-	elf_symbols(&m->elfsyms, mod, NULL, 0);
+	elf_symbols(&m->sym.elfsyms, mod, NULL, 0);
 	dwfl_module_getelf(mod, &bias);
-	v->delta = text && m->elfsyms.text ? text - m->elfsyms.text : -bias;
-	symtab_shift(&m->elfsyms, v->delta);
-	if (!text || !m->elfsyms.text)
+	v->delta = text && m->sym.elfsyms.text ? text - m->sym.elfsyms.text : -bias;
+	symtab_shift(&m->sym.elfsyms, v->delta);
+	if (!text || !m->sym.elfsyms.text)
 		note("%s: address of _text unknown, cannot undo KASLR", path);
 	v->dwarf = cfg->lines ? dwfl_module_getdwarf(mod, &v->bias) : NULL;
 	if (v->dwarf)
 		index_units(v);
-	if (m->elfsyms.nr && (v->dwarf || !cfg->lines))
+	if (m->sym.elfsyms.nr && (v->dwarf || !cfg->lines))
 		return 0;
-	return fail("%s: %s", path, m->elfsyms.nr ? "no debug information (CONFIG_DEBUG_INFO)" :
+	return fail("%s: %s", path, m->sym.elfsyms.nr ? "no debug information (CONFIG_DEBUG_INFO)" :
 		    "no symbols, is it stripped?");
 }

@@ -6,14 +6,14 @@
 #include "stackmap.h"
 
 /* kallsyms goes first: it is from the kernel that ran, vmlinux is from one that should match. */
-const struct symbol *find_symbol(const struct map *m, u64 ip, bool exact)
+const struct symbol *find_symbol(const struct symbols *k, u64 ip, bool exact)
 {
 	u64 addr = lookup_addr(ip, exact);
-	const struct symbol *s = symtab_find(&m->kallsyms, addr);
+	const struct symbol *s = symtab_find(&k->kallsyms, addr);
 
 	if (!s)
-		s = symtab_find(&m->elfsyms, addr);
-	return s || !m->find_symbol ? s : m->find_symbol(m->profile, addr);
+		s = symtab_find(&k->elfsyms, addr);
+	return s || !k->find_symbol ? s : k->find_symbol(k->profile, addr);
 }
 
 static char *address_text(const struct frame *f)
@@ -65,10 +65,10 @@ const char *frame_name(struct frame *f, const char **mod)
 	return f->object ? "" : f->text;
 }
 
-const char *frame_lines(const struct map *m, struct frame *f)
+const char *frame_lines(const struct symbols *k, struct frame *f)
 {
-	if (HAS_LIBS && !f->lines && m->vmlinux && !f->user && f->ip != TRAMPOLINE_MARKER)
-		f->lines = vmlinux_lines(m->vmlinux, lookup_addr(f->ip, f->exact));
+	if (HAS_LIBS && !f->lines && k->vmlinux && !f->user && f->ip != TRAMPOLINE_MARKER)
+		f->lines = vmlinux_lines(k->vmlinux, lookup_addr(f->ip, f->exact));
 	return f->lines ? f->lines : "";
 }
 
@@ -78,47 +78,47 @@ bool is_exact(const struct stack *s, u32 i)
 	return (!i && !s->woken) || i == s->nr - s->nr_user || (i < 64 && s->hits >> i & 1);
 }
 
-static void find_user_symbol(struct map *m, struct frame *f)
+static void find_user_symbol(struct symbols *k, struct frame *f)
 {
-	f->object = object_at(&m->users, word_object(f->ip));
+	f->object = object_at(&k->users, word_object(f->ip));
 	if (!f->object)
 		return;
 	f->addr = f->ip & OFFSET_MASK;
 	if (HAS_LIBS)
-		f->sym = find_in_object(&m->users, f->object, lookup_addr(f->addr, f->exact));
+		f->sym = find_in_object(&k->users, f->object, lookup_addr(f->addr, f->exact));
 	else
 		f->object->state = OBJECT_NO_LIBS;
 }
 
-void frames_free(struct map *m)
+void frames_free(struct symbols *k)
 {
 	struct frame *f;
 	u32 i;
 
-	for (i = 1; i <= m->frames.nr; i++) {
-		f = m->frames.list[i].ptr;
+	for (i = 1; i <= k->frames.nr; i++) {
+		f = k->frames.list[i].ptr;
 		free(f->text);
 		free(f->lines);
 	}
-	pool_free_all(&m->frames);
+	pool_free_all(&k->frames);
 }
 
 struct frame *frame_get(struct map *m, const struct stack *s, u32 i)
 {
 	bool user = i >= s->nr - s->nr_user || i < s->waker_user, exact = is_exact(s, i);
 	u64 ip = m->ips[s->first + i], label = ip - WORD_LABEL;
-	struct frame *f = pool_get(&m->frames, ip, user << 1 | exact, sizeof(*f));
+	struct frame *f = pool_get(&m->sym.frames, ip, user << 1 | exact, sizeof(*f));
 
 	if (f->text)
 		return f;
 	*f = (struct frame) { .ip = ip, .addr = ip, .exact = exact, .user = user, .matches = -1 };
 	if (user)
-		find_user_symbol(m, f);
+		find_user_symbol(&m->sym, f);
 	else if (ip != TRAMPOLINE_MARKER)
-		f->sym = find_symbol(m, ip, exact);
-	if (f->sym && (f->sym->replaced || (f->sym->passes && m->unsure))) {
+		f->sym = find_symbol(&m->sym, ip, exact);
+	if (f->sym && (f->sym->replaced || (f->sym->passes && m->sym.unsure))) {
 		f->sym = NULL;
-		m->nr_replaced++;
+		m->sym.nr_replaced++;
 	}
 	f->text = !user && label && label <= m->labels.nr ?
 		  copy_string(pool_string(&m->labels, label)) : make_text(f);
@@ -128,7 +128,7 @@ struct frame *frame_get(struct map *m, const struct stack *s, u32 i)
 #define MAX_NOTES	8
 
 /* What has no names, and why. */
-void note_objects(const struct map *m)
+void note_objects(const struct symbols *k)
 {
 	static const char * const why[] = {
 		[OBJECT_NO_LIBS] = WITHOUT_LIBS ", so without names of functions",
@@ -144,10 +144,10 @@ void note_objects(const struct map *m)
 	const struct object *o;
 	size_t i, n = 0;
 
-	if (m->nr_replaced)
+	if (k->nr_replaced)
 		note("%zu addresses have no name: their text was replaced meanwhile",
-		     m->nr_replaced);
-	for (i = 1; (o = object_at(&m->users, i)); i++) {
+		     k->nr_replaced);
+	for (i = 1; (o = object_at(&k->users, i)); i++) {
 		if (why[o->state] && n++ < MAX_NOTES)
 			note("%s: %s", o->path, why[o->state]);
 	}

@@ -67,7 +67,7 @@ static void take_module(struct record *r)
 	char name[64];
 
 	get_text(r, FIELD_MODULE, name, sizeof(name));
-	note_module(r->profile->map, name, !strcmp(r->kind->name, "module_free"));
+	note_module(&r->profile->map->sym, name, !strcmp(r->kind->name, "module_free"));
 }
 
 static void take_definition(struct record *r)

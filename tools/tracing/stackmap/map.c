@@ -159,7 +159,7 @@ static void read_object(struct reader *r, const char *what)
 	get_padded(r, path, len, what);
 	path[len] = '\0';
 	if (!r->bad)
-		pool_find(&m->numbers, number, 0)->value = get_object(&m->users, path, &id);
+		pool_find(&m->numbers, number, 0)->value = get_object(&m->sym.users, path, &id);
 }
 
 static void read_objects(struct reader *r, u64 start, u32 len)
@@ -245,11 +245,11 @@ int read_map(struct map *m, const char *buf, size_t len)
 
 void map_free_stacks(struct map *m)
 {
-	users_free(&m->users);
+	users_free(&m->sym.users);
 	free(m->stacks);
 	free(m->ips);
 	pool_free(&m->numbers);
-	pool_free(&m->modules);
+	pool_free(&m->sym.modules);
 	free(m->name);
 	free(m->dir);
 }

@@ -13,7 +13,7 @@ bool resolve_kernel(struct profile *p, u32 stack, struct words *w)
 {
 	if (!resolve_stack(&p->stacks, stack, w))
 		return false;
-	drop_words(w, tracer_frames(p->map, w->w, w->nr));
+	drop_words(w, tracer_frames(&p->map->sym, w->w, w->nr));
 	return true;
 }
 
@@ -239,7 +239,7 @@ static u32 stack_of(struct record *r)
 	u64 tgid, epoch = 0;
 
 	if (r->kind->is_user && get_number(r, FIELD_TGID, &tgid))
-		epoch = users_epoch(&p->map->users, tgid, p->is_mono ? r->rec->ts : UINT64_MAX);
+		epoch = users_epoch(&p->map->sym.users, tgid, p->is_mono ? r->rec->ts : UINT64_MAX);
 	return read_stack(r, &p->stacks, r->in->nr, epoch);
 }
 

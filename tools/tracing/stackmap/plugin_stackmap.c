@@ -123,7 +123,7 @@ static void print_ip(struct trace_seq *s, struct tep_handle *tep, u64 ip)
 /* As the kernel prints it, but for the space that trace-cmd does not have before "=>". */
 static void print_user_ip(struct trace_seq *s, struct session *ses, u64 word, bool exact)
 {
-	struct users *users = &ses->map.users;
+	struct users *users = &ses->map.sym.users;
 	struct object *o = object_at(users, word_object(word));
 	u64 offset = word & OFFSET_MASK;
 	const struct symbol *sym;
@@ -206,7 +206,7 @@ static int print_event(struct trace_seq *s, struct tep_record *rec, struct tep_e
 		object = read_object(&r, &ses->stacks, 0, &number);
 	if (object) {
 		trace_seq_printf(s, "<%s %u %s>", ev->name, number,
-				 object_at(&ses->map.users, object)->path);
+				 object_at(&ses->map.sym.users, object)->path);
 	} else if (r.kind->field[FIELD_OBJECT] || !read_head(ses, &r, &cookie, &ids)) {
 		if (!ses->nr_damaged++)
 			complain("damaged %s event", ev->name);
@@ -233,7 +233,7 @@ EXPORTED int TEP_PLUGIN_LOADER(struct tep_handle *tep)
 	size_t i;
 
 	ses->tep = tep;
-	ses->stacks.users = &ses->map.users;
+	ses->stacks.users = &ses->map.sym.users;
 	ses->next = sessions;
 	sessions = ses;
 	for (i = 0; i < ARRAY_SIZE(events); i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "util.h"
+#include "pool.h"
 
 void add_words(struct words *w, const u64 *words, size_t nr)
 {

@@ -6,7 +6,7 @@
 void print_frame(struct map *m, const struct stack *s, u32 i, const struct config *cfg)
 {
 	struct frame *f = frame_get(m, s, i);
-	const char *lines = cfg->lines ? frame_lines(m, f) : "";
+	const char *lines = cfg->lines ? frame_lines(&m->sym, f) : "";
 	int len;
 
 	puts(hide_controls(f->text));
@@ -136,7 +136,7 @@ static void print_json_stack(struct map *m, const struct stack *s, const struct 
 		fputs("],\n  \"lines\": [", stdout);
 	for (i = 0; cfg->lines && i < s->nr; i++) {
 		fputs(i ? ", " : "", stdout);
-		print_json_string(frame_lines(m, frame_get(m, s, i)));
+		print_json_string(frame_lines(&m->sym, frame_get(m, s, i)));
 	}
 	fputs("]}", stdout);
 }

@@ -12,7 +12,7 @@ static u32 resolve(struct profile *p, const struct sample *s, struct words *w)
 		add_word(w, WORD_UNDEFINED);
 		p->counts[COUNT_UNDEFINED] += s->val[VAL_EVENTS];
 	} else if (s->kernel && s->kind && s->kind->is_switch && p->cfg->off_cpu) {
-		drop_words(w, scheduler_frames(p->map, w->w, w->nr));
+		drop_words(w, scheduler_frames(&p->map->sym, w->w, w->nr));
 	}
 	if (!s->kernel && !s->user)
 		add_word(w, WORD_NO_STACK);
@@ -69,8 +69,8 @@ static bool is_own_stack(const struct profile *p, u32 nr)
 	const struct symbol *s;
 	u32 i;
 
-	for (i = 0; p->map->users.watched && i < nr; i++) {
-		s = find_symbol(p->map, p->words.w[i], !i);
+	for (i = 0; p->map->sym.users.watched && i < nr; i++) {
+		s = find_symbol(&p->map->sym, p->words.w[i], !i);
 		if (s && !strcmp(s->name, "perf_event_mmap"))
 			return true;
 	}
@@ -263,7 +263,7 @@ static int take_record(struct tracecmd_input *handle, struct tep_record *rec, in
 /* Symbols of another boot would give wrong names. */
 static int check_boot(const struct profile *p, const char *path)
 {
-	u64 text = p->map->kallsyms.text;
+	u64 text = p->map->sym.kallsyms.text;
 
 	if (!text || tep_find_function_address(p->tep, text) == text ||
 	    !tep_find_function(p->tep, text + 1))
@@ -281,7 +281,7 @@ static int check_boot(const struct profile *p, const char *path)
 static const struct symbol *load_recorded_symbols(struct profile *p, u64 addr)
 {
 	u64 low = addr, high = UINT64_MAX, mid, next = UINT64_MAX, at;
-	struct symtab *t = &p->map->kallsyms;
+	struct symtab *t = &p->map->sym.kallsyms;
 	struct symbol s = { .type = 'T' };
 
 	if (!tep_find_function_address(p->tep, addr))
@@ -300,7 +300,7 @@ static const struct symbol *load_recorded_symbols(struct profile *p, u64 addr)
 		*APPEND(t->syms, t->nr) = s;
 	}
 	symtab_finish(t);
-	p->map->find_symbol = NULL;
+	p->map->sym.find_symbol = NULL;
 	return symtab_find(t, addr);
 }
 
@@ -328,7 +328,7 @@ static void read_directory(struct profile *p)
 
 void profile_free(struct map *m)
 {
-	struct profile *p = m->profile;
+	struct profile *p = m->sym.profile;
 
 	if (!p)
 		return;
@@ -346,7 +346,7 @@ void profile_free(struct map *m)
 	kinds_free(p);
 	dat_close(p);
 	free(p);
-	m->profile = NULL;
+	m->sym.profile = NULL;
 }
 
 /*
@@ -359,11 +359,11 @@ int make_profile(struct map *m, const char *path, sample_fn *print, const struct
 	int ret;
 
 	p->map = m;
-	p->stacks.users = &m->users;
+	p->stacks.users = &m->sym.users;
 	p->cfg = cfg;
 	p->print = print;
-	m->profile = p;
-	m->find_symbol = m->kallsyms.nr ? NULL : load_recorded_symbols;
+	m->sym.profile = p;
+	m->sym.find_symbol = m->sym.kallsyms.nr ? NULL : load_recorded_symbols;
 	read_directory(p);
 	set_value_types(m, cfg);
 	ret = dat_open(p, path) ?: check_events(p, path) ?: check_boot(p, path);

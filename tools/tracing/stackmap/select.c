@@ -158,3 +158,15 @@ u64 sum_of(const struct map *m)
 		sum += s->ref;
 	return sum;
 }
+
+void drop_tracers(struct map *m)
+{
+	struct stack *s;
+	u32 n;
+
+	for (s = m->stacks; s != stacks_end(m); s++) {
+		n = s->user ? 0 : tracer_frames(&m->sym, m->ips + s->first, s->nr - s->nr_user);
+		s->first += n;
+		s->nr -= n;
+	}
+}

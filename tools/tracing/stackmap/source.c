@@ -25,9 +25,9 @@ static void kallsyms_build_id(const char *path, struct build_id *id)
 
 static void add_source(struct map *m, const char *kind, const char *path)
 {
-	char *old __free(pointer) = m->source;
+	char *old __free(pointer) = m->sym.source;
 
-	m->source = format("%s%s%s %s", old ? old : "", old ? ", " : "", kind, path);
+	m->sym.source = format("%s%s%s %s", old ? old : "", old ? ", " : "", kind, path);
 }
 
 /* NULL if there is none. The running kernel may be the one that wrote a copy of the map. */
@@ -59,11 +59,11 @@ int load_kallsyms(struct map *m, const struct map *sibling, const struct config 
 	ret = check_build_id(m, &id, path, cfg);
 	if (ret)
 		return ret;
-	ret = symtab_load(&m->kallsyms, path) ?: cfg->kallsyms ? 0 : load_first_symbols(m);
+	ret = symtab_load(&m->sym.kallsyms, path) ?: cfg->kallsyms ? 0 : load_first_symbols(m);
 	if (!ret)
 		add_source(m, "kallsyms", path);
 	else
-		symtab_free(&m->kallsyms);
+		symtab_free(&m->sym.kallsyms);
 	return cfg->kallsyms ? ret : 0;
 }
 
@@ -74,7 +74,7 @@ int load_kallsyms(struct map *m, const struct map *sibling, const struct config 
 static int fit_kallsyms(struct map *m, const struct map *sibling, const struct config *cfg)
 {
 	bool same = sibling ? same_id(&m->build_id, &sibling->build_id) : !m->dir && !cfg->kallsyms;
-	struct symtab *t = &m->kallsyms;
+	struct symtab *t = &m->sym.kallsyms;
 
 	if (!m->text || !t->text || m->text == t->text)
 		return 0;
@@ -92,7 +92,7 @@ static int load_user_maps(struct map *m)
 	char *buf __free(pointer) = NULL;
 
 	return !m->dir || m->live || access(path, R_OK) ? 0 :
-	       load_lines(path, "user_maps", &buf, parse_user_line, &m->users);
+	       load_lines(path, "user_maps", &buf, parse_user_line, &m->sym.users);
 }
 
 /* @sibling: with diff, the new map; the old one may use its symbols. */
@@ -100,26 +100,26 @@ int load_symbols(struct map *m, const struct map *sibling, const struct config *
 {
 	int ret;
 
-	m->users.symfs = cfg->symfs;
-	m->users.dir = m->dir;
+	m->sym.users.symfs = cfg->symfs;
+	m->sym.users.dir = m->dir;
 	ret = load_user_maps(m) ?: load_kallsyms(m, sibling, cfg) ?:
 	      fit_kallsyms(m, sibling, cfg);
 	if (!ret && cfg->vmlinux)
 		ret = HAS_LIBS ? vmlinux_load(m, cfg) : fail("%s: " WITHOUT_LIBS, cfg->vmlinux);
 	if (!ret && cfg->vmlinux)
 		add_source(m, "vmlinux", cfg->vmlinux);
-	if (!m->source)
-		m->source = copy_string("none, raw addresses (-k kallsyms or -v vmlinux)");
+	if (!m->sym.source)
+		m->sym.source = copy_string("none, raw addresses (-k kallsyms or -v vmlinux)");
 	return ret;
 }
 
 void map_free(struct map *m)
 {
-	frames_free(m);
-	symtab_free(&m->kallsyms);
-	symtab_free(&m->elfsyms);
+	frames_free(&m->sym);
+	symtab_free(&m->sym.kallsyms);
+	symtab_free(&m->sym.elfsyms);
 	if (HAS_LIBS)
-		vmlinux_free(m->vmlinux);
+		vmlinux_free(m->sym.vmlinux);
 	map_free_stacks(m);
-	free(m->source);
+	free(m->sym.source);
 }

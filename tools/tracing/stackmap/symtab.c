@@ -236,7 +236,7 @@ static void compare_copies(struct symbol *s, const struct symbol *other)
 int load_first_symbols(struct map *m)
 {
 	char *path __free(pointer) = format("%s/kallsyms.start", m->dir ? m->dir : "");
-	struct symtab first = {}, *last = &m->kallsyms;
+	struct symtab first = {}, *last = &m->sym.kallsyms;
 	struct symbol *s, *other;
 	size_t i, nr = last->nr;
 	int ret;
@@ -253,7 +253,7 @@ int load_first_symbols(struct map *m)
 		s = &first.syms[i];
 		if (!s->mod)
 			continue;
-		pool_at(&m->modules, intern(&m->modules, s->mod))->value = 1;
+		pool_at(&m->sym.modules, intern(&m->sym.modules, s->mod))->value = 1;
 		other = bsearch(&s->addr, last->syms, nr, sizeof(*s), compare_addr);
 		compare_copies(other ? other : s, other ? s : NULL);
 		if (!other)
@@ -271,14 +271,14 @@ int load_first_symbols(struct map *m)
  * A module comes or @leaves. If that is in no copy of kallsyms, it may have been where one of these
  * has something that was not there all the time.
  */
-void note_module(struct map *m, const char *name, bool leaves)
+void note_module(struct symbols *k, const char *name, bool leaves)
 {
-	struct pooled *known = pool_at(&m->modules, intern(&m->modules, name));
-	struct symtab *t = &m->kallsyms;
+	struct pooled *known = pool_at(&k->modules, intern(&k->modules, name));
+	struct symtab *t = &k->kallsyms;
 	size_t i;
 
 	if (leaves) {
-		m->unsure |= !known->value;
+		k->unsure |= !known->value;
 		known->value = 0;
 		return;
 	}

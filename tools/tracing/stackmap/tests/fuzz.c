@@ -65,7 +65,7 @@ static char *copy_lines(const void *data, size_t size)
 
 static void print_all(struct map *m)
 {
-	struct map fixed = { .name = copy_string("fixed"), .source = copy_string("fuzz") };
+	struct map fixed = { .name = copy_string("fixed"), .sym.source = copy_string("fuzz") };
 	struct config cfg = {};
 
 	fixed_map(&fixed);
@@ -84,7 +84,7 @@ static void print_names(struct map *m, const char *function)
 	struct config cfg = { .function = function, .callers = true };
 	struct pool names = {};
 
-	frames_free(m);
+	frames_free(&m->sym);
 	drop_tracers(m);
 	merge_stacks(m, &names, &cfg);
 	select_stacks(m, &cfg, 0);
@@ -121,7 +121,7 @@ static const char fixed_text[] =
 
 static void fuzz_map(const uint8_t *data, size_t size)
 {
-	struct map m = { .name = copy_string("map"), .source = copy_string("fuzz") };
+	struct map m = { .name = copy_string("map"), .sym.source = copy_string("fuzz") };
 
 	read_map(&m, (const char *)data, size);
 	print_all(&m);
@@ -132,16 +132,16 @@ static void fuzz_map(const uint8_t *data, size_t size)
 
 static void fuzz_kallsyms(const uint8_t *data, size_t size)
 {
-	struct map m = { .name = copy_string("map"), .source = copy_string("fuzz") };
+	struct map m = { .name = copy_string("map"), .sym.source = copy_string("fuzz") };
 	char *buf = copy_lines(data, size);
 
 	fixed_map(&m);
-	parse_lines("kallsyms", "kallsyms", buf, size + 1, parse_symbol_line, &m.kallsyms);
-	symtab_finish(&m.kallsyms);
+	parse_lines("kallsyms", "kallsyms", buf, size + 1, parse_symbol_line, &m.sym.kallsyms);
+	symtab_finish(&m.sym.kallsyms);
 	print_all(&m);
 	filter_text(&m, fixed_text, strlen(fixed_text));
 	print_names(&m, NULL);
-	symtab_shift(&m.kallsyms, 0x1000);
+	symtab_shift(&m.sym.kallsyms, 0x1000);
 	map_free(&m);
 	free(buf);
 }
@@ -162,11 +162,11 @@ static void fuzz_users(const uint8_t *data, size_t size)
 	u64 addr, time;
 	u32 tgid;
 
-	parse_lines("user_maps", "user_maps", buf, size + 1, parse_user_line, &m.users);
+	parse_lines("user_maps", "user_maps", buf, size + 1, parse_user_line, &m.sym.users);
 	for (tgid = 0; tgid < 10; tgid++) {
 		for (time = 0; time < 8; time++) {
 			for (addr = 0; addr < 0x8000; addr += 0x800)
-				place_word(&m.users, users_epoch(&m.users, tgid, time), addr,
+				place_word(&m.sym.users, users_epoch(&m.sym.users, tgid, time), addr,
 					   time & 1);
 		}
 	}
@@ -186,7 +186,7 @@ static void fuzz_elf(const uint8_t *data, size_t size)
 	if (write(fd, data, size) == (ssize_t)size)
 		read_file_id(path, &id);
 	fixed_map(&m);
-	get_object(&m.users, path, &(struct build_id) {});
+	get_object(&m.sym.users, path, &(struct build_id) {});
 	print_text(&m, NULL, &cfg);
 	map_free(&m);
 	close(fd);
@@ -251,7 +251,7 @@ static void fuzz_records(const uint8_t *data, size_t size)
 		cfg.latency = data[0] & 64;
 	}
 	fixed_map(&m);
-	parse_user_line(&m.users, users);
+	parse_user_line(&m.sym.users, users);
 	records = data + 1;
 	records_size = size - 1;
 	make_profile(&m, getenv("DAT"), data[0] & 16 ? print_perf_sample : NULL, &cfg);
