@@ -44,8 +44,8 @@ struct filter {
 	ssize_t			len;
 	bool			has_context;	/* task, CPU and time before the event */
 	bool			user;		/* the stack of the line is of user space */
-	struct stack_ids	ids;		/* of the line */
-	struct stacks		stacks;
+	struct parts	parts;		/* of the line */
+	struct ids		ids;
 	struct words		words;
 	struct pool		unknown;	/* stacks that it did not have */
 	bool			drop;		/* the frames that follow */
@@ -56,7 +56,7 @@ struct filter {
 };
 
 /* " 42>", " 42 @ffffffff81000000 43>". With @cookie, " 30 42>" or " 30 @5500 42>". */
-static bool take_ids(struct stack_ids *ids, const char *list, bool cookie, bool split)
+static bool take_parts(struct parts *parts, const char *list, bool cookie, bool split)
 {
 	bool hit = cookie && split;
 	char *p = (char *)list;
@@ -64,20 +64,20 @@ static bool take_ids(struct stack_ids *ids, const char *list, bool cookie, bool 
 	u64 ip;
 
 	errno = 0;
-	ids->nr = 0;
+	parts->nr = 0;
 	if (cookie)
 		strtoull(p, &p, 16);
 	while (*p == ' ') {
 		ip = p[1] == '@' ? strtoull(p + 2, &p, 16) : 0;
 		id = *p == ' ' ? strtoll(p, &p, 10) : -1;
-		if (id < 0 || id > INT32_MAX || ids->nr == MAX_PARTS ||
-		    (bool)ip != (ids->nr || hit))
+		if (id < 0 || id > INT32_MAX || parts->nr == MAX_PARTS ||
+		    (bool)ip != (parts->nr || hit))
 			return false;
-		ids->ip[ids->nr] = ip;
-		ids->id[ids->nr++] = id;
+		parts->ip[parts->nr] = ip;
+		parts->id[parts->nr++] = id;
 	}
-	return !errno && (*p == '>' || *p == ' ') && ids->nr &&
-	       (ids->nr > 1) == (split && !hit);
+	return !errno && (*p == '>' || *p == ' ') && parts->nr &&
+	       (parts->nr > 1) == (split && !hit);
 }
 
 /* Returns what follows the context, the whole line if it has none. */
@@ -98,7 +98,7 @@ static bool has_ids(struct filter *t, const char *text)
 	if (regexec(&t->ids_form, text, NR_IDS_GROUPS, m, 0))
 		return false;
 	t->user = m[IDS_USER].rm_so >= 0;
-	if (take_ids(&t->ids, text + m[IDS_LIST].rm_so, m[IDS_UNWIND].rm_so >= 0,
+	if (take_parts(&t->parts, text + m[IDS_LIST].rm_so, m[IDS_UNWIND].rm_so >= 0,
 		     text[m[IDS_KIND].rm_so] == 's'))
 		return true;
 	t->nr_odd++;
@@ -117,17 +117,17 @@ static bool read_map_again(struct filter *t, u32 stack)
 		return false;
 	t->map->live = !reload_map(t->map);
 	if (t->map->live)
-		use_map(&t->stacks, t->map, 0);
+		use_map(&t->ids, t->map, 0);
 	return t->map->live;
 }
 
 static bool find_frames(struct filter *t)
 {
-	u32 stack = stack_of_ids(&t->stacks, 0, t->user, 0, &t->ids);
+	u32 stack = stack_of_parts(&t->ids, 0, t->user, 0, &t->parts);
 
 	t->words = (struct words) { t->words.w };
-	return resolve_stack(&t->stacks, stack, &t->words) ||
-	       (read_map_again(t, stack) && resolve_stack(&t->stacks, stack, &t->words));
+	return resolve_stack(&t->ids, stack, &t->words) ||
+	       (read_map_again(t, stack) && resolve_stack(&t->ids, stack, &t->words));
 }
 
 static void print_frames(struct filter *t)
@@ -207,14 +207,14 @@ int annotate(struct map *m, const struct config *cfg)
 	/* Lines may come one by one. */
 	if (fstat(fileno(t.f), &st) || !S_ISREG(st.st_mode))
 		setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
-	t.stacks.users = &m->sym.users;
-	use_map(&t.stacks, m, 0);
+	t.ids.users = &m->sym.users;
+	use_map(&t.ids, m, 0);
 	while (!ferror(stdout) && (t.len = getline(&t.line, &t.room, t.f)) >= 0)
 		filter_line(&t);
 	ret = ferror(stdout) ? -EIO : end_filter(&t);
 	if (t.f != stdin)
 		fclose(t.f);
-	stacks_free(&t.stacks);
+	ids_free(&t.ids);
 	pool_free(&t.unknown);
 	regfree(&t.head);
 	regfree(&t.ids_form);

@@ -94,33 +94,33 @@ void get_text(struct record *r, enum field which, char *text, size_t size)
 	snprintf(text, size, "%.*s", (int)len, bytes);
 }
 
-static bool read_part(struct record *r, enum field which, u64 ip, struct stack_ids *ids)
+static bool read_part(struct record *r, enum field which, u64 ip, struct parts *parts)
 {
 	u64 id;
 
 	if (!get_number(r, which, &id) || id > INT32_MAX)
 		return false;
-	ids->ip[ids->nr] = ip;
-	ids->id[ids->nr++] = id;
+	parts->ip[parts->nr] = ip;
+	parts->id[parts->nr++] = id;
 	return true;
 }
 
 /* False if there are none. Between two parts is the address that an interrupt has hit. */
-bool read_ids(struct record *r, struct stack_ids *ids)
+bool read_parts(struct record *r, struct parts *parts)
 {
 	u64 ip = 0, outer2_ip;
 
-	ids->nr = 0;
+	parts->nr = 0;
 	if (r->kind->field[FIELD_IP] && !get_number(r, FIELD_IP, &ip))
 		return false;
 	if (!r->kind->field[FIELD_OUTER_ID])
-		return read_part(r, FIELD_ID, ip, ids);
-	if (!read_part(r, FIELD_ID, 0, ids) || !read_part(r, FIELD_OUTER_ID, ip, ids))
+		return read_part(r, FIELD_ID, ip, parts);
+	if (!read_part(r, FIELD_ID, 0, parts) || !read_part(r, FIELD_OUTER_ID, ip, parts))
 		return false;
 	if (!r->kind->field[FIELD_OUTER2_ID])
 		return true;
 	return get_number(r, FIELD_OUTER2_IP, &outer2_ip) &&
-	       read_part(r, FIELD_OUTER2_ID, outer2_ip, ids);
+	       read_part(r, FIELD_OUTER2_ID, outer2_ip, parts);
 }
 
 /*
@@ -151,21 +151,21 @@ int read_frames(struct record *r, u64 *ips)
 }
 
 /* Returns the number of its stack, 0 if it has none. */
-u32 read_stack(struct record *r, struct stacks *k, u32 in, u64 epoch)
+u32 read_stack(struct record *r, struct ids *k, u32 in, u64 epoch)
 {
 	bool user = r->kind->is_user;
-	struct stack_ids ids;
+	struct parts parts;
 	u64 ips[MAX_DEPTH];
 	int nr;
 
 	if (r->kind->field[FIELD_ID])
-		return read_ids(r, &ids) ? stack_of_ids(k, in, user, epoch, &ids) : 0;
+		return read_parts(r, &parts) ? stack_of_parts(k, in, user, epoch, &parts) : 0;
 	nr = read_frames(r, ips);
 	return nr > 0 ? stack_of_frames(k, user, epoch, ips, nr) : 0;
 }
 
 /* stack_def, user_stack_def. Returns 1 if the id was another stack before, or an error. */
-int read_definition(struct record *r, struct stacks *k, u32 in)
+int read_definition(struct record *r, struct ids *k, u32 in)
 {
 	u64 ips[MAX_DEPTH], id;
 	int nr = read_frames(r, ips);
@@ -173,11 +173,11 @@ int read_definition(struct record *r, struct stacks *k, u32 in)
 	/* Below what an interrupt has hit, there may be no more frames of user space. */
 	if (nr < !r->kind->is_user || !get_number(r, FIELD_ID, &id) || id > INT32_MAX)
 		return -EINVAL;
-	return !define_stack(k, in, r->kind->is_user, id, pool_add(&k->contents, ips, nr));
+	return !define_id(k, in, r->kind->is_user, id, pool_add(&k->contents, ips, nr));
 }
 
 /* user_object_def: a file, by its number in the stacks. Returns ours, 0 if there is none. */
-u32 read_object(struct record *r, struct stacks *k, u32 in, u32 *number)
+u32 read_object(struct record *r, struct ids *k, u32 in, u32 *number)
 {
 	struct build_id id = {};
 	const char *bytes, *path;

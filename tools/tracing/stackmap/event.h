@@ -72,10 +72,10 @@ void init_kind(struct kind *k, struct tep_event *ev);
 void get_text(struct record *r, enum field which, char *text, size_t size);
 bool get_number(struct record *r, enum field which, u64 *n);
 bool get_bytes(struct record *r, enum field which, const char **bytes, u32 *len);
-bool read_ids(struct record *r, struct stack_ids *ids);
+bool read_parts(struct record *r, struct parts *parts);
 int read_frames(struct record *r, u64 *ips);
-u32 read_stack(struct record *r, struct stacks *k, u32 in, u64 epoch);
-int read_definition(struct record *r, struct stacks *k, u32 in);
-u32 read_object(struct record *r, struct stacks *k, u32 in, u32 *number);
+u32 read_stack(struct record *r, struct ids *k, u32 in, u64 epoch);
+int read_definition(struct record *r, struct ids *k, u32 in);
+u32 read_object(struct record *r, struct ids *k, u32 in, u32 *number);
 
 #endif

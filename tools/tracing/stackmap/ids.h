@@ -6,29 +6,29 @@
 #include "map.h"
 
 /* A stack in parts, innermost first. A stack of user space has one part. */
-struct stack_ids {
+struct parts {
 	u32		nr;
 	u32		id[MAX_PARTS];
 	u64		ip[MAX_PARTS];	/* what an interrupt hit, before the part; or 0 */
 };
 
-/* Stacks of a trace by their ids, see stacks.c. */
-struct stacks {
+/* The ids of a trace, and the stacks that were recorded by them, see ids.c. */
+struct ids {
 	struct users	*users;
-	struct pool	ids;		/* of {instance, id} to the index of a ref, plus 1 */
+	struct pool	by_id;		/* of {instance, id} to the index of a ref, plus 1 */
 	struct ref	*refs;
 	size_t		nr_refs;
 	struct pool	contents;	/* frames */
 	struct pool	objects;	/* of {instance, number} to that of an object */
-	struct pool	stacks;
+	struct pool	recorded;	/* stacks, as parts or in full */
 };
 
-bool define_stack(struct stacks *k, u32 in, bool user, u32 id, u32 content);
-size_t count_differing(const struct stacks *k);
-void use_map(struct stacks *k, const struct map *m, u32 in);
-u32 stack_of_ids(struct stacks *k, u32 in, bool user, u64 epoch, const struct stack_ids *ids);
-u32 stack_of_frames(struct stacks *k, bool user, u64 epoch, const u64 *ips, u32 nr);
-bool resolve_stack(struct stacks *k, u32 stack, struct words *w);
-void stacks_free(struct stacks *k);
+bool define_id(struct ids *k, u32 in, bool user, u32 id, u32 content);
+size_t count_differing(const struct ids *k);
+void use_map(struct ids *k, const struct map *m, u32 in);
+u32 stack_of_parts(struct ids *k, u32 in, bool user, u64 epoch, const struct parts *parts);
+u32 stack_of_frames(struct ids *k, bool user, u64 epoch, const u64 *ips, u32 nr);
+bool resolve_stack(struct ids *k, u32 stack, struct words *w);
+void ids_free(struct ids *k);
 
 #endif

@@ -72,14 +72,14 @@ static void take_module(struct record *r)
 
 static void take_definition(struct record *r)
 {
-	read_definition(r, &r->profile->stacks, r->in->nr);
+	read_definition(r, &r->profile->ids, r->in->nr);
 }
 
 static void take_object(struct record *r)
 {
 	u32 number;
 
-	read_object(r, &r->profile->stacks, r->in->nr, &number);
+	read_object(r, &r->profile->ids, r->in->nr, &number);
 }
 
 /* The letters of a task's states are in the print format. Their bits differ between kernels. */

@@ -11,7 +11,7 @@
 /* Without the tracer's frames. Returns false if the stack is not defined. */
 bool resolve_kernel(struct profile *p, u32 stack, struct words *w)
 {
-	if (!resolve_stack(&p->stacks, stack, w))
+	if (!resolve_stack(&p->ids, stack, w))
 		return false;
 	drop_words(w, tracer_frames(&p->map->sym, w->w, w->nr));
 	return true;
@@ -240,7 +240,7 @@ static u32 stack_of(struct record *r)
 
 	if (r->kind->is_user && get_number(r, FIELD_TGID, &tgid))
 		epoch = users_epoch(&p->map->sym.users, tgid, p->is_mono ? r->rec->ts : UINT64_MAX);
-	return read_stack(r, &p->stacks, r->in->nr, epoch);
+	return read_stack(r, &p->ids, r->in->nr, epoch);
 }
 
 /* For all events since the task has entered the kernel. */

@@ -20,7 +20,7 @@ struct session {
 	struct tep_handle	*tep;
 	struct kind		kind;		/* of the last event */
 	struct map		map;		/* a copy of stack_map_bin; has all files */
-	struct stacks		stacks;
+	struct ids		ids;
 	struct pool		ambiguous;	/* {id, user}: how often it got another stack */
 	struct words		words;		/* of the last stack */
 	bool			has_read_map;
@@ -72,7 +72,7 @@ static bool read_session_map(struct session *ses)
 	ses->has_read_map = true;
 	load_map(&ses->map, path);
 	if (is_of_this_boot(ses)) {
-		use_map(&ses->stacks, &ses->map, 0);
+		use_map(&ses->ids, &ses->map, 0);
 		return true;
 	}
 	complain("%s is not used: it is of another boot, or the trace has no symbols",
@@ -80,31 +80,31 @@ static bool read_session_map(struct session *ses)
 	return false;
 }
 
-static bool is_ambiguous(struct session *ses, const struct stack_ids *ids, bool user)
+static bool is_ambiguous(struct session *ses, const struct parts *parts, bool user)
 {
 	u32 i;
 
-	for (i = 0; i < ids->nr; i++) {
-		if (pool_find(&ses->ambiguous, ids->id[i], user)->value)
+	for (i = 0; i < parts->nr; i++) {
+		if (pool_find(&ses->ambiguous, parts->id[i], user)->value)
 			return true;
 	}
 	return false;
 }
 
 /* The frames of the event's stack; false if they are not known. */
-static bool find_frames(struct session *ses, struct record *r, const struct stack_ids *ids)
+static bool find_frames(struct session *ses, struct record *r, const struct parts *parts)
 {
-	u32 stack = read_stack(r, &ses->stacks, 0, 0);
+	u32 stack = read_stack(r, &ses->ids, 0, 0);
 
 	ses->words = (struct words) { ses->words.w };
-	if (!stack || (!r->kind->defines && is_ambiguous(ses, ids, r->kind->is_user)))
+	if (!stack || (!r->kind->defines && is_ambiguous(ses, parts, r->kind->is_user)))
 		return false;
-	if (resolve_stack(&ses->stacks, stack, &ses->words) ||
-	    (read_session_map(ses) && resolve_stack(&ses->stacks, stack, &ses->words)))
+	if (resolve_stack(&ses->ids, stack, &ses->words) ||
+	    (read_session_map(ses) && resolve_stack(&ses->ids, stack, &ses->words)))
 		return true;
 	if (!ses->nr_missing++)
 		complain("no frames for id %u; -O stackmap:map=FILE or STACKMAP=FILE names a map",
-			 ids->id[0]);
+			 parts->id[0]);
 	return false;
 }
 
@@ -155,7 +155,7 @@ static void print_frames(struct trace_seq *s, struct session *ses, bool user)
 }
 
 static void print_head(struct trace_seq *s, const struct kind *k, u64 cookie,
-		       const struct stack_ids *ids)
+		       const struct parts *parts)
 {
 	u32 i;
 
@@ -163,31 +163,31 @@ static void print_head(struct trace_seq *s, const struct kind *k, u64 cookie,
 	trace_seq_printf(s, "<%s", k->field[FIELD_OUTER2_ID] ? "stack_split" : k->event->name);
 	if (k->field[FIELD_COOKIE])
 		trace_seq_printf(s, " %llx", cookie);
-	for (i = 0; i < ids->nr; i++) {
-		if (i || ids->ip[0])
-			trace_seq_printf(s, " @%llx", ids->ip[i]);
-		trace_seq_printf(s, " %u", ids->id[i]);
+	for (i = 0; i < parts->nr; i++) {
+		if (i || parts->ip[0])
+			trace_seq_printf(s, " @%llx", parts->ip[i]);
+		trace_seq_printf(s, " %u", parts->id[i]);
 	}
 	trace_seq_putc(s, '>');
 }
 
 /* False if the record is damaged. */
-static bool read_head(struct session *ses, struct record *r, u64 *cookie, struct stack_ids *ids)
+static bool read_head(struct session *ses, struct record *r, u64 *cookie, struct parts *parts)
 {
 	struct tep_format_field **field = r->kind->field;
 	u64 ips[MAX_DEPTH];
 	int ret = 0;
 
 	if ((field[FIELD_COOKIE] && !get_number(r, FIELD_COOKIE, cookie)) ||
-	    (field[FIELD_ID] && !read_ids(r, ids)))
+	    (field[FIELD_ID] && !read_parts(r, parts)))
 		return false;
 	if (r->kind->defines)
-		ret = read_definition(r, &ses->stacks, 0);
+		ret = read_definition(r, &ses->ids, 0);
 	else if (field[FIELD_CALLER])
 		ret = read_frames(r, ips) < 0 ? -EINVAL : 0;
-	if (ret > 0 && !pool_find(&ses->ambiguous, ids->id[0], r->kind->is_user)->value++)
+	if (ret > 0 && !pool_find(&ses->ambiguous, parts->id[0], r->kind->is_user)->value++)
 		complain("id %u has two stacks, maybe of two instances: no frames for it",
-			 ids->id[0]);
+			 parts->id[0]);
 	return ret >= 0;
 }
 
@@ -196,24 +196,24 @@ static int print_event(struct trace_seq *s, struct tep_record *rec, struct tep_e
 {
 	struct session *ses = context;
 	struct record r = { .kind = &ses->kind, .rec = rec };
-	struct stack_ids ids = {};
+	struct parts parts = {};
 	u32 number, object = 0;
 	u64 cookie;
 
 	if (r.kind->event != ev)
 		init_kind(r.kind, ev);
 	if (r.kind->field[FIELD_OBJECT])
-		object = read_object(&r, &ses->stacks, 0, &number);
+		object = read_object(&r, &ses->ids, 0, &number);
 	if (object) {
 		trace_seq_printf(s, "<%s %u %s>", ev->name, number,
 				 object_at(&ses->map.sym.users, object)->path);
-	} else if (r.kind->field[FIELD_OBJECT] || !read_head(ses, &r, &cookie, &ids)) {
+	} else if (r.kind->field[FIELD_OBJECT] || !read_head(ses, &r, &cookie, &parts)) {
 		if (!ses->nr_damaged++)
 			complain("damaged %s event", ev->name);
 		trace_seq_printf(s, "<%s, damaged>", ev->name);
 	} else {
-		print_head(s, r.kind, cookie, &ids);
-		if (find_frames(ses, &r, &ids))
+		print_head(s, r.kind, cookie, &parts);
+		if (find_frames(ses, &r, &parts))
 			print_frames(s, ses, r.kind->is_user);
 	}
 	return 0;
@@ -233,7 +233,7 @@ EXPORTED int TEP_PLUGIN_LOADER(struct tep_handle *tep)
 	size_t i;
 
 	ses->tep = tep;
-	ses->stacks.users = &ses->map.sym.users;
+	ses->ids.users = &ses->map.sym.users;
 	ses->next = sessions;
 	sessions = ses;
 	for (i = 0; i < ARRAY_SIZE(events); i++)
@@ -255,7 +255,7 @@ EXPORTED void TEP_PLUGIN_UNLOADER(struct tep_handle *tep)
 		tep_unregister_event_handler(tep, -1, "ftrace", events[i], print_event, ses);
 	tep_plugin_remove_options(options);
 	*last = ses->next;
-	stacks_free(&ses->stacks);
+	ids_free(&ses->ids);
 	map_free_stacks(&ses->map);
 	pool_free(&ses->ambiguous);
 	free(ses->words.w);

@@ -17,7 +17,7 @@ static u32 resolve(struct profile *p, const struct sample *s, struct words *w)
 	if (!s->kernel && !s->user)
 		add_word(w, WORD_NO_STACK);
 	nr = w->nr;
-	if (s->user && !resolve_stack(&p->stacks, s->user, w)) {
+	if (s->user && !resolve_stack(&p->ids, s->user, w)) {
 		p->counts[COUNT_UNDEFINED] += s->val[VAL_EVENTS];
 		if (!s->kernel)
 			add_word(w, WORD_UNDEFINED);
@@ -222,7 +222,7 @@ static void use_saved_map(struct profile *p)
 		}
 	}
 	if (n == 1)
-		use_map(&p->stacks, p->map, found);
+		use_map(&p->ids, p->map, found);
 	else if (n)
 		note("the map is not used, as there are several instances (--instance)");
 	map_drop_stacks(p->map);
@@ -335,7 +335,7 @@ void profile_free(struct map *m)
 	free(p->samples);
 	free(p->words.w);
 	free(p->own_events);
-	stacks_free(&p->stacks);
+	ids_free(&p->ids);
 	pool_free_all(&p->tasks);
 	pool_free_all(&p->named);
 	pool_free_all(&p->processes);
@@ -359,7 +359,7 @@ int make_profile(struct map *m, const char *path, sample_fn *print, const struct
 	int ret;
 
 	p->map = m;
-	p->stacks.users = &m->sym.users;
+	p->ids.users = &m->sym.users;
 	p->cfg = cfg;
 	p->print = print;
 	m->sym.profile = p;
@@ -376,6 +376,6 @@ int make_profile(struct map *m, const char *path, sample_fn *print, const struct
 	drop_waiting(p);
 	weigh_end(p);
 	make_stacks(p, p->nr_samples);
-	p->counts[COUNT_DIFFER] = count_differing(&p->stacks);
+	p->counts[COUNT_DIFFER] = count_differing(&p->ids);
 	return tell_counts(p, path) ? -EINVAL : ret;
 }

@@ -5,7 +5,7 @@
  *
  *   dat.c	opens the file by libtracecmd, and reads its records
  *   event.c	reads what is in a record
- *   stacks.c	definitions, the map beside the recording, and what an id stands for
+ *   ids.c	definitions, the map beside the recording, and what an id stands for
  *   count.c	adds a finished sample to an equal one
  *   tasks.c	names and processes at a time
  *   weights.c	values that are known later: time off the CPU, memory that is not freed
@@ -41,7 +41,7 @@ struct profile {
 	char			*own_events;	/* a list of what is recorded to learn only */
 	struct pool		roots;		/* of {pid} to its family */
 	bool			limited;	/* to a command */
-	struct stacks		stacks;
+	struct ids		ids;
 	struct pool		sums;		/* of {named task and kind, stacks} to a sample */
 	struct pool		tasks;		/* of {instance, pid} to a task_state */
 	u32			nr_unnamed;

@@ -20,12 +20,12 @@ struct ref {
 	bool	in_full;	/* without an id: there are no files */
 };
 
-static u64 *ref_of_id(struct stacks *k, u32 in, bool user, u32 id)
+static u64 *ref_of_id(struct ids *k, u32 in, bool user, u32 id)
 {
-	return &pool_find(&k->ids, in | (user ? OF_USER : 0), id)->value;
+	return &pool_find(&k->by_id, in | (user ? OF_USER : 0), id)->value;
 }
 
-static struct ref *new_ref(struct stacks *k, u32 in, u32 in_map, u64 *nr)
+static struct ref *new_ref(struct ids *k, u32 in, u32 in_map, u64 *nr)
 {
 	struct ref *ref = APPEND(k->refs, k->nr_refs);
 
@@ -34,7 +34,7 @@ static struct ref *new_ref(struct stacks *k, u32 in, u32 in_map, u64 *nr)
 	return ref;
 }
 
-static struct ref *get_ref(struct stacks *k, u32 in, bool user, u32 id)
+static struct ref *get_ref(struct ids *k, u32 in, bool user, u32 id)
 {
 	u64 *nr = ref_of_id(k, in, user, id);
 
@@ -42,7 +42,7 @@ static struct ref *get_ref(struct stacks *k, u32 in, bool user, u32 id)
 }
 
 /* Returns false if the id was another stack before. */
-bool define_stack(struct stacks *k, u32 in, bool user, u32 id, u32 content)
+bool define_id(struct ids *k, u32 in, bool user, u32 id, u32 content)
 {
 	struct ref *ref = get_ref(k, in, user, id);
 	bool same = !ref->content || ref->content == content;
@@ -55,22 +55,22 @@ bool define_stack(struct stacks *k, u32 in, bool user, u32 id, u32 content)
 }
 
 /* The ids whose last definition is another stack than the map has. */
-size_t count_differing(const struct stacks *k)
+size_t count_differing(const struct ids *k)
 {
 	const struct ref *ref;
 	size_t n = 0;
 	bool user;
 	u32 i;
 
-	for (i = 1; i <= k->ids.nr; i++) {
-		user = *pool_words(&k->ids, i) & OF_USER;
-		ref = &k->refs[k->ids.list[i].value - 1];
+	for (i = 1; i <= k->by_id.nr; i++) {
+		user = *pool_words(&k->by_id, i) & OF_USER;
+		ref = &k->refs[k->by_id.list[i].value - 1];
 		n += !user && ref->content && ref->in_map && ref->content != ref->in_map;
 	}
 	return n;
 }
 
-void use_map(struct stacks *k, const struct map *m, u32 in)
+void use_map(struct ids *k, const struct map *m, u32 in)
 {
 	const struct stack *s;
 	u32 content;
@@ -87,37 +87,37 @@ void use_map(struct stacks *k, const struct map *m, u32 in)
 	}
 }
 
-u32 stack_of_ids(struct stacks *k, u32 in, bool user, u64 epoch, const struct stack_ids *ids)
+u32 stack_of_parts(struct ids *k, u32 in, bool user, u64 epoch, const struct parts *parts)
 {
 	u64 w[2 + 2 * MAX_PARTS] = { user ? STACK_USER : 0, epoch };
-	bool alone = ids->nr == 1 && !ids->ip[0] && !epoch;
+	bool alone = parts->nr == 1 && !parts->ip[0] && !epoch;
 	struct ref *ref;
 	u32 i, nr = 2;
 
-	for (i = 0; i < ids->nr; i++) {
-		ref = get_ref(k, in, user, ids->id[i]);
+	for (i = 0; i < parts->nr; i++) {
+		ref = get_ref(k, in, user, parts->id[i]);
 		if (alone && ref->stack)
 			return ref->stack;
-		w[nr++] = ids->ip[i];
+		w[nr++] = parts->ip[i];
 		w[nr++] = ref - k->refs;
 	}
-	nr = pool_add(&k->stacks, w, nr);
+	nr = pool_add(&k->recorded, w, nr);
 	if (alone)
 		ref->stack = nr;
 	return nr;
 }
 
-u32 stack_of_frames(struct stacks *k, bool user, u64 epoch, const u64 *ips, u32 nr)
+u32 stack_of_frames(struct ids *k, bool user, u64 epoch, const u64 *ips, u32 nr)
 {
 	const u64 w[] = {
 		STACK_FRAMES | (user ? STACK_USER : 0), epoch, 0, pool_add(&k->contents, ips, nr),
 	};
 
-	return pool_add(&k->stacks, w, ARRAY_SIZE(w));
+	return pool_add(&k->recorded, w, ARRAY_SIZE(w));
 }
 
 /* The kernel's number of a file, or an address. */
-static u64 user_word(struct stacks *k, const struct ref *ref, u64 epoch, u64 word, bool exact)
+static u64 user_word(struct ids *k, const struct ref *ref, u64 epoch, u64 word, bool exact)
 {
 	u64 object = ref->in_full ? 0 : word_object(word);
 
@@ -131,7 +131,7 @@ static u64 user_word(struct stacks *k, const struct ref *ref, u64 epoch, u64 wor
  * @s: the stack; @ip: what an interrupt has hit, before the part, or 0. False if the id is not
  * defined. What is from a map was translated before.
  */
-static bool add_part(struct stacks *k, const u64 *s, u64 ip, const struct ref *ref,
+static bool add_part(struct ids *k, const u64 *s, u64 ip, const struct ref *ref,
 		     struct words *w)
 {
 	u32 content = ref->content ? ref->content : ref->in_map;
@@ -153,11 +153,11 @@ static bool add_part(struct stacks *k, const u64 *s, u64 ip, const struct ref *r
 }
 
 /* Adds the frames to @w; false and none if an id is not defined. */
-bool resolve_stack(struct stacks *k, u32 stack, struct words *w)
+bool resolve_stack(struct ids *k, u32 stack, struct words *w)
 {
-	const u64 *s = pool_words(&k->stacks, stack);
+	const u64 *s = pool_words(&k->recorded, stack);
 	const struct ref in_full = { .content = s[3], .in_full = true };
-	u32 i, nr = k->stacks.list[stack].nr;
+	u32 i, nr = k->recorded.list[stack].nr;
 	const struct words before = *w;
 
 	for (i = 2; i < nr; i += 2) {
@@ -170,11 +170,11 @@ bool resolve_stack(struct stacks *k, u32 stack, struct words *w)
 	return true;
 }
 
-void stacks_free(struct stacks *k)
+void ids_free(struct ids *k)
 {
-	pool_free(&k->ids);
+	pool_free(&k->by_id);
 	pool_free(&k->contents);
 	pool_free(&k->objects);
-	pool_free(&k->stacks);
+	pool_free(&k->recorded);
 	free(k->refs);
 }
