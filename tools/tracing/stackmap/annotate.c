@@ -99,7 +99,7 @@ static bool has_ids(struct filter *t, const char *text)
 		return false;
 	t->user = m[IDS_USER].rm_so >= 0;
 	if (take_parts(&t->parts, text + m[IDS_LIST].rm_so, m[IDS_UNWIND].rm_so >= 0,
-		     text[m[IDS_KIND].rm_so] == 's'))
+		       text[m[IDS_KIND].rm_so] == 's'))
 		return true;
 	t->nr_odd++;
 	return false;
@@ -149,7 +149,7 @@ static void print_frames(struct filter *t)
 	s->hits = t->words.hits;
 	for (i = 0; i < s->nr; i++) {
 		fputs(" => ", stdout);
-		print_frame(m, s, i, t->cfg);
+		print_frame(m, s, i, t->cfg->lines);
 	}
 	m->nr_ips = s->first;
 	m->nr_stacks--;

@@ -125,6 +125,20 @@ struct frame *frame_get(struct map *m, const struct stack *s, u32 i)
 	return f;
 }
 
+/* Behind a prefix. */
+void print_frame(struct map *m, const struct stack *s, u32 i, bool with_lines)
+{
+	struct frame *f = frame_get(m, s, i);
+	const char *lines = with_lines ? frame_lines(&m->sym, f) : "";
+	int len;
+
+	puts(hide_controls(f->text));
+	for (; *lines; lines += len + 1) {
+		len = strcspn(lines, "\n");
+		printf("        %.*s\n", len, lines);
+	}
+}
+
 #define MAX_NOTES	8
 
 /* What has no names, and why. */

@@ -99,5 +99,6 @@ void map_free_stacks(struct map *m);
 /* frame.c */
 bool is_exact(const struct stack *s, u32 i);
 struct frame *frame_get(struct map *m, const struct stack *s, u32 i);
+void print_frame(struct map *m, const struct stack *s, u32 i, bool with_lines);
 
 #endif

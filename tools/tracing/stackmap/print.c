@@ -2,20 +2,6 @@
 /* Output of a whole map, or of merged stacks: text, folded, JSON; what a map has in all. */
 #include "stackmap.h"
 
-/* Behind a prefix. */
-void print_frame(struct map *m, const struct stack *s, u32 i, const struct config *cfg)
-{
-	struct frame *f = frame_get(m, s, i);
-	const char *lines = cfg->lines ? frame_lines(&m->sym, f) : "";
-	int len;
-
-	puts(hide_controls(f->text));
-	for (; *lines; lines += len + 1) {
-		len = strcspn(lines, "\n");
-		printf("        %.*s\n", len, lines);
-	}
-}
-
 void print_stack(struct map *m, const struct stack *s, const struct config *cfg)
 {
 	u32 i;
@@ -24,7 +10,7 @@ void print_stack(struct map *m, const struct stack *s, const struct config *cfg)
 	       s->id, s->ref, s->nr);
 	for (i = 0; i < s->nr; i++) {
 		printf("  [%u] ", i);
-		print_frame(m, s, i, cfg);
+		print_frame(m, s, i, cfg->lines);
 	}
 	putchar('\n');
 }

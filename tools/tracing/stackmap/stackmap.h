@@ -16,6 +16,11 @@
 struct profile;
 struct sample;
 
+enum form {
+	FORM_TEXT, FORM_JSON, FORM_FOLDED, FORM_PPROF, FORM_PERF, FORM_REPORT, FORM_REPORT_JSON,
+	FORM_DIFF, FORM_ANNOTATE,
+};
+
 enum sleep { SLEEP_ANY, SLEEP_PREEMPTED, SLEEP_UNINTERRUPTIBLE };
 enum by { BY_NOTHING, BY_CPU, BY_EVENT, BY_TASK, BY_PROCESS, NR_BY };
 
@@ -25,6 +30,10 @@ struct config {
 	const char	*symfs;
 	const char	*instance;
 	const char	*trace;		/* that is annotated */
+	const char	*output;	/* a file, or NULL */
+	enum form	format;		/* of export */
+	bool		json;
+	bool		of_map;		/* a map is read, not a recording */
 	bool		lines;
 	bool		force;
 	u64		top;
@@ -79,7 +88,6 @@ int annotate(struct map *m, const struct config *cfg);
 typedef void print_fn(struct map *m, struct pool *names, const struct config *cfg);
 print_fn print_text, print_folded, print_json, print_pprof, print_functions, print_json_functions;
 void print_json_string(const char *s);
-void print_frame(struct map *m, const struct stack *s, u32 i, const struct config *cfg);
 void print_stack(struct map *m, const struct stack *s, const struct config *cfg);
 void print_merged(struct map *m, const struct stack *s, struct pool *names);
 void print_sum(const struct map *m);

@@ -21,7 +21,7 @@ struct top {
 
 static struct top now = { .delay = 1000000000 };
 
-static struct choice top_choices[] = {
+static struct choice live_choices[] = {
 	{ "instance", 'i', "NAME", set_instance, &now.instance, "the map of this trace instance" },
 	{ "delay", 0, "SECONDS", set_seconds, &now.delay, "time between two looks (1)" },
 	{ "number", 'n', "N", set_number, &now.number, "end after N looks" },
@@ -182,7 +182,7 @@ const struct command top_command = {
 "Show the stacks that the running kernel used most since the last look at the map, each second:\n"
 "how often in a second, how often in all, and the functions, the innermost first. No event is\n"
 "read. The key q ends it.\n",
-	.groups = { { "Options", top_choices }, { "", common_choices } },
+	.groups = { { "Options", live_choices }, { "", common_choices } },
 	.examples = "Example, what a recording with the instance \"mine\" records:\n"
 		    "  stackmap_dump top -i mine\n",
 };

@@ -159,15 +159,15 @@ static void fuzz_users(const uint8_t *data, size_t size)
 {
 	struct map m = { .name = copy_string("map") };
 	char *buf = copy_lines(data, size);
+	struct users *u = &m.sym.users;
 	u64 addr, time;
 	u32 tgid;
 
-	parse_lines("user_maps", "user_maps", buf, size + 1, parse_user_line, &m.sym.users);
+	parse_lines("user_maps", "user_maps", buf, size + 1, parse_user_line, u);
 	for (tgid = 0; tgid < 10; tgid++) {
 		for (time = 0; time < 8; time++) {
 			for (addr = 0; addr < 0x8000; addr += 0x800)
-				place_word(&m.sym.users, users_epoch(&m.sym.users, tgid, time), addr,
-					   time & 1);
+				place_word(u, users_epoch(u, tgid, time), addr, time & 1);
 		}
 	}
 	map_free(&m);

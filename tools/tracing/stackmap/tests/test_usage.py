@@ -160,7 +160,7 @@ class Usage(Case):
             self.assertIn(text, self.run_tool(*args, rc=2)[1])
         done = subprocess.run([TOOL, "report"], cwd=self.dir, capture_output=True, check=False)
         self.assertEqual(done.returncode, 1)
-        self.assertIn(b"no ./stackmap.data: name a recording, or make one (stackmap_dump record -- ",
+        self.assertIn(b"no ./stackmap.data: name a recording, or make one: stackmap_dump record",
                       done.stderr)
 
     def test_output(self):

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The options of the commands that read, in groups that several of them have. */
+#include "config.h"
+
+struct config cfg;
+
+static void set_numbers(const struct choice *c, char *arg)
+{
+	unsigned long first;
+	regex_t form;
+	char *p;
+
+	regcomp(&form, "^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$", REG_EXTENDED | REG_NOSUB);
+	if (regexec(&form, arg, 0, NULL, 0))
+		usage("not a list of numbers", arg);
+	regfree(&form);
+	for (p = arg; *p; p += *p == ',') {
+		first = strtoul(p, &p, 10);
+		if (*p == '-' && strtoul(p + 1, &p, 10) < first)
+			usage("a range begins with the smaller number", arg);
+	}
+	set_text(c, arg);
+}
+
+static void set_grep(const struct choice *c, char *arg)
+{
+	if (regcomp(&cfg.grep, arg, REG_EXTENDED | REG_NOSUB))
+		usage("not an extended regular expression", arg);
+	cfg.has_grep = true;
+}
+
+static void set_function(const struct choice *c, char *arg)
+{
+	if (cfg.function || !*arg)
+		usage("--callers or --callees of one function", NULL);
+	cfg.function = arg;
+	cfg.callers = !strcmp(c->name, "callers");
+}
+
+static void set_by(const struct choice *c, char *arg)
+{
+	static const char * const names[NR_BY] = { "", "cpu", "event", "task", "process" };
+
+	for (cfg.by = NR_BY - 1; cfg.by && strcmp(arg, names[cfg.by]); cfg.by--)
+		;
+	if (!cfg.by)
+		usage("--by knows cpu, event, task and process, not", arg);
+}
+
+static void set_format(const struct choice *c, char *arg)
+{
+	static const char * const names[] = {
+		[FORM_FOLDED] = "folded", [FORM_PPROF] = "pprof", [FORM_PERF] = "perf",
+	};
+
+	for (cfg.format = FORM_PERF; cfg.format >= FORM_FOLDED; cfg.format--) {
+		if (!strcmp(arg, names[cfg.format]))
+			return;
+	}
+	usage("--format knows folded, pprof and perf, not", arg);
+}
+
+/* Either one may be missing. */
+static void set_time(const struct choice *c, char *arg)
+{
+	const char *from = strsep(&arg, ",");
+
+	if (!arg)
+		usage("--time is FROM,TO", from);
+	cfg.from = *from ? parse_seconds(from) : 0;
+	cfg.to = *arg ? parse_seconds(arg) : 0;
+}
+
+static void set_sleep(const char *which)
+{
+	if (*which && strcmp(which, ":preempted") && strcmp(which, ":uninterruptible"))
+		usage("--weight off-cpu knows :preempted and :uninterruptible, not", which);
+	cfg.off_cpu = true;
+	cfg.sleep = !*which ? SLEEP_ANY : which[1] == 'p' ? SLEEP_PREEMPTED : SLEEP_UNINTERRUPTIBLE;
+}
+
+/* "kmalloc+kmem_cache_alloc": inside, lists have commas. */
+static char *take_list(char **arg)
+{
+	char *list = strsep(arg, ","), *p;
+
+	for (p = list; p && *p; p++)
+		*p = *p == '+' ? ',' : *p;
+	return list;
+}
+
+/* "pid=next_pid,dev": the fields of the one, and of the other */
+static void set_keys(char *arg)
+{
+	char *first = check_mem(calloc(1, strlen(arg) + 1)), *key;
+	char *second = check_mem(calloc(1, strlen(arg) + 1));
+	const char *comma = "", *other;
+
+	while ((key = strsep(&arg, ","))) {
+		other = strchr(key, '=') ? strchr(key, '=') + 1 : key;
+		key[strcspn(key, "=")] = '\0';
+		sprintf(first + strlen(first), "%s%s", comma, key);
+		sprintf(second + strlen(second), "%s%s", comma, other);
+		comma = ",";
+	}
+	cfg.keys = first;
+	cfg.end_keys = second;
+}
+
+static void set_pair(const char *name, char *arg)
+{
+	cfg.allocs = take_list(&arg);
+	cfg.frees = take_list(&arg);
+	cfg.latency = !strcmp(name, "latency");
+	if (!arg || !*cfg.allocs || !*cfg.frees || !*arg)
+		usage(cfg.latency ? "--weight latency=BEGIN,END,KEY" :
+		      "--weight outstanding=ALLOC,FREE,KEY", NULL);
+	set_keys(arg);
+}
+
+#define LEAKS \
+	"kmalloc+kmalloc_node+kmem_cache_alloc+kmem_cache_alloc_node,kfree+kmem_cache_free,ptr"
+
+static void set_field(const char *name)
+{
+	if (strpbrk(name, ",:=") || !*name)
+		usage("--weight knows events, FIELD, off-cpu, latency=, outstanding=, leaks, not",
+		      name);
+	if (cfg.weight)
+		usage("--weight is one field", name);
+	cfg.weight = name;
+}
+
+/* With a field, it may be what is counted of another weight. */
+static void set_weight(const struct choice *c, char *arg)
+{
+	char *name __free(pointer) = NULL;
+	bool is_leaks = !strcmp(arg, "leaks"), is_off_cpu, is_pair;
+	size_t len = strcspn(arg, ":=");
+
+	name = format("%.*s", (int)len, arg);
+	is_pair = !strcmp(name, "latency") || !strcmp(name, "outstanding");
+	is_off_cpu = !strcmp(name, "off-cpu");
+	if ((is_pair || is_leaks || is_off_cpu) && (cfg.off_cpu || cfg.allocs))
+		usage("one weight at a time", arg);
+	if (is_off_cpu)
+		set_sleep(arg + len);
+	else if (is_pair)
+		set_pair(name, arg + len + !!arg[len]);
+	else if (is_leaks)
+		set_pair(arg, copy_string(LEAKS));
+	else if (strcmp(arg, "events"))
+		set_field(arg);
+	cfg.leaks |= is_leaks;
+}
+
+struct choice instance_choices[] = {
+	{ "instance", 'i', "NAME", set_instance, &cfg.instance,
+	  "this trace instance, of the kernel or in the recording" },
+	{}
+};
+
+struct choice map_choices[] = {
+	{ "map", 0, NULL, set_flag, &cfg.of_map,
+	  "read the map, not the recording: of FILE, DIR, stdin (-), or\n"
+	  "of the running kernel" },
+	{}
+};
+
+struct choice symbol_choices[] = {
+	{ "kallsyms", 'k', "FILE", set_text, &cfg.kallsyms,
+	  "a copy of the target's /proc/kallsyms" },
+	{ "vmlinux", 'v', "FILE", set_text, &cfg.vmlinux,
+	  "the target's vmlinux, for addresses that are not in kallsyms" },
+	{ "force", 0, NULL, set_flag, &cfg.force,
+	  "accept symbols of another kernel or another boot" },
+	{ "symfs", 0, "DIR", set_text, &cfg.symfs, "look for programs and libraries below DIR" },
+	{}
+};
+
+struct choice line_choices[] = {
+	{ "lines", 'l', NULL, set_flag, &cfg.lines,
+	  "source lines and inlined callers, from the vmlinux, of maps" },
+	{}
+};
+
+struct choice weight_choices[] = {
+	{ "weight", 'w', "WEIGHT", set_weight, NULL,
+	  "events: each counts 1 (the default)\n"
+	  "FIELD: this field of the events (bytes_alloc)\n"
+	  "off-cpu: microseconds that tasks sleep\n"
+	  "off-cpu:uninterruptible: in state D\n"
+	  "off-cpu:preempted: that they wait for a CPU\n"
+	  "latency=BEGIN,END,KEY[=KEY][,KEY...]: microseconds from one event\n"
+	  "to another with equal fields (sched_waking,sched_switch,pid=next_pid)\n"
+	  "outstanding=ALLOC,FREE,KEY: what was not freed (kmalloc,kfree,ptr)\n"
+	  "leaks: bytes of kmalloc and kmem_cache_alloc that were not freed" },
+	{ "wakers", 0, NULL, set_flag, &cfg.wakers,
+	  "with off-cpu: above the stack of a task that sleeps, who woke it" },
+	{}
+};
+
+struct choice sample_choices[] = {
+	{ "event", 'e', "EVENTS", set_text, &cfg.events,
+	  "these events (sched_switch,kmem:kfree) or systems (kmem)" },
+	{ "pid", 0, "LIST", set_numbers, &cfg.pids, "of these processes (1,4-7)" },
+	{ "tid", 0, "LIST", set_numbers, &cfg.tids, "of these threads" },
+	{ "cpu", 0, "LIST", set_numbers, &cfg.cpus, "on these CPUs" },
+	{ "comm", 0, "PATTERN", set_text, &cfg.comm,
+	  "of tasks with such a name (a pattern of the shell)" },
+	{ "time", 0, "FROM,TO", set_time, NULL,
+	  "between these seconds of the recording's clock; one may be missing" },
+	{}
+};
+
+struct choice top_choices[] = {
+	{ "top", 't', "N", set_number, &cfg.top, "only the first N" },
+	{}
+};
+
+struct choice min_choices[] = {
+	{ "min-ref", 'm', "N", set_number, &cfg.min_ref, "only stacks that weigh at least N" },
+	{}
+};
+
+struct choice grep_choices[] = {
+	{ "grep", 'g', "REGEX", set_grep, NULL,
+	  "only stacks with a frame that matches the extended regex" },
+	{}
+};
+
+struct choice function_choices[] = {
+	{ "callers", 0, "NAME", set_function, NULL, "only what calls the function NAME" },
+	{ "callees", 0, "NAME", set_function, NULL, "only what it calls" },
+	{}
+};
+
+struct choice output_choices[] = {
+	{ "output", 'o', "FILE", set_text, &cfg.output, "into FILE, not to stdout" },
+	{}
+};
+
+struct choice json_choices[] = {
+	{ "json", 'j', NULL, set_flag, &cfg.json, "an array with one object for each" },
+	{}
+};
+
+struct choice by_choices[] = {
+	{ "by", 0, "WHAT", set_by, NULL, "cpu, event, task or process: one for each of them" },
+	{}
+};
+
+struct choice format_choices[] = {
+	{ "format", 0, "FORMAT", set_format, NULL,
+	  "folded   root;...;leaf count, for flame graphs\n"
+	  "pprof    for pprof, speedscope, Pyroscope, Parca (binary)\n"
+	  "perf     the samples, as perf script prints them" },
+	{}
+};
+
+static void refuse_old(const struct choice *c, char *arg)
+{
+	usage(format("--%s: %s", c->name, (char *)c->to), NULL);
+}
+
+#define OLD(name, letter, what)	{ name, letter, "[=]", refuse_old, (char *)what }
+
+#define TRACERS	"gone, recordings are printed without the tracer's frames, maps with them"
+
+/* Spellings of before there were commands. */
+struct choice old_choices[] = {
+	OLD("map-only", 'M', "now stackmap_dump map DIR, or --map of report, export and diff"),
+	OLD("partial", 0, "gone, map prints the good stacks of a damaged map"),
+	OLD("folded", 'F', "now stackmap_dump export --format folded"),
+	OLD("speedscope", 'S', "now stackmap_dump export --format pprof, which speedscope reads"),
+	OLD("pprof", 0, "now stackmap_dump export --format pprof"),
+	OLD("perf-script", 0, "now stackmap_dump export --format perf"),
+	OLD("annotate", 0, "now stackmap_dump annotate TEXT [MAP]"),
+	OLD("diff", 0, "now stackmap_dump diff OLD NEW"),
+	OLD("summary", 's', "now a note of stackmap_dump map"),
+	OLD("sort", 0, "gone, those that weigh most are first"),
+	OLD("off-cpu", 0, "now --weight off-cpu, off-cpu:preempted, off-cpu:uninterruptible"),
+	OLD("latency", 0, "now --weight latency=BEGIN,END,KEY"),
+	OLD("outstanding", 0, "now --weight outstanding=ALLOC,FREE,KEY"),
+	OLD("leaks", 0, "now --weight leaks"),
+	OLD("from", 0, "now --time FROM,"),
+	OLD("to", 0, "now --time ,TO"),
+	OLD("tracer", 0, TRACERS),
+	OLD("no-tracer", 0, TRACERS),
+	{}
+};
+
+static void refuse(bool bad, const struct choice *c, const char *why)
+{
+	if (bad)
+		usage(format("--%s: %s", c->name, why), NULL);
+}
+
+static bool is_among(const struct choice *c, const struct choice *choices)
+{
+	while (choices->name && choices != c)
+		choices++;
+	return choices->name;
+}
+
+/* Refuses what would be ignored. */
+static void check_choice(const struct choice *c, enum form form)
+{
+	bool selects = c->to == &cfg.top || c->to == &cfg.min_ref || c->set == set_function;
+
+	refuse(c->given > 1 && c->arg && c->set != set_weight, c, "given twice");
+	refuse(c->to == &cfg.symfs && !HAS_LIBS, c, WITHOUT_LIBS);
+	refuse(c->to == &cfg.lines && !cfg.vmlinux, c, "needs --vmlinux FILE");
+	refuse(c->to == &cfg.lines && !cfg.of_map, c, "is for maps (--map)");
+	refuse(form == FORM_PERF && (selects || cfg.of_map), c, "does not go with --format perf");
+	refuse(cfg.of_map && (is_among(c, weight_choices) || is_among(c, sample_choices) ||
+			      c->set == set_by), c, "needs a recording, a map has no events");
+	refuse(cfg.of_map && form == FORM_DIFF && c->set == set_function, c,
+	       "of maps, goes with report and export");
+}
+
+static void check_weights(enum form form)
+{
+	if (cfg.leaks && !cfg.weight)
+		cfg.weight = "bytes_alloc";
+	if (cfg.wakers && (!cfg.off_cpu || cfg.sleep == SLEEP_PREEMPTED))
+		usage("--wakers tells who ends a sleep: --weight off-cpu --wakers", NULL);
+	if (cfg.weight && (cfg.off_cpu || cfg.latency) && form != FORM_PPROF)
+		usage("two weights only go into export --format pprof", NULL);
+}
+
+void check_config(const struct command *cmd, enum form form)
+{
+	const struct choice *c;
+
+	for (c = next_given(cmd, NULL); c; c = next_given(cmd, c))
+		check_choice(c, form);
+	check_weights(form);
+}
