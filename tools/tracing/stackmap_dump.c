@@ -6,15 +6,16 @@
  * addresses in kallsyms or in a vmlinux, and prints the stacks for people or for other tools. The
  * format is described in Documentation/trace/ftrace-stackmap.rst.
  *
- * The command decides what is read: a map, or a recording. What is in stackmap/:
- *   map.c, user.c	read a map, and what processes have mapped
- *   symtab.c, elf.c, source.c	names of addresses
- *   frame.c, tracer.c	texts of addresses
- *   select.c		selects stacks, and merges those with the same functions
- *   print.c, report.c, diff.c, pprof.c	output
- *   annotate.c		a filter for text
- *   profile.h		tells how a recording (trace.dat) becomes stacks with weights
- *   record.h		names the files of what works on the running kernel
+ * The command decides what is read: a map, or a recording. In stackmap/, from the bottom up, files
+ * of a line call only those of lines above it:
+ *   util.c, pool.c, options.c	know nothing of stacks
+ *   symtab.c, elf.c, user.c, frame.c, tracer.c	names of addresses
+ *   map.c, source.c, ids.c	read a map, find its symbols; what ids stand for
+ *   profile.h			tells how a recording (trace.dat) becomes stacks with weights
+ *   select.c			selects stacks, and merges those with the same functions
+ *   print.c, report.c, diff.c, pprof.c, perf.c, annotate.c	forms of output
+ *   config.c, read.c		the commands that read, and their options
+ *   record.h			names the files of what works on the running kernel
  */
 #include <signal.h>
 #include <unistd.h>
