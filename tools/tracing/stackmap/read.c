@@ -51,6 +51,8 @@ static int refuse_recording(const char *path)
 static int find_recording(struct input *in, const char *path)
 {
 	in->path = copy_string(path ? path : LAST_RECORDING);
+	if (!strcmp(in->path, "-"))
+		return fail("stdin can only be a map: stackmap_dump map -");
 	if (is_recording(in->path))
 		in->recording = copy_string(in->path);
 	else if (is_beside(in->path, "trace.dat"))

@@ -49,6 +49,8 @@ class Usage(Case):
             page = self.page("".join(command))
             told = set(re.findall(r"\*\*(--[a-z-]+)\*\*", "".join(re.findall(r"^\*\*-.*", page, re.M))))
             self.assertEqual(told, set(options), command)
+            self.assertIn("\nDESCRIPTION\n===========\n", page)
+            self.assertNotIn("==== ", page)
             for option, letter in options.items():
                 self.assertIn(f"**{letter}**, **{option}**" if letter else f"**{option}**", page)
         for command in self.COMMANDS:
@@ -158,6 +160,8 @@ class Usage(Case):
                 (["export"], "name a --format: folded, pprof or perf"),
                 (["save"], "name one directory")]:
             self.assertIn(text, self.run_tool(*args, rc=2)[1])
+        for command in ["stacks", "report"]:
+            self.assertIn("stdin can only be a map", self.run_tool(command, "-", rc=1)[1])
         done = subprocess.run([TOOL, "report"], cwd=self.dir, capture_output=True, check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"no ./stackmap.data: name a recording, or make one: stackmap_dump record",
