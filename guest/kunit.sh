@@ -3,7 +3,7 @@
 # Guest side of scripts/test-arch and of scripts/series: all KUnit suites of the stack map that the kernel has.
 cd /sys/kernel/debug/kunit/ftrace_stackmap/.. || exit 1
 rc=0
-for suite in ftrace_stackmap* *user_object*; do
+for suite in ftrace_stackmap* *user_file*; do
 	[ -d "$suite" ] || continue
 	echo 1 > "$suite/run"
 	cat "$suite/results"

@@ -326,6 +326,6 @@ for name in ${ids#*/} ${full#*/} $fuzzed anchor1 anchor2; do
 	rmdir "$dir" || fail "$dir stays"
 done
 if [ -e $debug/kmemleak ]; then
-	check_leaks 'stackmap|user_object'
+	check_leaks 'stackmap|user_file'
 fi
 ! complaints || fail "the kernel complained at the end"

@@ -80,6 +80,6 @@ done
 umount "$files"/*
 rmdir "$dir" || fail "the instance stays"
 if [ -e $debug/kmemleak ]; then
-	check_leaks 'stackmap|user_object'
+	check_leaks 'stackmap|user_file'
 fi
 ! complaints || fail "the kernel complained at the end"

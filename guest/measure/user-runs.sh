@@ -24,6 +24,6 @@ for ((i = 0; i < ${2:-200}; i++)); do
 done >"$work/out"
 echo 0 >tracing_on
 echo "$(cat per_cpu/cpu*/stats | awk '/^(entries|overrun):/ { n += $NF } END { print n }') events, with cookies and ids"
-grep -E '^(objects|drops:|successes|cut|addresses|entries)' stack_map_stat
+grep -E '^(files|drops:|successes|cut|addresses|entries)' stack_map_stat
 awk '/^user_stack_id/ { n++; f = 0 } /^  \[[0-9]+\] [^0]/ { if (!f++) files++ }
 	END { print n + 0 " user stacks in the map, " files + 0 " with frames in files" }' stack_map

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # User stacks by file without memory: each allocation on the way back from a system call fails, one at a
-# time. Frames have the right file, or stay addresses; the file has an object at the next use. Nothing leaks.
+# time. Frames have the right file, or stay addresses; the file has a record at the next use. Nothing leaks.
 # takes: 120
 # flavour: debug
 # full: each allocation of the debug kernel, one by one; no other test has them
@@ -58,7 +58,7 @@ while [ $i -lt 24 ]; do
 	echo "allocation $n: right, addresses: $counts; left: $left"
 	[ "${counts#* }" -eq 0 ] || addresses=$((addresses + 1))
 	record "$TMPDIR/prog$i" -f 3
-	diff "$TMPDIR/truth" "$TMPDIR/trace" || fail "allocation $n: no object later"
+	diff "$TMPDIR/truth" "$TMPDIR/trace" || fail "allocation $n: no file later"
 done
 [ $addresses -gt 0 ] || fail "nothing failed"
 check_map .
@@ -67,5 +67,5 @@ cd $TRACING_DIR
 echo 0 > instances/nth/options/stackmap
 echo reset > instances/nth/stack_map
 rmdir instances/nth
-check_leaks 'user_obj|user_mapping'
+check_leaks 'user_file|user_mapping'
 echo "user stacks by file without memory: passed"

@@ -3,7 +3,7 @@
 #define _TRACE_STACKMAP_H
 
 #include "trace.h"
-#include "trace_user_object.h"
+#include "trace_user_file.h"
 
 /*
  * The stack map of a trace instance
@@ -13,13 +13,13 @@
  * ring buffer holds 4 bytes in place of the frames. The rest of kernel/trace calls
  * what is declared here. From the bottom up:
  *
- *   trace_user_object.c        the files that user stacks refer to
  *   trace_stackmap_map.c       the map, a library; trace_stackmap_map.h has its design
  *   trace_stackmap_gens.c      the stacks of all generations; trace_stackmap_gens.h has the design
  *   trace_stackmap_split.c     stacks of interrupts
  *   trace_stackmap_define.c    definitions of stacks in the ring buffer
  *   trace_stackmap_event.c     events with ids: recorded and printed
  *   trace_stackmap_user.c      user stacks: recorded and printed
+ *   trace_user_file.c          the files that they refer to
  *   trace_stackmap_replace.c   replacement of the map
  *   trace_stackmap.c           option, size and reset
  *   trace_stackmap_tracefs.c   the files in tracefs
@@ -33,9 +33,10 @@
  * @tgid: the process
  * @cookie: of a stack that was taken on the way back to user space
  * @ip: the instruction that was hit, for TRACE_USER_UNWIND_STACK_SPLIT
- * @objects: the table that the frames refer to, or NULL
+ * @map: the map with the files that the frames refer to, or NULL
  * @cut: the stack ends outside of code
  * @addresses: frames that were not translated
+ * @deep: the stack has more frames than are recorded
  */
 struct stackmap_user {
 	int			type;
@@ -43,9 +44,10 @@ struct stackmap_user {
 	unsigned int		tgid;
 	u64			cookie;
 	unsigned long		ip;
-	struct user_objects	*objects;
+	struct ftrace_stackmap	*map;
 	bool			cut;
 	unsigned int		addresses;
+	bool			deep;
 };
 
 /**

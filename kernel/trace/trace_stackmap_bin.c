@@ -25,12 +25,12 @@ enum stackmap_bin_section {
 	STACKMAP_BIN_BUILD_ID	= 2,	/* build id of the kernel */
 	STACKMAP_BIN_RELEASE	= 3,	/* kernel release, not terminated */
 	STACKMAP_BIN_SPLIT	= 4,	/* u64, number of stacks that were split */
-	STACKMAP_BIN_FILES	= 5,	/* objects, see struct user_object_bin */
-	STACKMAP_BIN_SECTIONS	= IS_ENABLED(CONFIG_TRACE_USER_OBJECTS) ?
+	STACKMAP_BIN_FILES	= 5,	/* files, see struct user_file_bin */
+	STACKMAP_BIN_SECTIONS	= IS_ENABLED(CONFIG_TRACE_USER_FILES) ?
 				  STACKMAP_BIN_FILES : STACKMAP_BIN_SPLIT,
 };
 
-/* The position of the trailer. The header is at 0, the stacks are between them. */
+/* The position of the trailer. The header is at 0, the stacks are between them, files behind it. */
 #define STACKMAP_BIN_END	((loff_t)1 << 50)
 
 /**
@@ -44,8 +44,8 @@ VISIBLE_IF_KUNIT u32 stackmap_bin_flags(const struct stackmap_record *rec)
 	u32 flags = rec->user ? STACKMAP_BIN_USER : 0;
 
 	for (unsigned int i = 0; rec->user && i < rec->nr; i++) {
-		if (user_word_object(rec->ips[i]))
-			flags |= STACKMAP_BIN_OBJECTS;
+		if (user_word_file(rec->ips[i]))
+			flags |= STACKMAP_BIN_BY_FILE;
 	}
 	return flags;
 }
@@ -56,27 +56,11 @@ static void stackmap_bin_section(struct seq_file *m, u32 type, const void *data,
 	u32 hdr[] = { type, len };
 
 	seq_write(m, hdr, sizeof(hdr));
+	/* What is in no buffer comes later. */
+	if (!data)
+		return;
 	seq_write(m, data, len);
 	seq_write(m, zeroes, ALIGN(len, STACKMAP_BIN_ALIGN) - len);
-}
-
-/* The tables of all generations. How long the section is turns out when it is written. */
-static void stackmap_bin_files(struct seq_file *m, const struct stackmap_iter *iter)
-{
-	struct user_objects *objects;
-	size_t start;
-	u32 len;
-
-	stackmap_bin_section(m, STACKMAP_BIN_FILES, NULL, 0);
-	start = m->count;
-	for (u32 i = 0; iter->gens && i < iter->gens->nr; i++) {
-		objects = stackmap_new_objects(iter->gens, i);
-		if (objects)
-			user_objects_write(objects, m);
-	}
-	len = m->count - start;
-	if (!seq_has_overflowed(m))
-		memcpy(m->buf + start - sizeof(len), &len, sizeof(len));
 }
 
 static void stackmap_bin_trailer(struct seq_file *m, const struct stackmap_iter *iter)
@@ -90,8 +74,8 @@ static void stackmap_bin_trailer(struct seq_file *m, const struct stackmap_iter 
 	stackmap_bin_section(m, STACKMAP_BIN_BUILD_ID, id, sizeof(id));
 	stackmap_bin_section(m, STACKMAP_BIN_RELEASE, release, strlen(release));
 	stackmap_bin_section(m, STACKMAP_BIN_SPLIT, &iter->split, sizeof(iter->split));
-	if (IS_ENABLED(CONFIG_TRACE_USER_OBJECTS))
-		stackmap_bin_files(m, iter);
+	if (IS_ENABLED(CONFIG_TRACE_USER_FILES))
+		stackmap_bin_section(m, STACKMAP_BIN_FILES, NULL, iter->files_size);
 }
 
 static void stackmap_bin_stack(struct seq_file *m, const struct stackmap_iter *iter,
@@ -120,16 +104,38 @@ VISIBLE_IF_KUNIT int stackmap_bin_show(struct seq_file *m, void *v)
 		seq_write(m, hdr, sizeof(hdr));
 	else if (v == iter)
 		stackmap_bin_trailer(m, iter);
+	else if (IS_ENABLED(CONFIG_TRACE_USER_FILES) && iter->files)
+		user_file_write(m, v, iter->gen->first_id | iter->idx);
 	else
 		stackmap_bin_stack(m, iter, v);
 	return 0;
 }
 
-/* What is at *@pos: @v, which is a stack if there is one, or the trailer, which is the iterator. */
+/* The next file from *@pos on, or NULL. */
+static const struct stackmap_record *stackmap_bin_file(struct stackmap_iter *iter, loff_t *pos)
+{
+	loff_t at = *pos - STACKMAP_BIN_END;
+	const struct stackmap_record *rec;
+
+	if (!IS_ENABLED(CONFIG_TRACE_USER_FILES))
+		return NULL;
+
+	iter->files = true;
+	rec = stackmap_next(iter, &at);
+	*pos = STACKMAP_BIN_END + at;
+	return rec;
+}
+
+/*
+ * What is at *@pos: @v, which is a stack if there is one, or the trailer, which is the
+ * iterator, or a file.
+ */
 static void *stackmap_bin_at(struct seq_file *m, void *v, loff_t *pos)
 {
-	if (v || *pos > STACKMAP_BIN_END)
+	if (v)
 		return v;
+	if (*pos > STACKMAP_BIN_END)
+		return (void *)stackmap_bin_file(m->private, pos);
 
 	*pos = STACKMAP_BIN_END;
 	return m->private;
@@ -138,6 +144,7 @@ static void *stackmap_bin_at(struct seq_file *m, void *v, loff_t *pos)
 VISIBLE_IF_KUNIT void *stackmap_bin_start(struct seq_file *m, loff_t *pos)
 {
 	struct stackmap_iter *iter = m->private;
+	const struct stackmap_record *file;
 	bool first = !*pos;
 	void *v = stackmap_seq_start(m, pos);
 
@@ -149,6 +156,10 @@ VISIBLE_IF_KUNIT void *stackmap_bin_start(struct seq_file *m, loff_t *pos)
 		iter->nr_stacks++;
 		++*pos;
 	}
+	iter->files_size = 0;
+	for (*pos = STACKMAP_BIN_END + 1; (file = stackmap_bin_file(iter, pos)); ++*pos)
+		iter->files_size += user_file_write(NULL, file, 0);
+	iter->files = false;
 	iter->split = iter->gens ? stackmap_sum(iter->tr->stackmap, STACKMAP_SPLIT) : 0;
 	*pos = 0;
 	return SEQ_START_TOKEN;

@@ -61,13 +61,13 @@ static void stackmap_bin_user(struct kunit *test)
 	struct stackmap_record *rec = kunit_kzalloc(test, struct_size(rec, ips, 2), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, rec);
-	if (!IS_ENABLED(CONFIG_TRACE_USER_OBJECTS))
+	if (!IS_ENABLED(CONFIG_TRACE_USER_FILES))
 		kunit_skip(test, "no user stacks by file");
 	rec->nr = 2;
 	rec->ips[1] = BIT_ULL(63) | 1ULL << USER_WORD_OFFSET_BITS;
 	KUNIT_EXPECT_EQ(test, stackmap_bin_flags(rec), 0);
 	rec->user = true;
-	KUNIT_EXPECT_EQ(test, stackmap_bin_flags(rec), STACKMAP_BIN_USER | STACKMAP_BIN_OBJECTS);
+	KUNIT_EXPECT_EQ(test, stackmap_bin_flags(rec), STACKMAP_BIN_USER | STACKMAP_BIN_BY_FILE);
 	rec->ips[1] = 1;
 	KUNIT_EXPECT_EQ(test, stackmap_bin_flags(rec), STACKMAP_BIN_USER);
 }

@@ -128,7 +128,7 @@ bool ftrace_stackmap_hidden(const struct trace_iterator *iter)
 	switch (iter->ent->type) {
 	case TRACE_STACK_DEF:
 	case TRACE_USER_STACK_DEF:
-	case TRACE_USER_OBJECT_DEF:
+	case TRACE_USER_FILE_DEF:
 		return stackmap_frames(iter);
 	}
 	return false;

@@ -102,10 +102,10 @@ static int stackmap_write_ids(struct trace_array *tr, struct ftrace_stackmap *ma
 	return 0;
 }
 
-/* Are the frames those of a table of objects? */
+/* Do the frames refer to files in a map? */
 static bool user_by_file(const struct stackmap_user *user)
 {
-	return IS_ENABLED(CONFIG_TRACE_USER_OBJECTS) && user && user->objects;
+	return IS_ENABLED(CONFIG_TRACE_USER_FILES) && user && user->map;
 }
 
 /*
@@ -122,19 +122,21 @@ stackmap_record_ids(struct trace_array *tr, struct ftrace_stackmap *map,
 	u32 define = 0;
 	int nr, ret;
 
-	if (user_by_file(user) && user->objects != stackmap_objects(map))
-		return -STACKMAP_DROP_OBJECTS;
+	if (user_by_file(user) && user->map != map)
+		return -STACKMAP_DROP_FILES;
 
 	parts[0].user = !!user;
 	nr = stackmap_find_parts(map, stack->ips, stack->nr, parts);
 	if (nr < 0)
 		return nr;
 
+	if (user_by_file(user))
+		user_files_use(stack, parts[0].idx);
 	if (tr->trace_flags & TRACE_ITER(STACKMAP_DEFINE)) {
 		ret = stackmap_define(tr, map, buffer, trace_ctx, parts, nr, &define);
 		if (ret)
 			return ret;
-		if (user_by_file(user) && !user_objects_define(buffer, trace_ctx, stack, define))
+		if (user_by_file(user) && !user_files_define(buffer, trace_ctx, stack, define))
 			return 0;
 	}
 
@@ -193,12 +195,12 @@ void ftrace_stackmap_drop(struct trace_array *tr, int why)
 }
 
 /**
- * stackmap_resolve - find the stack of an id
+ * stackmap_resolve - find the stack or the file of an id
  * @tr: the instance whose buffer has the id
  * @id: the id
  *
  * Under RCU.
- * Return: the stack, or NULL if it is gone.
+ * Return: its record, or NULL if it is gone.
  */
 const struct stackmap_record *stackmap_resolve(struct trace_array *tr, int id)
 {

@@ -115,10 +115,10 @@ static unsigned long stackmap_in_use(const struct stackmap_instance *inst,
 
 /* What a generation has of the stacks that some CPUs have used, and of the others. */
 struct stackmap_gen_counts {
-	u32			nr;
-	bool			user;		/* stacks of user space are among them */
+	u32			nr;		/* of records ... */
+	u32			files;		/* that are files */
 	size_t			units;		/* of their records */
-	u32			gone;		/* the others ... */
+	u32			gone;		/* the other stacks ... */
 	unsigned long		gone_refs;	/* ... and their references */
 };
 
@@ -159,7 +159,6 @@ static void stackmap_gen_put(struct stackmap_gen *gen)
 	if (!gen || !refcount_dec_and_test(&gen->users))
 		return;
 
-	user_objects_put(gen->objects);
 	stackmap_free(gen->map);
 	kvfree(gen->index);
 	kvfree(gen);
@@ -172,13 +171,13 @@ static struct stackmap_record *stackmap_packed_record(const struct stackmap_gen 
 }
 
 /**
- * stackmap_at - one stack after the other
+ * stackmap_at - one stack or file after the other
  * @gen: the generation
  * @i: 0, and so on
  * @idx: set to the index of its slot
  *
  * With a reference to @gen or under RCU.
- * Return: the stack, NULL where there is none, or an error after the last one.
+ * Return: its record, NULL where there is none, or an error after the last one.
  */
 const struct stackmap_record *stackmap_at(const struct stackmap_gen *gen, u32 i, u32 *idx)
 {
@@ -227,12 +226,12 @@ struct stackmap_gen *stackmap_gen_of(const struct stackmap_gens *gens, int id)
 }
 
 /**
- * stackmap_lookup - the stack that an id stands for
+ * stackmap_lookup - the stack or the file that an id stands for
  * @gens: the generations of the instance that recorded the id, or NULL
  * @id: the id
  *
  * With a reference to @gens or under RCU.
- * Return: the stack, or NULL if it is gone.
+ * Return: its record, or NULL if it is gone.
  */
 const struct stackmap_record *stackmap_lookup(const struct stackmap_gens *gens, int id)
 {
@@ -279,8 +278,8 @@ static void stackmap_count_gen(const struct stackmap_gen *gen, unsigned long cpu
 		if (rec->cpus & cpus) {
 			count->units += stackmap_units(rec->nr);
 			count->nr++;
-			count->user |= rec->user;
-		} else {
+			count->files += rec->file;
+		} else if (!rec->file) {
 			count->gone_refs += atomic_long_read(&rec->ref);
 			count->gone++;
 		}
@@ -324,8 +323,6 @@ static struct stackmap_gen *stackmap_gen_copy(const struct stackmap_gen *gen, un
 	if (!count->nr)
 		return new;
 
-	if (count->user)
-		new->objects = user_objects_hold(gen->objects);
 	new->index = kvmalloc(size, GFP_KERNEL | __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
 	if (!new->index) {
 		stackmap_gen_put(new);
@@ -333,6 +330,7 @@ static struct stackmap_gen *stackmap_gen_copy(const struct stackmap_gen *gen, un
 	}
 	new->in_use = cpus;
 	new->nr = count->nr;
+	new->files = count->files;
 	new->size += size;
 	stackmap_copy(new, gen, cpus);
 	return new;

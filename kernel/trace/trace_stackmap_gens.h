@@ -9,7 +9,6 @@
 #include "trace_stackmap_map.h"
 
 struct stackmap_instance;
-struct user_objects;
 
 /*
  * The stacks of an instance
@@ -32,7 +31,8 @@ struct user_objects;
  * A generation has a range of events in each of them: those written since the
  * generation began, up to its end. While a buffer of the CPU holds an event of the range,
  * the generation is in use by the CPU. Each record notes which CPUs have used it. A stack
- * is needed while its generation is in use by one of these CPUs.
+ * is needed while its generation is in use by one of these CPUs. A file that user stacks
+ * refer to notes the CPUs of these stacks, and so is kept with them.
  *
  * The begin is read before the map is published. The end is read after the grace
  * period in which it was replaced: then no CPU makes its ids, and all events with
@@ -82,9 +82,9 @@ struct stackmap_index {
  * @users: references: each struct stackmap_gens that has it
  * @first_id: its first id
  * @recycle: its map is replaced when it is nearly full, by parameter
- * @objects: the files that user stacks refer to
  * @map: its map, or NULL if the stacks are packed
- * @nr: number of packed stacks
+ * @nr: number of packed records
+ * @files: of them, those that are files
  * @index: where they are, by slot index; the records follow
  * @size: bytes
  * @in_use: the CPUs by which it was in use when its stacks were counted; under inst->lock
@@ -94,9 +94,9 @@ struct stackmap_gen {
 	refcount_t		users;
 	u32			first_id;
 	bool			recycle;
-	struct user_objects	*objects;
 	struct ftrace_stackmap	*map;
 	u32			nr;
+	u32			files;
 	struct stackmap_index	*index;
 	size_t			size;
 	unsigned long		in_use;
@@ -143,23 +143,5 @@ void stackmap_stop_replacement(struct stackmap_instance *inst);
 #if IS_ENABLED(CONFIG_KUNIT)
 int stackmap_replace(struct stackmap_instance *inst);
 #endif
-
-/* The files that user stacks in @map refer to. */
-static inline struct user_objects *stackmap_objects(const struct ftrace_stackmap *map)
-{
-	return map->gen->objects;
-}
-
-/* The files that generation @i of @gens refers to, or NULL if none or those of an earlier one. */
-static inline struct user_objects *stackmap_new_objects(const struct stackmap_gens *gens, u32 i)
-{
-	struct user_objects *objects = gens->gen[i]->objects;
-
-	for (u32 j = 0; objects && j < i; j++) {
-		if (gens->gen[j]->objects == objects)
-			return NULL;
-	}
-	return IS_ENABLED(CONFIG_TRACE_USER_OBJECTS) ? objects : NULL;
-}
 
 #endif /* _TRACE_STACKMAP_GENS_H */

@@ -60,9 +60,9 @@ static unsigned int stackmap_first_nr(const struct ftrace_stackmap *map,
 
 static bool stackmap_same(const struct stackmap_record *rec, const struct stackmap_key *key)
 {
-	if (rec->nr != key->nr)
+	if (rec->nr != key->nr && !key->file)
 		return false;
-	if (rec->user != key->user)
+	if (rec->user != key->user || rec->file != key->file)
 		return false;
 
 	for (unsigned int i = 0; i < key->nr; i++) {
@@ -89,6 +89,9 @@ VISIBLE_IF_KUNIT u32 *stackmap_probe(struct ftrace_stackmap *map, struct stackma
 
 	for (u32 probe = 0; probe < STACKMAP_PROBES; probe++) {
 		idx = (key->hash + probe) & (map->nr_slots - 1);
+		/* In a word of a stack, the lowest and the highest number are no file. */
+		if (key->file && ((idx + 1) & STACKMAP_SLOT_MASK) < 2)
+			continue;
 		/* stackmap_probe:A, pairs with stackmap_insert:A */
 		slot = READ_ONCE(map->slots[idx]);
 		if (!slot)
@@ -141,6 +144,17 @@ static int stackmap_check_room(const struct ftrace_stackmap *map, unsigned int n
 	       -STACKMAP_DROP_ARENA : 0;
 }
 
+/* Look @key up in the table. Returns as stackmap_find(). */
+static __always_inline int
+stackmap_hash_find(struct ftrace_stackmap *map, struct stackmap_key *key)
+{
+	key->hash = hsiphash(key->ips, key->nr * sizeof(*key->ips), &map->hash_key);
+	if (!stackmap_probe(map, key))
+		return -STACKMAP_DROP_PROBES;
+
+	return key->idx < 0 ? stackmap_check_room(map, key->nr) : 0;
+}
+
 /**
  * stackmap_find - look up a stack
  * @map: the map
@@ -160,6 +174,8 @@ int stackmap_find(struct ftrace_stackmap *map, const unsigned long *ips, unsigne
 {
 	key->ips = ips;
 	key->nr = nr;
+	key->more = 0;
+	key->file = false;
 	key->idx = -ENOENT;
 
 	if (!nr)
@@ -173,11 +189,26 @@ int stackmap_find(struct ftrace_stackmap *map, const unsigned long *ips, unsigne
 	if (key->nr < nr && stackmap_cache_lookup(map, key))
 		return 0;
 
-	key->hash = hsiphash(ips, key->nr * sizeof(*ips), &map->hash_key);
-	if (!stackmap_probe(map, key))
-		return -STACKMAP_DROP_PROBES;
+	return stackmap_hash_find(map, key);
+}
 
-	return key->idx < 0 ? stackmap_check_room(map, key->nr) : 0;
+/**
+ * stackmap_find_file - look up a file
+ * @map: the map
+ * @ips: what tells it, the same number of words for each file
+ * @nr: their number
+ * @key: filled in, with a negative @idx if the file is not in the map
+ *
+ * Before stackmap_insert(), the caller sets @more.
+ *
+ * Context: any, under RCU since the map was obtained.
+ * Return: as stackmap_find().
+ */
+int stackmap_find_file(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr,
+		       struct stackmap_key *key)
+{
+	*key = (struct stackmap_key) { .ips = ips, .nr = nr, .file = true, .idx = -ENOENT };
+	return stackmap_hash_find(map, key);
 }
 
 /*
@@ -202,26 +233,28 @@ static int stackmap_reserve(struct ftrace_stackmap *map, unsigned int nr, u32 *o
 	return 0;
 }
 
-/* Make @rec the record of a stack without references. */
+/* Make @rec a record without references. */
 static void stackmap_fill(struct stackmap_record *rec, const struct stackmap_key *key)
 {
 	atomic_long_set(&rec->ref, 0);
 	rec->cpus = 0;
-	rec->nr = key->nr;
+	rec->nr = key->nr + key->more;
 	rec->user = key->user;
+	rec->file = key->file;
 	rec->defined = 1;	/* undefined, as it is odd */
-	memcpy(rec->ips, key->ips, flex_array_size(rec, ips, key->nr));
+	memcpy(rec->ips, key->ips, flex_array_size(rec, ips, rec->nr));
 }
 
 /**
- * stackmap_insert - store a stack that was not in the map
+ * stackmap_insert - store a stack or a file that was not in the map
  * @map: the map
- * @key: from stackmap_find(); its @idx is set
+ * @key: from stackmap_find() or stackmap_find_file(); its @idx is set
  *
  * Takes no lock, waits for no other context and ends after a bounded number of
  * steps. The stack gets no reference.
  *
- * Context: any, NMI included, with preemption off since the map was obtained.
+ * Context: any, NMI included, with preemption off since the map was obtained, or for a
+ * file under RCU.
  * Return: 0, or why it does not fit (enum stackmap_drop, negated).
  */
 int stackmap_insert(struct ftrace_stackmap *map, struct stackmap_key *key)
@@ -232,7 +265,7 @@ int stackmap_insert(struct ftrace_stackmap *map, struct stackmap_key *key)
 	/* Each repetition means that another context has filled a slot. */
 	while ((slot = stackmap_probe(map, key)) && key->idx < 0) {
 		if (!offset) {
-			ret = stackmap_reserve(map, key->nr, &offset);
+			ret = stackmap_reserve(map, key->nr + key->more, &offset);
 			if (ret)
 				return ret;
 			stackmap_fill(stackmap_record_at(map, offset), key);
@@ -241,6 +274,8 @@ int stackmap_insert(struct ftrace_stackmap *map, struct stackmap_key *key)
 		/* stackmap_insert:A, pairs with stackmap_probe:A and stackmap_record:A */
 		if (!cmpxchg_release(slot, 0, stackmap_tag(map, key->hash) | offset)) {
 			key->idx = slot - map->slots;
+			if (key->file)
+				atomic_inc(&map->files);
 			return 0;
 		}
 	}
@@ -286,10 +321,8 @@ void stackmap_flush(struct ftrace_stackmap *map)
  */
 void stackmap_set_cpu(struct stackmap_record *rec)
 {
-	unsigned int bit = raw_smp_processor_id() % BITS_PER_LONG;
-
-	if (!test_bit(bit, &rec->cpus))
-		set_bit(bit, &rec->cpus);
+	if (!stackmap_has_cpu(rec))
+		set_bit(raw_smp_processor_id() % BITS_PER_LONG, &rec->cpus);
 }
 
 /**

@@ -9,13 +9,14 @@
 #include <linux/minmax.h>
 #include <linux/overflow.h>
 #include <linux/siphash.h>
+#include <linux/smp.h>
 #include <linux/types.h>
 
 #include <asm/local.h>
 
 /*
  * The map: a library that stores each distinct stack once and gives it an id. It
- * knows nothing of events, trace instances and files.
+ * knows nothing of events, trace instances and files in tracefs.
  *
  *   slots  2^(bits + 1) words, open addressing with linear probing. 0 is an
  *          empty slot. Any other value is the offset of a record in the arena,
@@ -34,6 +35,9 @@
  * hash. The cache also counts references. When another stack takes a place, the
  * count is added to the record of the stack that leaves. When a stack takes a
  * place, its record notes the CPU.
+ *
+ * A file that user stacks refer to is a record, too. It begins with the words that
+ * tell the file, by which it is found. Its content follows.
  *
  * Memory ordering:
  *
@@ -68,18 +72,19 @@ enum stackmap_drop {
 	STACKMAP_DROP_EMPTY,		/* no frames */
 	STACKMAP_DROP_PARTS,		/* more than STACKMAP_MAX_PARTS parts */
 	STACKMAP_DROP_BUFFER,		/* a definition would go to the snapshot */
-	STACKMAP_DROP_OBJECTS,		/* by file, and the map has another table now */
+	STACKMAP_DROP_FILES,		/* by file, and its files are in the map before */
 	STACKMAP_NR_DROPS,
 };
 
 /**
- * struct stackmap_record - a stack
+ * struct stackmap_record - a stack, or a file
  * @ref: references that have left the caches
  * @cpus: the CPUs that had it in their caches or defined it, modulo BITS_PER_LONG
  * @defined: value of stackmap_define at its definition; odd: not defined
  * @nr: number of frames
  * @user: a stack of user space
- * @ips: the frames, innermost first
+ * @file: a file
+ * @ips: the frames, innermost first; of a file its key and its content
  */
 struct stackmap_record {
 	atomic_long_t		ref;
@@ -87,6 +92,7 @@ struct stackmap_record {
 	u32			defined;
 	u16			nr;
 	bool			user;
+	bool			file;
 	unsigned long		ips[] __counted_by(nr);
 };
 
@@ -110,15 +116,18 @@ struct ftrace_stackmap {
 	struct stackmap_cache __percpu *cache;
 	/* Written by inserts; hits read the lines above and below. */
 	atomic_t		entries ____cacheline_aligned_in_smp;
+	atomic_t		files;		/* of the entries */
 	atomic_t		tail;		/* first free unit of the arena */
 	u32			slots[] ____cacheline_aligned; /* the arena follows */
 };
 
 /**
- * struct stackmap_key - a stack that is looked up
+ * struct stackmap_key - a stack that is looked up, or a file
  * @ips: its frames
  * @nr: number of frames
+ * @more: number of words behind those, the content of a file that is stored
  * @user: a stack of user space
+ * @file: a file
  * @hash: hash of the frames, unless the stack is in the cache
  * @idx: index of its slot, negative if it is not in the map
  * @cache_slot: its slot in the cache of this CPU
@@ -127,7 +136,9 @@ struct ftrace_stackmap {
 struct stackmap_key {
 	const unsigned long	*ips;
 	unsigned int		nr;
+	unsigned int		more;
 	bool			user;
+	bool			file;
 	u32			hash;
 	int			idx;
 	local_t			*cache_slot;
@@ -139,6 +150,8 @@ void stackmap_free(struct ftrace_stackmap *map);
 size_t stackmap_size(unsigned int bits);
 int stackmap_find(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr,
 		  struct stackmap_key *key);
+int stackmap_find_file(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr,
+		       struct stackmap_key *key);
 int stackmap_insert(struct ftrace_stackmap *map, struct stackmap_key *key);
 void stackmap_add_ref(struct ftrace_stackmap *map, const struct stackmap_key *key);
 void stackmap_set_cpu(struct stackmap_record *rec);
@@ -148,6 +161,12 @@ void stackmap_flush(struct ftrace_stackmap *map);
 #if IS_ENABLED(CONFIG_KUNIT)
 u32 *stackmap_probe(struct ftrace_stackmap *map, struct stackmap_key *key);
 #endif
+
+/* Is the bit of this CPU set in a record? */
+static inline bool stackmap_has_cpu(const struct stackmap_record *rec)
+{
+	return test_bit(raw_smp_processor_id() % BITS_PER_LONG, &rec->cpus);
+}
 
 /* Units that a stack of @nr frames takes. */
 static inline u32 stackmap_units(unsigned int nr)

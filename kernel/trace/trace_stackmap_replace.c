@@ -19,10 +19,7 @@
 #undef MODULE_PARAM_PREFIX
 #define MODULE_PARAM_PREFIX "ftrace_stackmap."
 
-/*
- * Old stacks take no more memory than this number of the largest maps, or the ring buffer.
- * The files that user stacks refer to take no more than this number of tables.
- */
+/* Old stacks take no more memory than this number of the largest maps, or the ring buffer. */
 #define STACKMAP_OLD_MAPS	4
 
 /*
@@ -102,7 +99,6 @@ struct stackmap_gen *stackmap_create_first(struct stackmap_instance *inst)
 	if (IS_ERR(gen))
 		return gen;
 
-	gen->objects = user_objects_next(NULL);
 	gen->recycle = recycle;
 	stackmap_set_irqentry(gen->map);
 	return gen;
@@ -128,17 +124,6 @@ int stackmap_begin_map(struct stackmap_instance *inst, struct stackmap_gen *gen)
 	return 0;
 }
 
-/* May the next generation have another table of files? */
-static bool stackmap_has_table(const struct stackmap_instance *inst)
-{
-	const struct stackmap_gens *gens = stackmap_gens(inst);
-	u32 nr = 0;
-
-	for (u32 i = 0; i < gens->nr; i++)
-		nr += !!stackmap_new_objects(gens, i);
-	return nr < STACKMAP_OLD_MAPS;
-}
-
 /* May a map be replaced, so that its stacks are old ones? */
 static bool stackmap_has_room(const struct stackmap_instance *inst)
 {
@@ -152,11 +137,6 @@ static bool stackmap_has_room(const struct stackmap_instance *inst)
 	struct trace_buffer *other = stackmap_other_buffer(inst->tr);
 	size_t buffer_size = 0;
 	int cpu;
-
-	/* If it is not nearly full, it is replaced for another table. */
-	if (!stackmap_nearly_full(map) && user_objects_half_full(stackmap_objects(map)) &&
-	    !stackmap_has_table(inst))
-		return false;
 
 	bits = max(bits, READ_ONCE(ftrace_stackmap_bits));
 	for (u32 i = 0; i < gens->nr; i++) {
@@ -175,13 +155,12 @@ static bool stackmap_has_room(const struct stackmap_instance *inst)
  *
  * The new one is twice as large if the map is nearly full, and if it may be.
  *
- * Return: 0, -ENOMEM, -ENOSPC if old stacks or their files take too much memory, or
- * -EBUSY if all generations are in use.
+ * Return: 0, -ENOMEM, -ENOSPC if old stacks take too much memory, or -EBUSY if all
+ * generations are in use.
  */
 VISIBLE_IF_KUNIT int stackmap_replace(struct stackmap_instance *inst)
 {
 	struct ftrace_stackmap *map = stackmap_current(inst);
-	/* A table of objects that is half full is no reason for a larger map. */
 	unsigned int bits = ilog2(map->max_entries) + stackmap_nearly_full(map);
 	struct stackmap_gen *gen = map->gen, *new;
 	int ret;
@@ -195,8 +174,6 @@ VISIBLE_IF_KUNIT int stackmap_replace(struct stackmap_instance *inst)
 	if (IS_ERR(new))
 		return PTR_ERR(new);
 
-	new->objects = stackmap_has_table(inst) ? user_objects_next(gen->objects) :
-						  user_objects_hold(gen->objects);
 	new->recycle = gen->recycle;
 	new->map->irqentry_start = map->irqentry_start;
 	new->map->irqentry_size = map->irqentry_size;
@@ -211,25 +188,19 @@ VISIBLE_IF_KUNIT int stackmap_replace(struct stackmap_instance *inst)
 	return 0;
 }
 
-/* Is a map to be replaced? */
-static bool stackmap_used_up(const struct ftrace_stackmap *map)
-{
-	return stackmap_nearly_full(map) || user_objects_half_full(stackmap_objects(map));
-}
-
 /**
- * stackmap_request_replace - request that a map be replaced if it is used up
+ * stackmap_request_replace - request that a map be replaced if it is nearly full
  * @inst: the instance
  * @map: its map, which has got a new stack, or did not take one
  *
  * An insert may happen in the scheduler or in an NMI, and can't queue a work. Early
  * during boot, there is no irq_work either.
  *
- * Context: any, NMI included, with preemption off.
+ * Context: any, NMI included, with preemption off or under RCU.
  */
 void stackmap_request_replace(struct stackmap_instance *inst, const struct ftrace_stackmap *map)
 {
-	if (stackmap_used_up(map) && map->gen->recycle && system_state >= SYSTEM_SCHEDULING &&
+	if (stackmap_nearly_full(map) && map->gen->recycle && system_state >= SYSTEM_SCHEDULING &&
 	    !delayed_work_pending(&inst->work))
 		irq_work_queue(&inst->nearly_full);
 }
@@ -245,7 +216,7 @@ static void stackmap_work(struct work_struct *work)
 
 	guard(mutex)(&inst->lock);
 	map = stackmap_current(inst);
-	if (!map || !map->gen->recycle || !stackmap_used_up(map))
+	if (!map || !map->gen->recycle || !stackmap_nearly_full(map))
 		return;
 
 	since = jiffies - inst->replaced;

@@ -22,7 +22,7 @@
 /* The position of a stack: from 1, by the index of its generation, then its own. */
 #define STACKMAP_POS_GEN	((loff_t)1 << STACKMAP_SLOT_BITS)
 
-/* The next stack from *@pos on, or NULL. */
+/* The next stack, or with iter->files the next file, from *@pos on, or NULL. */
 const struct stackmap_record *stackmap_next(struct stackmap_iter *iter, loff_t *pos)
 {
 	u64 at = *pos - 1;
@@ -32,7 +32,7 @@ const struct stackmap_record *stackmap_next(struct stackmap_iter *iter, loff_t *
 	for (; iter->gens && nr < iter->gens->nr; nr++, i = 0) {
 		iter->gen = iter->gens->gen[nr];
 		for (; !IS_ERR(rec = stackmap_at(iter->gen, i, &iter->idx)); i++) {
-			if (!rec)
+			if (!rec || rec->file != iter->files)
 				continue;
 			if (iter->gen->map == iter->map && (void *)rec >= iter->map_end)
 				continue;
@@ -149,16 +149,15 @@ struct stackmap_stats {
 	unsigned long		drops;
 	struct stackmap_past	past;
 	size_t			memory;
-	unsigned int		objects;	/* files that user stacks refer to */
 	u32			generation;
 	u32			entries;
+	u32			files;		/* of the entries */
 	u32			max_entries;
 	u32			kept;		/* stacks of older maps */
 };
 
 static void stackmap_get_stats(struct stackmap_instance *inst, struct stackmap_stats *stats)
 {
-	const struct user_objects *objects;
 	const struct ftrace_stackmap *map;
 	const struct stackmap_gens *gens;
 	const struct stackmap_gen *gen;
@@ -176,18 +175,17 @@ static void stackmap_get_stats(struct stackmap_instance *inst, struct stackmap_s
 	if (map) {
 		stats->generation = map->first_id >> STACKMAP_SLOT_BITS;
 		stats->entries = atomic_read(&map->entries);
+		stats->files = atomic_read(&map->files);
 		stats->max_entries = map->max_entries;
 	}
 	for (u32 i = 0; gens && i < gens->nr; i++) {
 		gen = gens->gen[i];
 		stats->memory += gen->size;
-		objects = stackmap_new_objects(gens, i);
-		if (objects)
-			stats->objects += user_objects_stats(objects, &stats->memory);
 		if (!gen->map)
-			stats->kept += gen->nr;
+			stats->kept += gen->nr - gen->files;
 		else if (gen->map != map)
-			stats->kept += atomic_read(&gen->map->entries);
+			stats->kept += atomic_read(&gen->map->entries) -
+				       atomic_read(&gen->map->files);
 	}
 }
 
@@ -227,9 +225,9 @@ static int stackmap_stat_show(struct seq_file *m, void *v)
 	seq_printf(m, "recycled_refs: %lu\n", stats.past.recycled_refs);
 	seq_printf(m, "kept: %u\n", stats.kept);
 	seq_printf(m, "deep: %lu\n", stats.counts[STACKMAP_DEEP]);
-	if (IS_ENABLED(CONFIG_TRACE_USER_OBJECTS)) {
-		seq_printf(m, "drops_objects: %lu\n", stats.counts[STACKMAP_DROP_OBJECTS]);
-		seq_printf(m, "objects: %u\n", stats.objects);
+	if (IS_ENABLED(CONFIG_TRACE_USER_FILES)) {
+		seq_printf(m, "drops_files: %lu\n", stats.counts[STACKMAP_DROP_FILES]);
+		seq_printf(m, "files: %u\n", stats.files);
 		seq_printf(m, "cut: %lu\n", stats.counts[STACKMAP_CUT]);
 		seq_printf(m, "addresses: %lu\n", stats.counts[STACKMAP_ADDRESSES]);
 	}
@@ -260,8 +258,12 @@ static const struct file_operations stackmap_stat_fops = {
 
 static void stackmap_show_user_frame(struct seq_file *m, unsigned int i, unsigned long ip)
 {
-	const char *path = user_word_object(ip) ? user_object_path(ip) : NULL;
+	const struct stackmap_iter *iter = m->private;
+	int id = user_word_file_id(ip, iter->gen->first_id);
+	const char *path = NULL;
 
+	if (user_word_file(ip))
+		path = user_file_path(stackmap_lookup(iter->gens, id));
 	if (path)
 		seq_printf(m, "  [%u] %s+0x%llx\n", i, path, ip & USER_WORD_OFFSET);
 	else

@@ -17,8 +17,10 @@ struct stackmap_iter {
 	const struct stackmap_gen *gen;		/* of the stack */
 	unsigned int		resets;		/* of the instance when it began */
 	u32			idx;		/* index of its slot */
+	bool			files;		/* it is at files, not at stacks */
 	/* In the header and the trailer of stack_map_bin. */
 	u32			nr_stacks;
+	u32			files_size;
 	u64			split;
 };
 
@@ -41,7 +43,7 @@ extern const char __stop_notes[];
 
 /* trace_stackmap_bin.c */
 #define STACKMAP_BIN_USER	1	/* flag: a stack of user space */
-#define STACKMAP_BIN_OBJECTS	2	/* flag: refers to objects */
+#define STACKMAP_BIN_BY_FILE	2	/* flag: refers to files */
 
 extern const struct file_operations stackmap_bin_fops;
 #if IS_ENABLED(CONFIG_KUNIT)

@@ -92,41 +92,27 @@ static int stackmap_copy_user(struct trace_iterator *iter, int id, unsigned long
 	return nr;
 }
 
-#ifdef CONFIG_TRACE_USER_OBJECTS
+#ifdef CONFIG_TRACE_USER_FILES
 /**
- * user_objects_get - the table of objects that goes with the map of an instance
- * @tr: the instance, with options/stackmap on
- *
- * Under RCU.
- * Return: the table, or NULL if no stack goes through a map, or the map has none.
- */
-struct user_objects *user_objects_get(struct trace_array *tr)
-{
-	struct ftrace_stackmap *map = stackmap_active(tr);
-
-	return map ? stackmap_objects(map) : NULL;
-}
-
-/**
- * user_object_print - print a frame of a user stack by its file
+ * user_file_print - print a frame of a user stack by its file
  * @iter: the event, whose id or definition the frame is from
- * @word: the frame, which refers to an object
+ * @word: the frame, which refers to a file
  *
  * Return: false if it is an address, and nothing was printed.
  */
-bool user_object_print(struct trace_iterator *iter, unsigned long word)
+bool user_file_print(struct trace_iterator *iter, unsigned long word)
 {
-	const char *path = NULL;
+	int id;
 
 	/* A full stack has addresses only, whatever its program made of them. */
 	if (!stackmap_event_ids(iter->ent))
 		return false;
 
+	id = user_word_file_id(word, stackmap_event_id(iter->ent, 0));
 	guard(rcu)();
-	/* As long as the id resolves, no other object gets the number. */
-	if (stackmap_resolve(iter->tr, stackmap_event_id(iter->ent, 0)))
-		path = user_object_path(word);
-	trace_seq_printf(&iter->seq, "%s[+0x%llx]", path ?: "?", word & USER_WORD_OFFSET);
+	trace_seq_printf(&iter->seq, "%s[+0x%llx]",
+			 user_file_path(stackmap_resolve(iter->tr, id)) ?: "?",
+			 word & USER_WORD_OFFSET);
 	return true;
 }
 #endif

@@ -15,6 +15,7 @@
 
 #include "trace_output.h"
 #include "trace_stackmap.h"
+#include "trace_stackmap_map.h"
 
 /**
  * trace_user_unwind_request - have the user stack of the current task taken
@@ -79,6 +80,40 @@ static bool user_unwind_write(struct trace_buffer *buffer, unsigned int trace_ct
 	return true;
 }
 
+/*
+ * Record a stack, by file if it goes through the map. Returns false if the map was replaced
+ * meanwhile, unless this is the @last try.
+ */
+static bool user_unwind_record(struct trace_array *tr, const struct stackmap_stack *full,
+			       bool last)
+{
+	unsigned long words[USER_STACK_MAX_DEPTH] __uninitialized;
+	unsigned int trace_ctx = tracing_gen_ctx();
+	struct stackmap_user user = *full->user;
+	struct stackmap_stack stack = *full;
+	struct trace_buffer *buffer;
+	int ret = 1;
+
+	stack.user = &user;
+	if (IS_ENABLED(CONFIG_TRACE_USER_FILES) && ftrace_stackmap_enabled(tr))
+		user_files_translate(tr, &stack, words);
+
+	guard(preempt_notrace)();
+	/* A snapshot swaps the buffers at any time. */
+	buffer = data_race(READ_ONCE(tr->array_buffer.buffer));
+	if (ftrace_stackmap_enabled(tr))
+		ret = ftrace_stackmap_record_stack(tr, buffer, trace_ctx, &stack);
+	if (ret == -STACKMAP_DROP_FILES && !last)
+		return false;
+	if (ret && !user_unwind_write(buffer, trace_ctx, full))
+		ret = 0;
+	if (ret < 0)
+		ftrace_stackmap_drop(tr, ret);
+	if (user.deep && ftrace_stackmap_enabled(tr))
+		ftrace_stackmap_deep(tr);
+	return true;
+}
+
 /* On the way back to user space. A stack that could not be taken has no frames. */
 static void trace_user_unwind_callback(struct unwind_work *work, struct unwind_stacktrace *trace,
 				       u64 cookie)
@@ -91,40 +126,22 @@ static void trace_user_unwind_callback(struct unwind_work *work, struct unwind_s
 		.size	= sizeof(struct user_unwind_stack_id_entry),
 		.tgid	= current->tgid,
 		.cookie	= cookie,
+		.deep	= nr > USER_STACK_MAX_DEPTH,
 	};
 	struct stackmap_stack stack = {
 		.ips	= trace->entries,
 		.nr	= min(nr, USER_STACK_MAX_DEPTH),
 		.user	= &user,
 	};
-	unsigned long words[USER_STACK_MAX_DEPTH] __uninitialized;
-	const struct stackmap_stack full = stack;
-	unsigned int trace_ctx = tracing_gen_ctx();
-	struct trace_buffer *buffer;
-	int ret = 1;
 
 	/* An NMI raced with clearing the cookie. */
 	if (!cookie)
 		return;
 
-	/* The map and its table stay until the stack is recorded. */
+	/* The map stays until the stack is recorded. */
 	guard(rcu)();
-	if (IS_ENABLED(CONFIG_TRACE_USER_OBJECTS) && ftrace_stackmap_enabled(tr))
-		user_objects_translate(user_objects_get(tr), &stack, words);
-
-	scoped_guard(preempt_notrace) {
-		/* A snapshot swaps the buffers at any time. */
-		buffer = data_race(READ_ONCE(tr->array_buffer.buffer));
-		if (ftrace_stackmap_enabled(tr)) {
-			ret = ftrace_stackmap_record_stack(tr, buffer, trace_ctx, &stack);
-			if (nr > USER_STACK_MAX_DEPTH)
-				ftrace_stackmap_deep(tr);
-		}
-		if (ret && !user_unwind_write(buffer, trace_ctx, &full))
-			ret = 0;
-		if (ret < 0)
-			ftrace_stackmap_drop(tr, ret);
-	}
+	if (!user_unwind_record(tr, &stack, false))
+		user_unwind_record(tr, &stack, true);
 }
 
 /**
