@@ -9,7 +9,7 @@ void init_kind(struct kind *k, struct tep_event *ev)
 		[FIELD_SIZE] = "size", [FIELD_CALLER] = "caller", [FIELD_IP] = "ip",
 		[FIELD_OUTER_ID] = "outer_id", [FIELD_OUTER2_ID] = "outer2_id",
 		[FIELD_OUTER2_IP] = "outer2_ip", [FIELD_COOKIE] = "cookie", [FIELD_TGID] = "tgid",
-		[FIELD_OBJECT] = "object", [FIELD_ID_SIZE] = "id_size",
+		[FIELD_FILE_ID] = "file_id", [FIELD_ID_SIZE] = "id_size",
 		[FIELD_BUILD_ID] = "build_id", [FIELD_PATH] = "path",
 		[FIELD_PREV_PID] = "prev_pid", [FIELD_PREV_STATE] = "prev_state",
 		[FIELD_PREV_COMM] = "prev_comm", [FIELD_NEXT_PID] = "next_pid",
@@ -176,15 +176,15 @@ int read_definition(struct record *r, struct ids *k, u32 in)
 	return !define_id(k, in, r->kind->is_user, id, pool_add(&k->contents, ips, nr));
 }
 
-/* user_object_def: a file, by its number in the stacks. Returns ours, 0 if there is none. */
-u32 read_object(struct record *r, struct ids *k, u32 in, u32 *number)
+/* user_file_def: a file, by its id. Returns our number, 0 if there is none. */
+u32 read_file_def(struct record *r, struct ids *k, u32 in, u32 *file_id)
 {
 	struct build_id id = {};
 	const char *bytes, *path;
 	u64 nr, id_size;
 	u32 len, object;
 
-	if (!get_number(r, FIELD_OBJECT, &nr) || nr >= OBJECT_LIMIT ||
+	if (!get_number(r, FIELD_FILE_ID, &nr) || !is_file_id(nr) ||
 	    !get_number(r, FIELD_ID_SIZE, &id_size) ||
 	    !get_bytes(r, FIELD_BUILD_ID, &bytes, &len) || id_size > len || len > MAX_BUILD_ID)
 		return 0;
@@ -192,7 +192,7 @@ u32 read_object(struct record *r, struct ids *k, u32 in, u32 *number)
 	memcpy(id.bytes, bytes, id.len);
 	if (!get_bytes(r, FIELD_PATH, &path, &len) || !memchr(path, 0, len))
 		return 0;
-	*number = nr;
+	*file_id = nr;
 	object = get_object(k->users, path, &id);
 	if (object)
 		pool_find(&k->objects, in, nr)->value = object;

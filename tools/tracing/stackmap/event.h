@@ -13,7 +13,7 @@
 enum field {
 	FIELD_PID, FIELD_FLAGS, FIELD_PREEMPT, FIELD_ID, FIELD_SIZE, FIELD_CALLER, FIELD_IP,
 	FIELD_OUTER_ID, FIELD_OUTER2_ID, FIELD_OUTER2_IP, FIELD_COOKIE, FIELD_TGID,
-	FIELD_OBJECT, FIELD_ID_SIZE, FIELD_BUILD_ID, FIELD_PATH,
+	FIELD_FILE_ID, FIELD_ID_SIZE, FIELD_BUILD_ID, FIELD_PATH,
 	FIELD_PREV_PID, FIELD_PREV_STATE, FIELD_PREV_COMM,
 	FIELD_NEXT_PID, FIELD_NEXT_COMM, FIELD_PARENT_PID, FIELD_CHILD_PID, FIELD_CHILD_COMM,
 	FIELD_TASK, FIELD_OLD_PID, FIELD_FILENAME, FIELD_OLD_COMM, FIELD_NEW_COMM, FIELD_MODULE,
@@ -76,6 +76,6 @@ bool read_parts(struct record *r, struct parts *parts);
 int read_frames(struct record *r, u64 *ips);
 u32 read_stack(struct record *r, struct ids *k, u32 in, u64 epoch);
 int read_definition(struct record *r, struct ids *k, u32 in);
-u32 read_object(struct record *r, struct ids *k, u32 in, u32 *number);
+u32 read_file_def(struct record *r, struct ids *k, u32 in, u32 *file_id);
 
 #endif

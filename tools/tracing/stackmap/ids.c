@@ -14,6 +14,7 @@ enum { STACK_USER = 1, STACK_FRAMES = 2 };
 /* An id as long as it means one stack. A definition goes before the map. */
 struct ref {
 	u32	instance;
+	u32	id;
 	u32	content;	/* 0: not defined so far */
 	u32	in_map;		/* 0: the map lacks it; files have our numbers */
 	u32	stack;		/* that it is alone, 0: none so far */
@@ -25,11 +26,11 @@ static u64 *ref_of_id(struct ids *k, u32 in, bool user, u32 id)
 	return &pool_find(&k->by_id, in | (user ? OF_USER : 0), id)->value;
 }
 
-static struct ref *new_ref(struct ids *k, u32 in, u32 in_map, u64 *nr)
+static struct ref *new_ref(struct ids *k, u32 in, u32 id, u32 in_map, u64 *nr)
 {
 	struct ref *ref = APPEND(k->refs, k->nr_refs);
 
-	*ref = (struct ref) { .instance = in, .in_map = in_map };
+	*ref = (struct ref) { .instance = in, .id = id, .in_map = in_map };
 	*nr = k->nr_refs;
 	return ref;
 }
@@ -38,7 +39,7 @@ static struct ref *get_ref(struct ids *k, u32 in, bool user, u32 id)
 {
 	u64 *nr = ref_of_id(k, in, user, id);
 
-	return *nr ? &k->refs[*nr - 1] : new_ref(k, in, 0, nr);
+	return *nr ? &k->refs[*nr - 1] : new_ref(k, in, id, 0, nr);
 }
 
 /* Returns false if the id was another stack before. */
@@ -49,7 +50,7 @@ bool define_id(struct ids *k, u32 in, bool user, u32 id, u32 content)
 
 	/* A generation is used again after some thousand others. The map has the last one. */
 	if (!same)
-		ref = new_ref(k, in, ref->in_map, ref_of_id(k, in, user, id));
+		ref = new_ref(k, in, id, ref->in_map, ref_of_id(k, in, user, id));
 	ref->content = content;
 	return same;
 }
@@ -76,10 +77,10 @@ void use_map(struct ids *k, const struct map *m, u32 in)
 	u32 content;
 	size_t i;
 
-	for (i = 1; i <= m->numbers.nr; i++) {
-		if (m->numbers.list[i].value)
-			pool_find(&k->objects, in, *pool_words(&m->numbers, i))->value =
-				m->numbers.list[i].value;
+	for (i = 1; i <= m->files.nr; i++) {
+		if (m->files.list[i].value)
+			pool_find(&k->objects, in, *pool_words(&m->files, i))->value =
+				m->files.list[i].value;
 	}
 	for (s = m->stacks; s != stacks_end(m); s++) {
 		content = pool_add(&k->contents, m->ips + s->first, s->nr);
@@ -123,7 +124,7 @@ static u64 user_word(struct ids *k, const struct ref *ref, u64 epoch, u64 word, 
 
 	if (!object)
 		return place_word(k->users, epoch, word, exact);
-	object = pool_find(&k->objects, ref->instance, object)->value;
+	object = pool_find(&k->objects, ref->instance, word_file_id(word, ref->id))->value;
 	return make_word(object, word & OFFSET_MASK);
 }
 

@@ -19,7 +19,7 @@ struct ids {
 	struct ref	*refs;
 	size_t		nr_refs;
 	struct pool	contents;	/* frames */
-	struct pool	objects;	/* of {instance, number} to that of an object */
+	struct pool	objects;	/* of {instance, id of a file} to the number of an object */
 	struct pool	recorded;	/* stacks, as parts or in full */
 };
 

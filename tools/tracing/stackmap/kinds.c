@@ -75,11 +75,11 @@ static void take_definition(struct record *r)
 	read_definition(r, &r->profile->ids, r->in->nr);
 }
 
-static void take_object(struct record *r)
+static void take_file(struct record *r)
 {
-	u32 number;
+	u32 file_id;
 
-	read_object(r, &r->profile->ids, r->in->nr, &number);
+	read_file_def(r, &r->profile->ids, r->in->nr, &file_id);
 }
 
 /* The letters of a task's states are in the print format. Their bits differ between kernels. */
@@ -117,7 +117,7 @@ static void set_take(struct kind *k)
 		{ "user_unwind_stack_id", take_unwound },
 		{ "user_unwind_stack_split", take_unwound },
 		{ "user_unwind_stack", take_unwound }, { "stack_def", take_definition },
-		{ "user_stack_def", take_definition }, { "user_object_def", take_object },
+		{ "user_stack_def", take_definition }, { "user_file_def", take_file },
 		{ "sched_switch", NULL, take_switch }, { "sched_process_fork", NULL, take_fork },
 		{ "sched_process_exec", NULL, take_exec }, { "task_newtask", NULL, take_newtask },
 		{ "task_rename", NULL, take_rename },

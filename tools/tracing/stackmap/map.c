@@ -14,11 +14,12 @@
 
 #define MAP_MAGIC	0x464D5342
 #define MAP_VERSION	2
-#define SECTION_OBJECTS	5
+#define SECTION_FILES	5
+#define FILE_ID_SIZE	20	/* room for the build id of a file */
 #define RECORD_USER	1U
 #define RECORD_BY_FILE	2U
 #define RECORD_FLAGS	(RECORD_USER | RECORD_BY_FILE)
-#define MAX_PATH	65536	/* of an object, with escapes */
+#define MAX_PATH	65536	/* of a file, with escapes */
 
 struct reader {
 	struct map	*map;
@@ -136,50 +137,49 @@ static void read_stack(struct reader *r)
 	r->map->nr_user_stacks += s->user;
 }
 
-static void read_object(struct reader *r, const char *what)
+static void read_file(struct reader *r, const char *what)
 {
 	struct map *m = r->map;
 	char path[MAX_PATH + 1];
 	struct build_id id = {};
-	u64 start = r->off, unused;
-	u32 number, len, zero;
+	u64 start = r->off;
+	u32 file, len;
 
-	number = get_word(r, what);
+	file = get_word(r, what);
 	id.len = get_word(r, what);
-	if (!number || number >= OBJECT_LIMIT || id.len > MAX_BUILD_ID)
-		damaged(r, start, "object %u with a build id of %zu bytes", number, id.len);
-	get_longs(r, &unused, 1, what);
+	if (!is_file_id(file) || id.len > FILE_ID_SIZE)
+		damaged(r, start, "file %u with a build id of %zu bytes", file, id.len);
+	get(r, id.bytes, FILE_ID_SIZE, what);
 	len = get_word(r, what);
-	zero = get_word(r, what);
-	if (len > MAX_PATH || zero)
-		damaged(r, start, "object %u with a path of %u bytes", number, len);
+	if (len > MAX_PATH)
+		damaged(r, start, "file %u with a path of %u bytes", file, len);
 	if (r->bad)
 		return;
-	get_padded(r, id.bytes, id.len, what);
+	memset(id.bytes + id.len, 0, sizeof(id.bytes) - id.len);
 	get_padded(r, path, len, what);
 	path[len] = '\0';
 	if (!r->bad)
-		pool_find(&m->numbers, number, 0)->value = get_object(&m->sym.users, path, &id);
+		pool_find(&m->files, file, 0)->value = get_object(&m->sym.users, path, &id);
 }
 
-static void read_objects(struct reader *r, u64 start, u32 len)
+static void read_files(struct reader *r, u64 start, u32 len)
 {
 	u64 end = r->off + len;
 
 	while (!r->bad && r->off < end)
-		read_object(r, "the objects of user space");
+		read_file(r, "the files of user space");
 	if (r->off != end)
-		damaged(r, start + 4, "the objects of user space have %u bytes", len);
+		damaged(r, start + 4, "the files of user space have %u bytes", len);
 }
 
-/* From the kernel's numbers to ours. What has no object stays an address. */
+/* From the kernel's numbers to ours. What has no file stays an address. */
 static void translate_stack(struct map *m, const struct stack *s)
 {
 	u64 *word;
 
 	for (word = m->ips + s->first; word < m->ips + s->first + s->nr; word++) {
 		if (word_object(*word))
-			*word = make_word(pool_find(&m->numbers, word_object(*word), 0)->value,
+			*word = make_word(pool_find(&m->files, word_file_id(*word, s->id), 0)->value,
 					  *word & OFFSET_MASK);
 	}
 }
@@ -203,8 +203,8 @@ static void read_section(struct reader *r)
 	u64 start = r->off;
 	u32 type = get_word(r, "the head of a section"), len = get_word(r, "the head of a section");
 
-	if (type == SECTION_OBJECTS) {
-		read_objects(r, start, len);
+	if (type == SECTION_FILES) {
+		read_files(r, start, len);
 		return;
 	}
 	if (!r->bad && (!type || type >= ARRAY_SIZE(known)))
@@ -248,7 +248,7 @@ void map_free_stacks(struct map *m)
 	users_free(&m->sym.users);
 	free(m->stacks);
 	free(m->ips);
-	pool_free(&m->numbers);
+	pool_free(&m->files);
 	pool_free(&m->sym.modules);
 	free(m->name);
 	free(m->dir);

@@ -79,7 +79,7 @@ struct map {
 	char		release[MAX_RELEASE];
 	struct value_type values[NR_VALUES]; /* of a profile */
 	int		main_value;	/* which of them ref is */
-	struct pool	numbers;	/* of {the kernel's number} to that of an object */
+	struct pool	files;		/* of {id of a file} to the number of an object */
 	struct pool	labels;		/* texts that are no functions */
 	struct symbols	sym;
 };

@@ -197,17 +197,17 @@ static int print_event(struct trace_seq *s, struct tep_record *rec, struct tep_e
 	struct session *ses = context;
 	struct record r = { .kind = &ses->kind, .rec = rec };
 	struct parts parts = {};
-	u32 number, object = 0;
+	u32 file_id, object = 0;
 	u64 cookie;
 
 	if (r.kind->event != ev)
 		init_kind(r.kind, ev);
-	if (r.kind->field[FIELD_OBJECT])
-		object = read_object(&r, &ses->ids, 0, &number);
+	if (r.kind->field[FIELD_FILE_ID])
+		object = read_file_def(&r, &ses->ids, 0, &file_id);
 	if (object) {
-		trace_seq_printf(s, "<%s %u %s>", ev->name, number,
+		trace_seq_printf(s, "<%s %u %s>", ev->name, file_id,
 				 object_at(&ses->map.sym.users, object)->path);
-	} else if (r.kind->field[FIELD_OBJECT] || !read_head(ses, &r, &cookie, &parts)) {
+	} else if (r.kind->field[FIELD_FILE_ID] || !read_head(ses, &r, &cookie, &parts)) {
 		if (!ses->nr_damaged++)
 			complain("damaged %s event", ev->name);
 		trace_seq_printf(s, "<%s, damaged>", ev->name);
@@ -222,7 +222,7 @@ static int print_event(struct trace_seq *s, struct tep_record *rec, struct tep_e
 static char *const events[] = {
 	"stack_id", "stack_split", "stack_split3", "stack_def", "user_stack_id", "user_stack_def",
 	"user_unwind_cookie", "user_unwind_stack_id", "user_unwind_stack_split",
-	"user_unwind_stack", "user_object_def",
+	"user_unwind_stack", "user_file_def",
 };
 
 #define EXPORTED	__attribute__((visibility("default")))

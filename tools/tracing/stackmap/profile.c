@@ -212,7 +212,7 @@ static int tell_counts(const struct profile *p, const char *path)
 /* It is of the only instance that has records. The stacks of samples take its place. */
 static void use_saved_map(struct profile *p)
 {
-	bool is_empty = !p->map->nr_stacks && !p->map->numbers.nr;
+	bool is_empty = !p->map->nr_stacks && !p->map->files.nr;
 	u32 i, found = 0, n = 0;
 
 	for (i = 0; !is_empty && i < p->nr_instances; i++) {

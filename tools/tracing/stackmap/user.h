@@ -59,6 +59,18 @@ static inline u32 word_object(u64 word)
 	return word >> 63 && nr != OBJECT_LIMIT ? nr : 0;
 }
 
+/* In the kernel's words, the number is that of a file in the generation of the stack. */
+static inline u32 word_file_id(u64 word, u32 stack_id)
+{
+	return (stack_id & ~OBJECT_LIMIT) | word_object(word);
+}
+
+/* 0 and the highest number are none. */
+static inline bool is_file_id(u64 id)
+{
+	return id <= INT32_MAX && ((id + 1) & OBJECT_LIMIT) > 1;
+}
+
 static inline u64 make_word(u32 object, u64 offset)
 {
 	return 1ULL << 63 | (u64)object << OFFSET_BITS | offset;

@@ -146,13 +146,12 @@ class Case(unittest.TestCase):
         return 1 << 63 | number << 44 | offset
 
     @staticmethod
-    def objects(*objects):
+    def files(*files):
         """A section of type 5."""
         out = b""
-        for number, build_id, bias, path in objects:
+        for file_id, build_id, path in files:
             path = path.encode()
-            out += struct.pack("<IIQII", number, len(build_id), bias, len(path), 0)
-            out += build_id.ljust(-(-len(build_id) // 8) * 8, b"\0")
+            out += struct.pack("<II20sI", file_id, len(build_id), build_id, len(path))
             out += path.ljust(-(-len(path) // 8) * 8, b"\0")
         return (5, out)
 

@@ -47,8 +47,8 @@ def golden_stacks(text, module):
 def golden(name):
     """The golden maps: both byte orders and word sizes, one without any section, one with files."""
     if name == "files":
-        objects = struct.pack("<IIQII8s8s", 1, 4, 0, 6, 0, b"abcd", b"/x/cat")
-        return make([(5, 3, [1 << 63 | 1 << 44 | 0x123, 0x77], 3)], [(5, objects)])
+        files = struct.pack("<II20sI8s", 1, 4, b"abcd", 6, b"/x/cat")
+        return make([(5, 3, [1 << 63 | 1 << 44 | 0x123, 0x77], 3)], [(5, files)])
     order = ">" if name.startswith("be") else "<"
     text = 0xFFFFFFFF81000000
     module = 0xFFFFFFFFC0201000

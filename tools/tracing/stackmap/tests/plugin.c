@@ -37,8 +37,8 @@ enum {
 	UNWIND_ID,
 	UNWIND_STACK,
 	UNWIND_SPLIT,
-	OBJECT,
-	NR_EVENTS = OBJECT + 1 - ID,
+	FILE_DEF,
+	NR_EVENTS = FILE_DEF + 1 - ID,
 };
 
 typedef uint32_t u32;
@@ -326,12 +326,11 @@ static void add_user_events(struct trace *t)
 	add_field(text, "unsigned long ip", 24, t->on.word);
 	end_format(t, text);
 
-	begin_format(text, "user_object_def", OBJECT);
-	add_field(text, "int object", 8, 4);
+	begin_format(text, "user_file_def", FILE_DEF);
+	add_field(text, "int file_id", 8, 4);
 	add_field(text, "unsigned int id_size", 12, 4);
-	add_field(text, "u64 bias", 16, 8);
-	add_field(text, "unsigned char build_id[20]", 24, 20);
-	add_field(text, "char path[]", 44, 0);
+	add_field(text, "unsigned char build_id[20]", 16, 20);
+	add_field(text, "char path[]", 36, 0);
 	end_format(t, text);
 }
 
@@ -482,19 +481,21 @@ static void test_user(const struct machine *on)
 	close_trace(&t);
 }
 
-static u64 file_word(u32 object, u64 offset)
+/* A file has the generation of the stack. */
+#define GEN	(3 << 19)
+
+static u64 file_word(u32 number, u64 offset)
 {
-	return 1ULL << 63 | (u64)object << 44 | offset;
+	return 1ULL << 63 | (u64)number << 44 | offset;
 }
 
-static void build_object(struct trace *t, u32 number, const char *path)
+static void build_file(struct trace *t, u32 id, const char *path)
 {
 	size_t i;
 
-	begin(t, OBJECT);
-	put(t, number, 4);
+	begin(t, FILE_DEF);
+	put(t, id, 4);
 	put(t, 20, 4);
-	put(t, 0, 8);
 	for (i = 0; i < 20; i++)
 		put(t, 0xab, 1);
 	for (i = 0; i <= strlen(path); i++)
@@ -510,26 +511,28 @@ static void test_files(void)
 	struct trace t;
 
 	open_trace(&t, machines);
-	build_object(&t, 1, "/x/cat");
-	prints(&t, "a file", "<user_object_def 1 /x/cat>");
-	build_object(&t, 2, "/x/li\\012b.so");
-	prints(&t, "a file with an escape", "<user_object_def 2 /x/li?b.so>");
+	build_file(&t, 1, "/x/older");
+	prints(&t, "a file of an older generation", "<user_file_def 1 /x/older>");
+	build_file(&t, GEN + 1, "/x/cat");
+	prints(&t, "a file", "<user_file_def 1572865 /x/cat>");
+	build_file(&t, GEN + 2, "/x/li\\012b.so");
+	prints(&t, "a file with an escape", "<user_file_def 1572866 /x/li?b.so>");
 	while (--t.len >= 8)
-		prints(&t, "a file that is cut off", "<user_object_def, damaged>");
+		prints(&t, "a file that is cut off", "<user_file_def, damaged>");
 	begin(&t, USER_DEF);
-	put(&t, 9, 4);
+	put(&t, GEN + 9, 4);
 	put(&t, 3, 4);
 	put(&t, file_word(1, 0x123), 8);
 	put(&t, file_word(3, 5), 8);
 	put(&t, 0x77, 8);
 	discard(&t);
 	begin(&t, UNWIND_SPLIT);
-	put(&t, 9, 4);
+	put(&t, GEN + 9, 4);
 	put(&t, 1, 4);
 	put(&t, COOKIE, 8);
 	put(&t, file_word(2, 0x10), 8);
 	snprintf(want, sizeof(want),
-		 "<user_unwind_stack_split 300000001 @8000200000000010 9>\n%s", frames);
+		 "<user_unwind_stack_split 300000001 @8000200000000010 1572873>\n%s", frames);
 	prints(&t, "a user stack by file, and what an interrupt has hit", want);
 	close_trace(&t);
 }

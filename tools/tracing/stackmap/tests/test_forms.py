@@ -416,9 +416,9 @@ class Recordings(RecordingCase):
         comms = ["[ET_NET 0]", "", "#1 worker", "12 34", "a/b:c [k]", "#", "a"]
         want = ["[ET_NET_0]", ":101", "_1_worker", "12_34", "a/b:c_[k]", "_", "a"]
         paths = ["/x/a b", "/x/cat (deleted)", "/x/(a) #b", "/x/c"]
-        objects = self.objects(*((i + 1, b"", 0, p) for i, p in enumerate(paths)))
+        files = self.files(*((i + 1, b"", p) for i, p in enumerate(paths)))
         more = {"stack_map_bin": mkmap.make([(i + 1, 1, [self.word(i + 1, 5)], 3)
-                                             for i in range(len(paths))], [objects])}
+                                             for i in range(len(paths))], [files])}
         for first in range(len(comms)):
             dat = self.dat(comms=[])
             for i in range(len(comms)):

@@ -20,7 +20,7 @@ class Counts(Case):
         path = self.program("top", '#include "top.c"\nint main(int n, char **args)\n{ struct map m '
                             "= {}; load_map(&m, args[1]); print_use(&m, m.stacks, 1000, 0); }\n")
         words = [self.word(1, 5), self.word(2, 5), 0x77]
-        section = self.objects((1, b"", 0, "/x/cat"), (2, b"", 0, ""))
+        section = self.files((1, b"", "/x/cat"), (2, b"", ""))
         data = mkmap.make([(5, 3, words, 3)], [section])
         done = subprocess.run([path, self.file("map", data)], capture_output=True, check=True)
         self.assertEqual(done.stdout.split(b"  ")[-1], b"cat < [unknown] < 0x77\n")

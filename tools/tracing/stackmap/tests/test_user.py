@@ -111,7 +111,7 @@ map 8 5000-6000 0 - /x/eight
     def test_by_file(self):
         words = [self.word(2, 0x123), self.word(1, 0x3A3B1), self.word(3, 5), 0x77,
                  0xFFFFFFFFFF600000]
-        section = self.objects((2, b"\xab" * 20, 0, "/x/cat"), (1, b"", 0, "/lib/libc\\012.so"))
+        section = self.files((2, b"\xab" * 20, "/x/cat"), (1, b"", "/lib/libc\\012.so"))
         data = mkmap.make([(5, 3, words, 3)], [section])
         lines = ["/x/cat+0x123", "/lib/libc?.so+0x3a3b1", "0x8000000000000005", "0x77",
                  "0xffffffffff600000"]
@@ -133,13 +133,39 @@ map 8 5000-6000 0 - /x/eight
         got = self.folded(dat, more={"stack_map_bin": mkmap.make([(5, 3, words, 3)], [section])})
         self.assertEqual(got, {out[:-3] + ";[libc?.so];schedule": 1})
 
-    def test_objects_that_are_damaged(self):
-        good = self.objects((1, b"\xab" * 20, 0, "/x/cat"))[1]
+    def test_generations(self):
+        """A number is that of another file in another generation."""
+        old, new = 5 << 19 | 9, 4095 << 19 | 9
+        files = self.files((old - 8, b"", "/x/old"), (new - 8, b"\xab" * 20, "/x/new"))
+        data = mkmap.make([(old, 1, [self.word(1, 0x10)], 3), (new, 1, [self.word(1, 0x20)], 3)],
+                          [files])
+        self.assertEqual(self.dump(data),
+                         f"user_stack_id {old} [ref 1, depth 1]\n  [0] /x/old+0x10\n\n"
+                         f"user_stack_id {new} [ref 1, depth 1]\n  [0] /x/new+0x20\n\n")
+        # In a recording, by definitions, which are behind the first use, or by the map.
+        for by_map in True, False:
+            dat = self.dat()
+            for stack in old, new:
+                self.event(dat, "kmalloc", 1, 8, stack="A")
+                dat.add(self.now, "user_unwind_cookie", stack)
+                self.add(dat, "user_unwind_stack_split", stack, 7, stack, self.word(1, 8))
+            if not by_map:
+                for stack, path in (new, "/x/new"), (old, "/x/old"):
+                    self.add(dat, "user_stack_def", stack, 1, [self.word(1, 0x10)])
+                    self.add(dat, "user_file_def", stack - 8, 0, b"\0" * 20, path)
+            got = self.folded(dat, more={"stack_map_bin": data} if by_map else None)
+            self.assertEqual(got, {"[old];[old];schedule": 1, "[new];[new];schedule": 1})
+
+    def test_files_that_are_damaged(self):
+        good = self.files((1, b"\xab" * 20, "/x/cat"))[1]
         for bad, what in [(good[:-1], "has"), (good[:8], "truncated|have"),
-                          (struct.pack("<IIQII", 0, 0, 0, 0, 0), "object 0"),
-                          (struct.pack("<IIQII", 0x7FFFF, 0, 0, 0, 0), "object 524287"),
-                          (struct.pack("<IIQII", 1, 65, 0, 0, 0), "build id of 65"),
-                          (struct.pack("<IIQII", 1, 0, 0, 1 << 20, 0), "path of")]:
+                          (struct.pack("<II20sI", 0, 0, b"", 0), "file 0"),
+                          (struct.pack("<II20sI", 0x7FFFF, 0, b"", 0), "file 524287"),
+                          (struct.pack("<II20sI", 3 << 19, 0, b"", 0), "file 1572864"),
+                          (struct.pack("<II20sI", 1 << 31 | 1, 0, b"", 0), "file 2147483649"),
+                          (struct.pack("<II20sI", 1, 21, b"", 0), "build id of 21"),
+                          (struct.pack("<II20sI", 1, 1 << 31, b"", 0), "build id of 2147483648"),
+                          (struct.pack("<II20sI", 1, 0, b"", 1 << 20), "path of")]:
             out, err = self.run_tool("-", stdin=mkmap.make([(1, 1, [5], 3)], [(5, bad)]), rc=1)
             self.assertEqual(out, "user_stack_id 1 [ref 1, depth 1]\n  [0] 0x5\n\n")
             self.assertIn("stdin: byte", err)
