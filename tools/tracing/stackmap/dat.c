@@ -45,6 +45,7 @@ static int add_instance(struct profile *p, const char *path, int i)
 	if (!handle)
 		return 0;
 	in->handle = handle;
+	in->name = name;
 	in->nr = p->nr_instances++;
 	in->nr_cpus = tracecmd_cpus(handle) ?: 1;
 	in->cpus = check_mem(calloc(in->nr_cpus, sizeof(*in->cpus)));
@@ -87,20 +88,6 @@ bool has_records(const struct instance *in)
 	while (i < in->nr_cpus && !tracecmd_peek_data(in->handle, i))
 		i++;
 	return i < in->nr_cpus;
-}
-
-/* Whether another CPU than @cpu is in a gap now: its next record tells that. */
-bool is_in_gap(const struct instance *in, u32 cpu)
-{
-	const struct tep_record *rec;
-	u32 i;
-
-	for (i = 0; i < in->nr_cpus; i++) {
-		rec = i == cpu ? NULL : tracecmd_peek_data(in->handle, i);
-		if (rec && rec->missed_events)
-			return true;
-	}
-	return false;
 }
 
 int dat_read(struct profile *p, const char *path, record_fn *take)

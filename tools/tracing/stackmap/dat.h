@@ -13,11 +13,14 @@ struct tracecmd_input;
 const char *tracecmd_get_trace_clock(struct tracecmd_input *handle);
 struct tep_record *tracecmd_peek_data(struct tracecmd_input *handle, int cpu);
 int tracecmd_cpus(struct tracecmd_input *handle);
+const char *tracecmd_get_cpustats(struct tracecmd_input *handle);
+int tracecmd_set_cursor(struct tracecmd_input *handle, int cpu, size_t offset);
 
 #define MAX_INSTANCES	64
 
 struct instance {
 	struct tracecmd_input	*handle;
+	const char		*name;		/* "" for the top level */
 	u32			nr;
 	u64			complete;	/* no CPU has a gap that ends later, so far */
 	bool			lacks_switches;
@@ -31,7 +34,6 @@ typedef int record_fn(struct tracecmd_input *handle, struct tep_record *rec, int
 
 int dat_open(struct profile *p, const char *path);
 bool has_records(const struct instance *in);
-bool is_in_gap(const struct instance *in, u32 cpu);
 int dat_read(struct profile *p, const char *path, record_fn *take);
 void dat_close(struct profile *p);
 

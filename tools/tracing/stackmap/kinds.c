@@ -194,7 +194,7 @@ int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unuse
 	p->counts[COUNT_RECORDS]++;
 	p->last_ts = rec->ts > p->last_ts ? rec->ts : p->last_ts;
 	r.cpu = &in->cpus[rec->cpu % in->nr_cpus];
-	if (rec->missed_events)
+	if (rec->missed_events || r.cpu->lacks_start)
 		take_gap(&r);
 	r.kind = find_kind(p, tep_data_type(p->tep, rec));
 	if (!r.kind)

@@ -86,6 +86,7 @@ void take_gap(struct record *r)
 	while (r->cpu->nr)
 		sample_put(p, r->cpu->waiting[--r->cpu->nr]);
 	r->cpu->has_gap = true;
+	r->cpu->lacks_start = false;
 	r->cpu->has_next = false;
 	r->in->complete = r->rec->ts;
 }

@@ -14,6 +14,8 @@ struct cpu_state {
 	struct sample	*waiting[MAX_WAITING];	/* for their stacks, the latest is the last */
 	u32		nr;
 	bool		has_gap;		/* no event has come behind it */
+	bool		lacks_start;		/* no record has come, the first ones are missing */
+	bool		lacks_end;		/* behind its last record */
 	bool		has_next;
 	u32		next_pid;		/* of the last switch */
 	struct task_state *task;		/* that was looked up last */

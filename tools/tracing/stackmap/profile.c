@@ -166,6 +166,8 @@ static int tell_counts(const struct profile *p, const char *path)
 {
 	static const char * const texts[NR_COUNTS] = {
 		[COUNT_GAPS] = "gaps", [COUNT_LOST] = "buffer entries lost, or more",
+		[COUNT_SILENT] =
+			"CPUs have no records: if they were not traced, times and frees are missing",
 		[COUNT_OTHERS] = "events left out, of other tasks than the command's",
 		[COUNT_OWN] = "events left out, which stackmap_dump itself has caused",
 		[COUNT_CLOCKS] = "times off the CPU count as 0, as the clocks of the CPUs differ",
@@ -356,6 +358,7 @@ void profile_free(struct map *m)
 int make_profile(struct map *m, const char *path, sample_fn *print, const struct config *cfg)
 {
 	struct profile *p = check_mem(calloc(1, sizeof(*p)));
+	char *lost __free(pointer) = NULL;
 	int ret;
 
 	p->map = m;
@@ -366,12 +369,15 @@ int make_profile(struct map *m, const char *path, sample_fn *print, const struct
 	m->sym.find_symbol = m->sym.kallsyms.nr ? NULL : load_recorded_symbols;
 	read_directory(p);
 	set_value_types(m, cfg);
+	p->needs_gaps = cfg->off_cpu || cfg->allocs;
 	ret = dat_open(p, path) ?: check_events(p, path) ?: check_boot(p, path);
 	if (ret) {
 		map_drop_stacks(m);
 		return ret;
 	}
 	use_saved_map(p);
+	lost = read_beside(p, "lost");
+	find_gaps(p, lost);
 	ret = dat_read(p, path, take_record);
 	drop_waiting(p);
 	weigh_end(p);

@@ -5,6 +5,7 @@
  *
  *   dat.c	opens the file by libtracecmd, and reads its records
  *   event.c	reads what is in a record
+ *   gaps.c	knows what is missing at the ends of CPUs
  *   ids.c	definitions, the map beside the recording, and what an id stands for
  *   count.c	adds a finished sample to an equal one
  *   tasks.c	names and processes at a time
@@ -21,6 +22,7 @@
 
 #include "count.h"
 #include "dat.h"
+#include "gaps.h"
 #include "kinds.h"
 #include "match.h"
 #include "tasks.h"
@@ -49,6 +51,7 @@ struct profile {
 	struct pool		processes;	/* of a task's number and which it is to a task */
 	struct pool		addresses;	/* of {instance, address} to a sample */
 	size_t			max_addresses;
+	bool			needs_gaps;	/* for times, and for what is not freed */
 	sample_fn		*print;		/* samples are printed, not added up; or NULL */
 	struct sample		**samples;	/* that count */
 	size_t			nr_samples;

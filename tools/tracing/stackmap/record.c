@@ -6,7 +6,7 @@
  *
  * Some files tell who and what counts, a line each. "command" has the tasks that were followed,
  * with their children; without it, all were. "own_events" are recorded for the names of tasks and
- * modules only, "own_pids" has the tasks that recorded.
+ * modules only, "own_pids" has the tasks that recorded. "lost" is described in gaps.c.
  */
 #include <fcntl.h>
 #include <glob.h>
@@ -480,8 +480,8 @@ static int finish_recorder(const struct recording *r, int ret)
 	return ret;
 }
 
-/* Of a recorder that was killed, the buffer still has entries. */
-static void tell_result(const struct recording *r, size_t nr_stacks)
+/* Of a recorder that was killed, the buffer still has entries. Returns an error then. */
+static int tell_result(const struct recording *r, size_t nr_stacks)
 {
 	u64 left = count_of(r->dir, CPU_STATS, "entries: "), lost = count_lost(r->dir) + left;
 	u64 nr_read = count_of(r->dir, CPU_STATS, "read events: ");
@@ -497,6 +497,7 @@ static void tell_result(const struct recording *r, size_t nr_stacks)
 		note("the map has recycled %llu more stacks", recycled);
 	if (output_bytes("trace.dat"))
 		note("see: stackmap_dump report %s", r->output);
+	return left ? -EIO : 0;
 }
 
 /* The map is saved first, it is small and the disk may be full. */
@@ -514,7 +515,8 @@ static int finish_recording(struct recording *r, int ret)
 		err |= output_check(r->user_maps, "user_maps");
 	}
 	ret = finish_recorder(r, ret);
-	tell_result(r, nr_stacks);
+	err |= save_lost(r->dir);
+	err |= tell_result(r, nr_stacks);
 	return ret ? ret : err;
 }
 

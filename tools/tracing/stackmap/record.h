@@ -56,6 +56,7 @@ int run_script(const char *script, const char *arg);
 /* record.c */
 extern const struct command record_command;
 /* save.c */
+int save_lost(const char *from);
 int save_map(const char *from, bool users, size_t *nr_stacks);
 extern const struct command save_command;
 /* top.c */

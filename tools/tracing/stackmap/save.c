@@ -1,6 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 /* "save": a directory of what is in the ring buffer now. */
+#include <glob.h>
+
 #include "record.h"
+
+/* What came behind the last record that was read of a CPU: it was left there, or found no room. */
+int save_lost(const char *from)
+{
+	char *pattern __free(pointer) = format("%s/per_cpu/cpu[0-9]*", from);
+	FILE *f __free(file) = output_open("lost");
+	glob_t found = {};
+	const char *cpu;
+	size_t i;
+	u64 lost;
+
+	glob(pattern, 0, NULL, &found);
+	for (i = 0; f && i < found.gl_pathc; i++) {
+		cpu = found.gl_pathv[i];
+		lost = count_of(cpu, "stats", "entries: ") +
+		       count_of(cpu, "stats", "dropped events: ");
+		if (lost)
+			fprintf(f, "%d %llu\n", atoi(basename(cpu) + strlen("cpu")), lost);
+	}
+	globfree(&found);
+	return output_check(f, "lost");
+}
 
 static int save_build_id(const struct map *m)
 {
@@ -60,7 +84,7 @@ static int run_extract(const char *from)
 	u64 bytes = count_of(from, CPU_STATS, "bytes: ") + output_bytes("kallsyms");
 
 	if (output_has_room(2 * bytes) && !run_script(EXTRACT, from))
-		return 0;
+		return save_lost(from);
 	return fail("%s: trace-cmd could not extract the buffer", from);
 }
 

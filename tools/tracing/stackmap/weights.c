@@ -257,6 +257,7 @@ void weigh_end(struct profile *p)
 	struct sample *s;
 	size_t i;
 
+	close_gaps(p);
 	for (i = 1; i <= p->tasks.nr; i++) {
 		t = p->tasks.list[i].ptr;
 		p->counts[COUNT_SKIPPED] += t->left && t->id.pid && is_skipped_task(p, t);

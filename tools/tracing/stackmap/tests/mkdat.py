@@ -144,9 +144,10 @@ def payload(name, pid, flags, preempt, values):
 class Dat:
     """A recording. Records of a CPU are added in the order of time."""
 
-    def __init__(self, cpus=2, kallsyms="", comms=(), instances=(), clock=None):
+    def __init__(self, cpus=2, kallsyms="", comms=(), instances=(), clock=None, stats=""):
         self.cpus = {name: [[] for _ in range(cpus)] for name in ("",) + tuple(instances)}
         self.kallsyms, self.comms, self.clock = kallsyms, comms, clock
+        self.stats = stats
 
     def add(self, time, name, *values, pid=1, cpu=0, flags=0, preempt=0, instance="", lost=False):
         """One record, at that many microseconds."""
@@ -204,6 +205,8 @@ class Dat:
         """The file."""
         out = self.head() + b"options  \0"
         clock = struct.pack("<HI", 4, len(self.clock)) + self.clock.encode() if self.clock else b""
+        if self.stats:
+            clock += struct.pack("<HI", 2, len(self.stats) + 1) + self.stats.encode() + b"\0"
         fixed = []
         top = [self.pages(c) for c in self.cpus[""]]
         names = [n for n in self.cpus if n]

@@ -207,3 +207,14 @@ class Kernel(Case):
         self.assertFalse(os.path.exists(self.ran + "2"))
         self.assertIn("ls", [task for task, _, _ in self.report("out-moved")])
         self.assertIn("kallsyms", os.listdir(self.out + "-moved"))
+
+    def test_recorder_that_is_killed(self):
+        """The recording has what it lacks, and the status tells it."""
+        kill = ('kill -9 $(pgrep -P $(pgrep -P $PPID -x trace-cmd) | head -1); '
+                'for i in 1 2 3 4 5 6 7 8 9; do sleep .05; done')
+        err = self.record("-a", "--", "sh", "-c", kill, rc=1)
+        self.assertIn("a recorder of trace-cmd has ended early", err)
+        self.assertRegex(self.lines("lost")[0], r"^\d+ \d+$")
+        self.assertRegex(self.run_tool(*FOLDED, self.out)[1], r"[1-9]\d* buffer entries lost")
+        self.record("-a", "true")
+        self.assertEqual(self.lines("lost"), [])

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Recordings that lack something, and how the tool knows it."""
+
+import re
+
+from common import FOLDED, RecordingCase
+
+
+def stats(cpu, nr_read=0, left=0, oldest=0, dropped=0):
+    """What the kernel counts of a CPU, as trace-cmd writes it."""
+    return (f"CPU: {cpu}\nentries: {left}\noverrun: 0\ncommit overrun: 0\nbytes: 0\n"
+            f"oldest event ts: {oldest // 1000000:5}.{oldest % 1000000:06}\nnow ts:     9.000000\n"
+            f"dropped events: {dropped}\nread events: {nr_read}\n\n")
+
+
+class Ends(RecordingCase):
+    """Records of a CPU are missing before its first or behind its last one."""
+
+    def two_sleeps(self, at, **args):
+        """Task 7 sleeps twice on CPU 1, 900 us. CPU 0 has records at that time."""
+        dat = self.dat(**args)
+        where = {"cpu": 1, "instance": args.get("instances", [""])[0]}
+        if at < 1000100:
+            self.on_cpu_0(dat, at, where)
+        self.now = 1000100
+        self.switch(dat, 7, 0, stack="AB", after=0, **where)
+        self.switch(dat, 0, 7, after=900, **where)
+        if at > self.now:
+            self.on_cpu_0(dat, at, where)
+        self.now = 1004000
+        self.switch(dat, 7, 0, stack="CB", after=0, **where)
+        self.switch(dat, 0, 7, after=900, **where)
+        return dat
+
+    def on_cpu_0(self, dat, at, where):
+        """Two records."""
+        self.now = at
+        self.switch(dat, 0, 9, after=0, **dict(where, cpu=0))
+        self.switch(dat, 9, 0, state=16, after=10, **dict(where, cpu=0))
+
+    BOTH = "do_exit 900\ndo_exit;weak_one 900\n"
+
+    def off_cpu(self, dat, rc=0, **files):
+        """The times, and what was said."""
+        return self.tool(dat, *FOLDED, "-w", "off-cpu", rc=rc, more=files)
+
+    def test_overwritten_by_trace_cmd(self):
+        """Of what was read, the first records are missing: trace-cmd record -m."""
+        for nr_read, left, out in [(2, 0, self.BOTH), (0, 2, self.BOTH), (1, 1, self.BOTH),
+                                   (3, 0, "do_exit;weak_one 900\n")]:
+            dat = self.two_sleeps(1002000, stats=stats(0, nr_read, left, oldest=1002000))
+            got, err = self.off_cpu(dat)
+            self.assertEqual(got, out, (nr_read, left))
+            self.assertEqual(" 1 times left out: records were lost" in err, out != self.BOTH)
+        self.assertIn(" 1 buffer entries lost", err)
+        # It is at the beginning: what comes later counts.
+        dat = self.two_sleeps(1000000, stats=stats(0, 99999))
+        self.assertEqual(self.off_cpu(dat)[0], self.BOTH)
+        # The kernel's own mark of the first record stays.
+        dat = self.two_sleeps(1002000, stats=stats(1, 4))
+        dat.cpus[""][0][0] = dat.cpus[""][0][0][:2] + (True,)
+        self.assertEqual(self.off_cpu(dat)[0], "do_exit;weak_one 900\n")
+
+    def test_end(self):
+        """A full buffer that is not overwritten; a recorder that has ended: CPU 0 lacks the end."""
+        for more in [{"dropped": 5, "nr_read": 2}, {"dropped": 5},
+                     {"left": 5, "oldest": 1002100, "nr_read": 2}]:
+            dat = self.two_sleeps(1002000, stats=stats(0, **more))
+            out, err = self.off_cpu(dat)
+            self.assertEqual(out, "do_exit 900\n", more)
+            self.assertIn(" 1 gaps", err)
+            self.assertIn(" 5 buffer entries lost", err)
+            self.assertIn(" 1 times left out", err)
+        # Also what has not ended then.
+        dat = self.two_sleeps(1000000, stats=stats(1, dropped=5))
+        self.switch(dat, 7, 0, stack="AB", cpu=1)
+        self.event(dat, "kfree", 1, after=500)
+        self.assertEqual(self.off_cpu(dat)[0], self.BOTH)
+
+    def test_instances(self):
+        """Each has its own counts."""
+        text = stats(0, dropped=7) + "\nBuffer: x\n\n" + stats(0)
+        dat = self.two_sleeps(1002000, stats=text, instances=["x"])
+        self.switch(dat, 5, 0)
+        self.assertEqual(self.off_cpu(dat)[0], self.BOTH)
+        dat = self.two_sleeps(1002000, stats=text.replace("Buffer: x", "Buffer: y"), instances=["x"])
+        self.assertEqual(self.off_cpu(dat)[0], self.BOTH)
+        text = stats(0) + "\nBuffer: x\n\n" + stats(0, dropped=7) + stats(5, 7) + "CPU: 0"
+        dat = self.two_sleeps(1002000, stats=text, instances=["x"])
+        self.assertEqual(self.off_cpu(dat)[0], "do_exit 900\n")
+        self.assertEqual(self.off_cpu(dat, lost="")[0], self.BOTH)
+
+    def test_file(self):
+        """What record and save have written goes before that."""
+        for lost, out in [("", self.BOTH), ("0 8\n", "do_exit 900\n"), ("7 8\n0 0\nx", self.BOTH),
+                          ("1 8\n", self.BOTH)]:
+            dat = self.two_sleeps(1002000, stats=stats(0, 99))
+            got, err = self.off_cpu(dat, lost=lost)
+            self.assertEqual(got, out)
+            self.assertEqual(" 8 buffer entries lost" in err, bool(re.search("[01] 8", lost)))
+
+    def test_no_records(self):
+        """A CPU may be idle, or not traced."""
+        dat = self.two_sleeps(1002000, cpus=4)
+        self.assertIn(" 2 CPUs have no records: if they", self.off_cpu(dat)[1])
+        self.assertNotIn("have no records", self.tool(dat, *FOLDED)[1])
+        self.assertNotIn("have no records", self.off_cpu(dat, lost="")[1])
+        # Its recorder has ended before it has read any.
+        self.assertNotIn("do_exit", self.off_cpu(dat, lost="2 7\n", rc=1)[0])
+
+    def test_what_is_not_freed(self):
+        """The same for memory and for latencies."""
+        for text, freed in [("", 0), (stats(0, dropped=3), 1), (stats(1, 99), 0),
+                            (stats(0, 99), 1)]:
+            dat = self.dat(stats=text)
+            self.event(dat, "kmalloc", 9, 64, stack="AB", cpu=1)
+            self.event(dat, "kfree", 5, cpu=0)
+            err = self.tool(dat, *FOLDED, "-w", "leaks")[1]
+            self.assertEqual("1 allocations may have been freed" in err, bool(freed), text)
+        for text, out in [("", "do_exit;schedule 1000\n"), (stats(0, dropped=3), "")]:
+            dat = self.dat(stats=text)
+            self.event(dat, "kfree", 5, cpu=0)
+            self.event(dat, "block_rq_issue", 8, 77, stack="AB", cpu=1)
+            self.event(dat, "block_rq_complete", 8, 77, after=1000, cpu=1)
+            self.assertEqual(self.tool(dat, *FOLDED, "-w", "latency=block_rq_issue,block_rq_complete,dev",
+                                       rc=not out)[0], out)
