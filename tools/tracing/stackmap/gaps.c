@@ -8,14 +8,6 @@
 
 #include "profile.h"
 
-/* Adds up to nothing if the CPU has nothing of all this. */
-struct cpu_stats {
-	u64	left;		/* in the buffer, maybe read a moment later */
-	u64	oldest;		/* of these, in microseconds */
-	u64	nr_read;
-	u64	dropped;	/* as the buffer was full */
-};
-
 static void lacks_end(struct profile *p, struct cpu_state *c, u64 lost)
 {
 	p->counts[COUNT_GAPS] += !c->lacks_end;
@@ -40,36 +32,37 @@ static void take_lost_file(struct profile *p, char *text)
 	}
 }
 
-/* The records are read again then, from the first one. */
-static void check_cpu(struct profile *p, struct instance *in, u32 cpu, const struct cpu_stats *s)
+/* Reads all records of a CPU, which begin with the first one again then. */
+static u64 scan_cpu(struct profile *p, struct instance *in, u32 cpu, record_fn *look, u64 *last)
 {
-	const struct tep_record *first = tracecmd_peek_data(in->handle, cpu);
-	u64 nr = 0, last = 0, offset = first ? first->offset : 0;
-	struct cpu_state *c = &in->cpus[cpu];
-	struct tep_record *rec;
+	struct tep_record *rec = tracecmd_peek_data(in->handle, cpu);
+	u64 nr = 0, offset = rec ? rec->offset : 0;
 
 	while ((rec = tracecmd_read_data(in->handle, cpu))) {
-		last = rec->ts;
+		if (look)
+			look(in->handle, rec, cpu, p);
+		*last = rec->ts;
 		tracecmd_free_record(rec);
 		nr++;
 	}
 	if (nr)
 		tracecmd_set_cursor(in->handle, cpu, offset);
-	c->lacks_start = nr < s->nr_read;
-	if (nr < s->nr_read + s->left && s->left && last / 1000 < s->oldest)
-		lacks_end(p, c, s->left);
-	else if (c->lacks_start)
-		p->counts[COUNT_LOST] += s->nr_read + s->left - nr;
+	return nr;
 }
 
-static void take_stats(struct profile *p, struct instance *in, u32 cpu, const struct cpu_stats *s)
+static void check_cpu(struct profile *p, struct instance *in, u32 cpu, record_fn *look)
 {
-	if (!in || cpu >= in->nr_cpus)
+	struct cpu_state *c = &in->cpus[cpu];
+	u64 nr, last = 0, all = c->nr_read + c->left;
+
+	if (!look && !(p->needs_gaps && all))
 		return;
-	if (s->dropped)
-		lacks_end(p, &in->cpus[cpu], s->dropped);
-	if (p->needs_gaps && s->nr_read + s->left)
-		check_cpu(p, in, cpu, s);
+	nr = scan_cpu(p, in, cpu, look, &last);
+	c->lacks_start = nr < c->nr_read;
+	if (nr < all && c->left && last / 1000 < c->oldest)
+		lacks_end(p, c, c->left);
+	else if (c->lacks_start)
+		p->counts[COUNT_LOST] += all - nr;
 }
 
 static struct instance *named_instance(struct profile *p, const char *name)
@@ -87,24 +80,26 @@ static struct instance *named_instance(struct profile *p, const char *name)
 static void read_stats(struct profile *p, char *text)
 {
 	struct instance *in = named_instance(p, "");
-	struct cpu_stats s = {};
-	u64 seconds, us;
-	u32 cpu = 0, n;
+	struct cpu_state *c = NULL;
+	u64 seconds, us, n;
 	char *line;
+	u32 cpu;
 
 	while ((line = strsep(&text, "\n"))) {
-		sscanf(line, "entries: %llu", &s.left);
-		sscanf(line, "dropped events: %llu", &s.dropped);
-		if (sscanf(line, "oldest event ts: %llu.%llu", &seconds, &us) == 2)
-			s.oldest = seconds * 1000000 + us;
-		if (sscanf(line, "CPU: %u", &n) == 1) {
-			s = (struct cpu_stats) {};
-			cpu = n;
-		} else if (sscanf(line, "read events: %llu", &s.nr_read) == 1) {
-			take_stats(p, in, cpu, &s);
-		} else if (!strncmp(line, "Buffer: ", strlen("Buffer: "))) {
+		if (!strncmp(line, "Buffer: ", strlen("Buffer: ")))
 			in = named_instance(p, line + strlen("Buffer: "));
-		}
+		if (sscanf(line, "CPU: %u", &cpu) == 1)
+			c = in && cpu < in->nr_cpus ? &in->cpus[cpu] : NULL;
+		if (!c)
+			continue;
+		if (sscanf(line, "entries: %llu", &n) == 1)
+			c->left = n;
+		if (sscanf(line, "read events: %llu", &n) == 1)
+			c->nr_read = n;
+		if (sscanf(line, "oldest event ts: %llu.%llu", &seconds, &us) == 2)
+			c->oldest = seconds * 1000000 + us;
+		if (sscanf(line, "dropped events: %llu", &n) == 1 && n)
+			lacks_end(p, c, n);
 	}
 }
 
@@ -118,20 +113,24 @@ static void count_silent(struct profile *p, const struct instance *in)
 					   !tracecmd_peek_data(in->handle, cpu);
 }
 
-/* @lost: that file, or NULL */
-void find_gaps(struct profile *p, char *lost)
+/* Before any record is taken. @lost: that file, or NULL; @look: for all records, or NULL */
+void find_gaps(struct profile *p, char *lost, record_fn *look)
 {
 	const char *stats = tracecmd_get_cpustats(p->top);
 	char *text __free(pointer) = copy_string(stats ? stats : "");
-	u32 i;
+	struct instance *in;
+	u32 cpu;
 
-	if (lost) {
+	if (lost)
 		take_lost_file(p, lost);
-		return;
+	else
+		read_stats(p, text);
+	for (in = p->instances; in < p->instances + p->nr_instances; in++) {
+		for (cpu = 0; cpu < in->nr_cpus; cpu++)
+			check_cpu(p, in, cpu, look);
+		if (!lost && p->needs_gaps)
+			count_silent(p, in);
 	}
-	read_stats(p, text);
-	for (i = 0; p->needs_gaps && i < p->nr_instances; i++)
-		count_silent(p, &p->instances[i]);
 }
 
 /* Whether another CPU than @cpu is in a gap now: its next record tells that. */

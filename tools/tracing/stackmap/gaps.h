@@ -5,7 +5,7 @@
 
 #include "dat.h"
 
-void find_gaps(struct profile *p, char *lost);
+void find_gaps(struct profile *p, char *lost, record_fn *look);
 bool is_in_gap(const struct instance *in, u32 cpu);
 void close_gaps(struct profile *p);
 

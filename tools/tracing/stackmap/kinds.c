@@ -184,6 +184,24 @@ void kinds_free(struct profile *p)
 		free(p->kinds[i]);
 }
 
+/* What each record has. False if it has not, or the file does not describe it. */
+static bool read_head(struct record *r)
+{
+	r->kind = find_kind(r->profile, tep_data_type(r->profile->tep, r->rec));
+	return r->kind && get_number(r, FIELD_PID, &r->pid) &&
+	       get_number(r, FIELD_FLAGS, &r->flags);
+}
+
+/* Of a CPU, before any record is taken. */
+int look_at_record(struct tracecmd_input *handle, struct tep_record *rec, int unused, void *data)
+{
+	struct record r = { .profile = data, .rec = rec, .in = tracecmd_get_private(handle) };
+
+	if (read_head(&r))
+		look_ahead(&r);
+	return 0;
+}
+
 /* The argument for the CPU counts over all instances. */
 int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unused, void *data)
 {
@@ -196,10 +214,7 @@ int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unuse
 	r.cpu = &in->cpus[rec->cpu % in->nr_cpus];
 	if (rec->missed_events || r.cpu->lacks_start)
 		take_gap(&r);
-	r.kind = find_kind(p, tep_data_type(p->tep, rec));
-	if (!r.kind)
-		return 0;
-	if (get_number(&r, FIELD_PID, &r.pid) && get_number(&r, FIELD_FLAGS, &r.flags)) {
+	if (read_head(&r)) {
 		get_number(&r, FIELD_PREEMPT, &r.preempt);
 		r.kind->take(&r);
 	}

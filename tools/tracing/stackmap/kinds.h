@@ -8,6 +8,7 @@
 #define MAX_KINDS	0x10000
 
 void kinds_free(struct profile *p);
+int look_at_record(struct tracecmd_input *handle, struct tep_record *rec, int unused, void *data);
 int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unused, void *data);
 int check_events(struct profile *p, const char *path);
 const char *advice(const struct config *cfg);

@@ -25,10 +25,12 @@ static bool is_wanted(const struct record *r, const struct task_state *t)
 
 	if (!r->kind->wanted || r->rec->ts < cfg->from || (cfg->to && r->rec->ts > cfg->to) ||
 	    (cfg->cpus && !number_in(cfg->cpus, r->rec->cpu)) ||
-	    (cfg->tids && !number_in(cfg->tids, r->pid)) ||
-	    (cfg->pids && !(t->family & FAMILY_PID)))
+	    (cfg->tids && !number_in(cfg->tids, r->pid)))
 		return false;
-	if (r->kind->is_own || t->family & FAMILY_OWN)
+	if (cfg->pids && !(t->family & FAMILY_PID))
+		counts[COUNT_NOT_SELECTED] += !t->process && !t->is_child && t->id.pid &&
+			(t->family & FAMILY_COMMAND || !(r->profile->limited || t->family));
+	else if (r->kind->is_own || t->family & FAMILY_OWN)
 		counts[COUNT_OWN]++;
 	else if (r->profile->limited && !(t->family & FAMILY_COMMAND))
 		counts[COUNT_OTHERS]++;

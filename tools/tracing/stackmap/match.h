@@ -16,6 +16,9 @@ struct cpu_state {
 	bool		has_gap;		/* no event has come behind it */
 	bool		lacks_start;		/* no record has come, the first ones are missing */
 	bool		lacks_end;		/* behind its last record */
+	u64		nr_read;		/* so many records, as the kernel has counted */
+	u64		left;			/* in the buffer, most often read a moment later */
+	u64		oldest;			/* of these, in microseconds */
 	bool		has_next;
 	u32		next_pid;		/* of the last switch */
 	struct task_state *task;		/* that was looked up last */

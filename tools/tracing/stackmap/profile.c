@@ -184,6 +184,8 @@ static int tell_counts(const struct profile *p, const char *path)
 		[COUNT_NO_WAKER] = "times off the CPU, of which nothing tells who ended them",
 		[COUNT_NO_PROCESS] =
 			"samples of threads whose process is not known, they stand alone",
+		[COUNT_NOT_SELECTED] =
+			"samples left out, of threads whose process is not known (--pid)",
 		[COUNT_NO_BEGIN] = "ends of what was not seen to begin",
 		[COUNT_BEGUN_AGAIN] = "times left out: the same has begun again before it ended",
 		[COUNT_NOT_ENDED] = "times left out: they had not ended",
@@ -319,6 +321,9 @@ static void read_directory(struct profile *p)
 {
 	char *command __free(pointer) = read_beside(p, "command"), *rest = command, *line;
 	char *own __free(pointer) = read_beside(p, "own_pids");
+	char *threads __free(pointer) = read_beside(p, "threads");
+	struct thread *t;
+	u32 pid, tgid;
 
 	p->own_events = read_beside(p, "own_events");
 	p->limited = command;
@@ -326,6 +331,13 @@ static void read_directory(struct profile *p)
 		pool_find(&p->roots, strtoul(line, NULL, 10), 0)->value = FAMILY_COMMAND;
 	for (rest = own; (line = strsep(&rest, "\n")) && *line; )
 		pool_find(&p->roots, strtoul(line, NULL, 10), 0)->value = FAMILY_OWN;
+	p->needs_threads = !threads;
+	for (rest = threads; (line = strsep(&rest, "\n")); ) {
+		if (sscanf(line, "%u %u", &pid, &tgid) != 2)
+			continue;
+		t = pool_get(&p->threads, pid, 0, sizeof(*t));
+		t->tgid = tgid;
+	}
 }
 
 void profile_free(struct map *m)
@@ -341,6 +353,7 @@ void profile_free(struct map *m)
 	pool_free_all(&p->tasks);
 	pool_free_all(&p->named);
 	pool_free_all(&p->processes);
+	pool_free_all(&p->threads);
 	pool_free(&p->roots);
 	pool_free(&p->sums);
 	pool_free(&p->addresses);
@@ -369,6 +382,7 @@ int make_profile(struct map *m, const char *path, sample_fn *print, const struct
 	m->sym.find_symbol = m->sym.kallsyms.nr ? NULL : load_recorded_symbols;
 	read_directory(p);
 	set_value_types(m, cfg);
+	p->needs_threads &= cfg->pids || cfg->by == BY_PROCESS;
 	p->needs_gaps = cfg->off_cpu || cfg->allocs;
 	ret = dat_open(p, path) ?: check_events(p, path) ?: check_boot(p, path);
 	if (ret) {
@@ -377,7 +391,7 @@ int make_profile(struct map *m, const char *path, sample_fn *print, const struct
 	}
 	use_saved_map(p);
 	lost = read_beside(p, "lost");
-	find_gaps(p, lost);
+	find_gaps(p, lost, p->needs_threads ? look_at_record : NULL);
 	ret = dat_read(p, path, take_record);
 	drop_waiting(p);
 	weigh_end(p);

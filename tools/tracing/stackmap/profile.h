@@ -41,6 +41,7 @@ struct profile {
 	const char		*clock;
 	bool			is_mono;	/* as the times of user_maps */
 	char			*own_events;	/* a list of what is recorded to learn only */
+	struct pool		threads;	/* of {pid} to a thread */
 	struct pool		roots;		/* of {pid} to its family */
 	bool			limited;	/* to a command */
 	struct ids		ids;
@@ -51,6 +52,7 @@ struct profile {
 	struct pool		processes;	/* of a task's number and which it is to a task */
 	struct pool		addresses;	/* of {instance, address} to a sample */
 	size_t			max_addresses;
+	bool			needs_threads;	/* which process they belong to */
 	bool			needs_gaps;	/* for times, and for what is not freed */
 	sample_fn		*print;		/* samples are printed, not added up; or NULL */
 	struct sample		**samples;	/* that count */

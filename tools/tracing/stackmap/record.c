@@ -6,7 +6,8 @@
  *
  * Some files tell who and what counts, a line each. "command" has the tasks that were followed,
  * with their children; without it, all were. "own_events" are recorded for the names of tasks and
- * modules only, "own_pids" has the tasks that recorded. "lost" is described in gaps.c.
+ * modules only, "own_pids" has the tasks that recorded. "threads" has tasks that were there before,
+ * each with its process; "lost" is described in gaps.c.
  */
 #include <fcntl.h>
 #include <glob.h>
@@ -188,12 +189,52 @@ static int follow_threads(const struct recording *r, u64 pid)
 
 #define INITIAL_PID_NS	0xEFFFFFFCU	/* the inode of its file */
 
+/* Then /proc has other numbers than the recording. */
+static bool in_pid_namespace(void)
+{
+	struct stat st;
+
+	return !stat("/proc/self/ns/pid", &st) && st.st_ino != INITIAL_PID_NS;
+}
+
+static void write_threads(FILE *f, const char *pattern)
+{
+	glob_t found = {};
+	u32 pid, tgid;
+	size_t i;
+
+	glob(pattern, GLOB_NOSORT, NULL, &found);
+	for (i = 0; i < found.gl_pathc; i++) {
+		if (sscanf(found.gl_pathv[i], "/proc/%u/task/%u", &tgid, &pid) == 2)
+			fprintf(f, "%u %u\n", pid, tgid);
+	}
+	globfree(&found);
+}
+
+/* Of those that are there already. Events tell it of the others. */
+static int save_threads(const struct recording *r)
+{
+	FILE *f __free(file) = NULL;
+	size_t i;
+
+	if (in_pid_namespace())
+		return 0;
+	f = output_open("threads");
+	if (f && r->all)
+		write_threads(f, "/proc/[0-9]*/task/*");
+	for (i = 0; f && i < r->nr_pids; i++) {
+		char *pattern __free(pointer) = format("/proc/%llu/task/*", r->pids[i]);
+
+		write_threads(f, pattern);
+	}
+	return output_check(f, "threads");
+}
+
 /* What the tool starts from here on is its own. */
 static int select_processes(const struct recording *r)
 {
 	char *own __free(pointer) = format("%d", getpid());
-	struct stat st;
-	bool inside = !stat("/proc/self/ns/pid", &st) && st.st_ino != INITIAL_PID_NS;
+	bool inside = in_pid_namespace();
 	size_t i;
 	int ret;
 
@@ -550,7 +591,7 @@ static int start_recording(struct recording *r)
 	if (disk_is_full(r))
 		return -ENOSPC;
 	r->recorder = start_recorder(r);
-	ret = wait_for_recorder(r) ?: start_functions(r) ?:
+	ret = wait_for_recorder(r) ?: start_functions(r) ?: save_threads(r) ?:
 	      save_file(r->dir, "set_event_notrace_pid", "own_pids");
 	if (!ret && r->command && write(r->go, "", 1) != 1)
 		ret = -errno;

@@ -41,6 +41,27 @@ bool number_in(const char *list, u32 n)
 	return false;
 }
 
+/* Of which this task is the leader. */
+static struct task *process_of(struct profile *p, struct task_state *t)
+{
+	t->process = pool_get(&p->processes, t->nr, t->id.nth, sizeof(*t->process));
+	*t->process = t->id;
+	t->seen = true;
+	return t->process;
+}
+
+/* It was there before the recording, and something tells its process. */
+static void join_process(struct record *r, struct task_state *t)
+{
+	const struct thread *known = pool_find(&r->profile->threads, t->id.pid, 0)->ptr;
+	struct task_state *leader = known && known->tgid ? get_task(r, known->tgid) : NULL;
+
+	if (!leader)
+		return;
+	t->process = process_of(r->profile, leader);
+	t->family |= leader->family;
+}
+
 static u32 family_by_number(const struct profile *p, u32 pid)
 {
 	return p->cfg->pids && number_in(p->cfg->pids, pid) ? FAMILY_PID : 0;
@@ -61,6 +82,8 @@ struct task_state *get_task(struct record *r, u32 pid)
 		t->id.pid = pid;
 		t->family = pool_find(&p->roots, pid, 0)->value | family_by_number(p, pid);
 		set_comm(p, t, tep_data_comm_from_pid(p->tep, pid));
+		join_process(r, t);
+		r->cpu->task = t;
 	}
 	return t;
 }
@@ -110,17 +133,9 @@ static void begin_task(struct record *r, struct task_state *t, enum field which)
 	t->id.nth += t->seen && t->id.pid;
 	t->seen = false;
 	t->process = NULL;
+	t->is_child = false;
 	get_text(r, which, comm, sizeof(comm));
 	set_comm(r->profile, t, comm);
-}
-
-/* Of which this task is the leader. */
-static struct task *process_of(struct profile *p, struct task_state *t)
-{
-	t->process = pool_get(&p->processes, t->nr, t->id.nth, sizeof(*t->process));
-	*t->process = t->id;
-	t->seen = true;
-	return t->process;
 }
 
 /* Tells if it is a thread. */
@@ -149,6 +164,7 @@ void take_fork(struct record *r)
 	if (!child->is_new)
 		begin_task(r, child, FIELD_CHILD_COMM);
 	child->is_new = false;
+	child->is_child = get_task(r, parent)->process || get_task(r, parent)->is_child;
 	child->family = get_task(r, parent)->family | family_by_number(r->profile, pid);
 	learn_name(r, pid, FIELD_CHILD_COMM, false);
 }
@@ -187,4 +203,25 @@ void set_process(struct record *r, u64 tgid)
 	struct task *process = process_of(r->profile, get_task(r, tgid));
 
 	get_task(r, r->pid)->process = process;
+}
+
+/*
+ * Before any record is taken. User stacks tell the process of a thread, which was there before if
+ * it does not begin first.
+ */
+void look_ahead(struct record *r)
+{
+	bool begins = r->kind->learn == take_newtask || r->kind->learn == take_fork;
+	enum field which = r->kind->learn == take_fork ? FIELD_CHILD_PID : FIELD_TASK;
+	u64 pid = r->pid, tgid = 0;
+	struct thread *t;
+
+	if (begins ? !get_number(r, which, &pid) :
+	    r->kind->is_event || !r->kind->is_user || !get_number(r, FIELD_TGID, &tgid))
+		return;
+	t = pool_get(&r->profile->threads, pid, 0, sizeof(*t));
+	if (t->first && t->first <= r->rec->ts)
+		return;
+	t->first = r->rec->ts;
+	t->tgid = tgid;
 }

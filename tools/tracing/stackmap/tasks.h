@@ -12,6 +12,12 @@ struct sample;
 /* Whose child a task is. */
 enum { FAMILY_COMMAND = 1, FAMILY_OWN = 2, FAMILY_PID = 4 };
 
+/* Who it was at first. */
+struct thread {
+	u64		first;		/* when this is seen */
+	u32		tgid;		/* 0: it begins there */
+};
+
 struct task_state {
 	struct task	id;
 	const struct instance *in;
@@ -19,6 +25,7 @@ struct task_state {
 	u32		family;
 	u32		named;		/* as it is named now, in profile->named */
 	struct task	*process;	/* with the name of its leader; NULL: not known */
+	bool		is_child;	/* of one whose process is known */
 	bool		is_new;		/* this was told before its fork */
 	bool		seen;		/* it has samples, or a process */
 	struct sample	*unnamed;	/* they may get the name that is told next */
@@ -41,6 +48,7 @@ void set_name(struct profile *p, struct task_state *t, const char *comm, bool be
 void wait_for_name(struct profile *p, struct sample *s);
 void learn_name(struct record *r, u64 pid, enum field which, bool before);
 void set_process(struct record *r, u64 tgid);
+void look_ahead(struct record *r);
 void take_newtask(struct record *r);
 void take_fork(struct record *r);
 void take_exec(struct record *r);

@@ -56,6 +56,7 @@ void take_leave(struct record *r, struct sample *s)
 	if (ends) {
 		t->family = 0;
 		t->process = NULL;
+		t->is_child = false;
 	}
 	if (s->unwanted || !p->cfg->off_cpu)
 		return;
@@ -211,7 +212,10 @@ bool is_skipped_task(const struct profile *p, const struct task_state *t)
 {
 	bool selected = t->in->lacks_switches && !t->in->has_all;
 
-	return !p->limited && (t->skipped || (selected && !t->followed));
+	/* A named process has those times of which both ends are seen. */
+	if (p->limited || (p->cfg->pids && t->in->has_all))
+		return false;
+	return t->skipped || (selected && !t->followed);
 }
 
 /*

@@ -125,6 +125,7 @@ class Kernel(Case):
         self.assertRegex(err, f"\nstackmap_dump: see: stackmap_dump report {self.out}\n")
         pid = self.lines("command")
         self.assertRegex(" ".join(pid), r"^\d+$")
+        self.assertEqual(self.lines("threads"), [f"{pid[0]} {pid[0]}"])
         own = self.lines("own_events")
         self.assertIn("sched:sched_process_fork", own)
         self.assertNotIn("sched:sched_switch", own)
@@ -150,6 +151,7 @@ class Kernel(Case):
         self.record("-a", "-e", "sched", "--", "sh", "-c", "sleep .3; ls /")
         own = self.lines("own_pids")
         self.assertGreaterEqual(len(own), 2)
+        self.assertIn(f"{os.getpid()} {os.getpid()}", self.lines("threads"))
         events = [(pid, name) for _, pid, name in self.report() if pid in own]
         self.assertNotIn("sched_process_fork", [name for _, name in events])
         samples = self.run_tool(*PERF, "-q", self.out)[0]

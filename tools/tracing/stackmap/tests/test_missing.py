@@ -124,3 +124,67 @@ class Ends(RecordingCase):
             self.event(dat, "block_rq_complete", 8, 77, after=1000, cpu=1)
             self.assertEqual(self.tool(dat, *FOLDED, "-w", "latency=block_rq_issue,block_rq_complete,dev",
                                        rc=not out)[0], out)
+
+
+class Threads(RecordingCase):
+    """Nothing in the recording tells the begin of a thread."""
+
+    def user_stack(self, dat, pid, tgid, kind="user_stack", **where):
+        """It tells the process."""
+        values = {"user_stack": [tgid, [0x5500]], "user_stack_id": [9, tgid],
+                  "user_unwind_stack": [6, tgid, 1, [0x5500]]}[kind]
+        self.add(dat, kind, *values, pid=pid, **where)
+
+    def test_late_user_stack(self):
+        """It is told behind the last sample of the thread, on any CPU, in any instance."""
+        for kind in "user_stack", "user_stack_id", "user_unwind_stack":
+            for where in {}, {"cpu": 1}, {"instance": "x"}:
+                dat = self.dat(instances=["x"])
+                self.event(dat, "kfree", 1, stack="AB", pid=8)
+                self.event(dat, "kfree", 1, stack="CB", pid=6)
+                self.event(dat, "kfree", 1, stack="A", pid=7)
+                self.user_stack(dat, 8, 7, kind, **where)
+                self.assertEqual(self.folded(dat, "--pid", "7"),
+                                 {"do_exit;schedule": 1, "schedule": 1})
+                self.assertIn(": 1 samples left out, of threads whose process is not known",
+                              self.tool(dat, *FOLDED, "--pid", "7")[1])
+                groups = self.groups(dat, "process")
+                self.assertEqual([n for name, n in groups.items() if name.endswith("-7")], [2])
+
+    def test_another_task_of_that_number(self):
+        """Only the thread that begins in the recording has the user stack."""
+        for begin in ("task_newtask", 8, "x", 0), ("sched_process_fork", "a", 5, "b", 8):
+            dat = self.dat()
+            self.user_stack(dat, 5, 5)
+            self.event(dat, "kfree", 1, stack="AB", pid=8)
+            self.event(dat, *begin)
+            self.event(dat, "kfree", 1, stack="CB", pid=8)
+            self.user_stack(dat, 8, 7)
+            err = self.tool(dat, *FOLDED, "-e", "kfree", "--pid", "7", rc=1)[1]
+            self.assertIn(": 1 samples left out, of threads", err)
+
+    def test_off_cpu(self):
+        """Also of a recording that lacks a switch, of which nothing is wrong."""
+        dat = self.dat()
+        for pid in 7, 8, 9:
+            self.switch(dat, pid, 0, stack="AB")
+        for pid in 7, 8, 9:
+            self.switch(dat, 0, pid, after=1000)
+            self.user_stack(dat, pid, 9 if pid == 9 else 7)
+            self.switch(dat, pid, 0, state=16)
+        self.assertEqual(self.folded(dat, "-w", "off-cpu", "--pid", "7"), {"do_exit": 3005})
+        self.assertEqual(self.folded(dat, "-w", "off-cpu", "--pid", "9"), {"do_exit": 3004})
+
+    def test_file(self):
+        """What record has written."""
+        dat = self.dat()
+        for pid in 7, 8, 9, 10:
+            self.event(dat, "kfree", 1, stack="AB", pid=pid)
+        for threads, n, unknown in [("7 7\n8 7\n9 9\n10 10\n", 2, 0), ("8 7\n9 7\n", 3, 1),
+                                    ("", 1, 3), ("x\n8\n8 7\n7 8\n", 2, 2)]:
+            out, err = self.tool(dat, *FOLDED, "--pid", "7", more={"threads": threads})
+            self.assertEqual(out, f"do_exit;schedule {n}\n")
+            self.assertEqual(f": {unknown} samples left out, of threads" in err, unknown > 0)
+        # Other tasks than the command's are no question of that.
+        err = self.tool(dat, *FOLDED, "--pid", "7", more={"command": "7\n"})[1]
+        self.assertNotIn("whose process", err)

@@ -180,12 +180,12 @@ class Processes(RecordingCase):
         self.assertEqual(self.folded(dat, "-e", "kmalloc", "--tid", "5"), {"schedule": 1})
         self.assertEqual(self.folded(dat, *args, "7-8"), {"do_exit;schedule": 1,
                                                           "do_exit;weak_one": 2})
-        # A thread is known by the number of its process in its user stacks, from then on.
+        # A thread is known by the number of its process in its user stacks, wherever they are.
         dat = self.dat()
         for _ in range(2):
             self.event(dat, "kmalloc", 1, 8, stack="A", pid=6)
             dat.add(self.now, "user_stack", 5, [0x5500], pid=6)
-        self.assertEqual(self.folded(dat, "--pid", "5"), {"0x5500[user];schedule": 1})
+        self.assertEqual(self.folded(dat, "--pid", "5"), {"0x5500[user];schedule": 2})
 
     def test_by(self):
         """CPU, event, task."""
