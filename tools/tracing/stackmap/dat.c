@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Opens and reads trace.dat. */
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <trace-cmd.h>
 
 #include "profile.h"
@@ -79,6 +82,22 @@ int dat_open(struct profile *p, const char *path)
 	if (!p->nr_instances)
 		return fail("%s: has no instance %s", path, p->cfg->instance);
 	return ret;
+}
+
+#define HEAD_TO_KALLSYMS	5	/* of the states that libtracecmd has */
+
+/* What the file has before its records, up to kallsyms, not compressed. NULL if it fails. */
+char *dat_head(struct profile *p, size_t *len)
+{
+	int fd = memfd_create("head", MFD_CLOEXEC);
+	char *path __free(pointer) = format("/proc/self/fd/%d", fd);
+	struct tracecmd_output *out = tracecmd_copy(p->top, path, HEAD_TO_KALLSYMS, 6, "none");
+	char *buf = out ? slurp(path, len) : NULL;
+
+	if (out)
+		tracecmd_output_close(out);
+	close(fd);
+	return buf;
 }
 
 bool has_records(const struct instance *in)

@@ -8,6 +8,7 @@
 struct profile;
 struct tep_record;
 struct tracecmd_input;
+struct tracecmd_output;
 
 /* Exported by libtracecmd, but not declared. */
 const char *tracecmd_get_trace_clock(struct tracecmd_input *handle);
@@ -15,6 +16,9 @@ struct tep_record *tracecmd_peek_data(struct tracecmd_input *handle, int cpu);
 int tracecmd_cpus(struct tracecmd_input *handle);
 const char *tracecmd_get_cpustats(struct tracecmd_input *handle);
 int tracecmd_set_cursor(struct tracecmd_input *handle, int cpu, size_t offset);
+struct tracecmd_output *tracecmd_copy(struct tracecmd_input *from, const char *file, int state,
+				      int version, const char *compression);
+void tracecmd_output_close(struct tracecmd_output *out);
 
 #define MAX_INSTANCES	64
 
@@ -33,6 +37,7 @@ typedef int record_fn(struct tracecmd_input *handle, struct tep_record *rec, int
 		      void *profile);
 
 int dat_open(struct profile *p, const char *path);
+char *dat_head(struct profile *p, size_t *len);
 bool has_records(const struct instance *in);
 int dat_read(struct profile *p, const char *path, record_fn *take);
 void dat_close(struct profile *p);

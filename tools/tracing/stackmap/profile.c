@@ -276,35 +276,37 @@ static int check_boot(const struct profile *p, const char *path)
 	return p->cfg->force ? 0 : -EINVAL;
 }
 
-#define MAX_FUNCTION	0x100000
+/* The last section of the copy is its length, and kallsyms as the kernel has it. */
+static size_t find_kallsyms(const char *buf, size_t len)
+{
+	size_t at = len;
+	uint32_t size;
 
-/*
- * libtraceevent tells the function before an address, if there is one behind it as well. So this
- * finds the highest one, and all before that. There may be space between them.
- */
+	while (at >= sizeof(size)) {
+		memcpy(&size, buf + --at + 1 - sizeof(size), sizeof(size));
+		if (size == len - at - 1 || __builtin_bswap32(size) == len - at - 1)
+			return at + 1;
+	}
+	return len;
+}
+
+/* libtraceevent tells neither the end of a function nor its module. */
 static const struct symbol *load_recorded_symbols(struct profile *p, u64 addr)
 {
-	u64 low = addr, high = UINT64_MAX, mid, next = UINT64_MAX, at;
 	struct symtab *t = &p->map->sym.kallsyms;
-	struct symbol s = { .type = 'T' };
+	size_t len = 0, at;
+	char *buf;
 
-	if (!tep_find_function_address(p->tep, addr))
-		return NULL;
-	while (low < high) {
-		mid = high - (high - low) / 2;
-		if (tep_find_function_address(p->tep, mid))
-			low = mid;
-		else
-			high = mid - 1;
-	}
-	for (at = low; (at = tep_find_function_address(p->tep, at)); next = at--) {
-		s.addr = at;
-		s.end = next - at < MAX_FUNCTION ? next : at + MAX_FUNCTION;
-		s.name = tep_find_function(p->tep, at);
-		*APPEND(t->syms, t->nr) = s;
-	}
-	symtab_finish(t);
 	p->map->sym.find_symbol = NULL;
+	buf = dat_head(p, &len);
+	at = find_kallsyms(buf ? buf : "", len);
+	if (at < len && !parse_lines(p->map->name, "kallsyms", buf + at, len - at,
+				     parse_symbol_line, t)) {
+		if (t->nr && !t->syms[t->nr - 1].addr)
+			t->nr = 0;
+		symtab_finish(t);
+	}
+	symtab_keep(t, buf);
 	return symtab_find(t, addr);
 }
 

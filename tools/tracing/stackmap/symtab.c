@@ -136,6 +136,7 @@ void symtab_free(struct symtab *t)
 static bool is_skipped(const struct symbol *s)
 {
 	return s->name[0] == '$' || !strncmp(s->name, ".L", 2) ||
+	       (s->type && !strncmp(s->name, "L0", 2)) ||
 	       s->type == 'a' || s->type == 'A';
 }
 

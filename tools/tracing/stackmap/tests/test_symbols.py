@@ -199,7 +199,7 @@ class Recorded(RecordingCase):
     """Those of a recording. Some may change meanwhile, others are the tracer's."""
 
     def test_without_kallsyms(self):
-        """The file's own are used, which have no ends of functions."""
+        """The file's own are used."""
         dat = self.dat(kallsyms=golden_text("kallsyms64"))
         self.event(dat, "kmalloc", 1, 8, stack="AB")
         path = self.file("one.dat", dat.bytes())
@@ -210,6 +210,42 @@ class Recorded(RecordingCase):
         self.assertRegex(out, r"\tffffffff81000148 \S+\+0x[0-9a-f]+ \(\[kernel.kallsyms\]\)\n")
         # That is the text, if nothing else is said.
         self.assertRegex(self.run_tool("-q", path)[0], r"^# 1 events\n1 \(100.0%\)\n        \S+\n")
+
+    def test_alone_as_in_a_directory(self):
+        """Each address has one name, whatever was looked up before, or a number."""
+        names = golden_text("kallsyms64")
+        places = [TEXT - 0x1000, TEXT + 0x148, TEXT + 0x1500, TEXT + 0x2000, TEXT + 0x7010]
+        places += [0xffffffffc0200000 + n for n in (
+            0xfff, 0x1004, 0x1404, 0x1fff, 0x2004, 0x3004, 0x4010, 0x100000, 0x200010, 0x300108)]
+        for order in places, places[::-1]:
+            dat = self.dat(kallsyms=names)
+            for ip in order:
+                self.event(dat, "kfree", ip)
+                dat.add(self.now, "kernel_stack", 1, [ip])
+            whole = self.tool(dat, *PERF, "-q")[0]
+            alone = self.run_tool(*PERF, "-q", self.file("one.dat", dat.bytes()))[0]
+            self.assertEqual(alone, whole)
+            self.assertIn(" first_of_mod+0x4 ([golden_mod])", whole)
+            self.assertEqual(whole.count(" 0x"), 7)
+
+    def test_damaged_names_alone(self):
+        """Of a recording. Addresses may be hidden."""
+        for names in "", "x", "ffffffff81000100 t a", "0000000000000000 t a\n0000000000000000 t b\n":
+            dat = self.dat(kallsyms=names)
+            self.event(dat, "kmalloc", 1, 8, stack="A")
+            out = self.run_tool(*FOLDED, "-q", self.file("one.dat", dat.bytes()))[0]
+            self.assertEqual(out, "0xffffffff81000148 1\n")
+
+    def test_local_labels(self):
+        """Of LoongArch and RISC-V, as the kernel knows them; a program may have such functions."""
+        names = "ffffffff81000100 t schedule\n"
+        for label in ".L7", "L0\x01", "L0", "L012", "$x", "$xrv64i2p1_m2p0":
+            for alone in True, False:
+                dat = self.dat(kallsyms=names + f"ffffffff81000140 t {label}\n")
+                self.event(dat, "kmalloc", 1, 8, stack="A")
+                args = [self.file("one.dat", dat.bytes())] if alone else ["-k", self.file(
+                    "k", dat.kallsyms), os.path.join(self.dir, "one.dat")]
+                self.assertEqual(self.run_tool(*FOLDED, "-q", *args)[0], "schedule 1\n", label)
 
     def test_names_of_functions(self):
         """Those of the recording as well."""
