@@ -103,6 +103,21 @@ static bool to_offsets(struct symbol *s, Elf *elf)
 	return false;
 }
 
+/* Without local functions, the program is stripped: what follows a label may be one of these. */
+static bool has_locals(Dwfl_Module *mod, int nr)
+{
+	GElf_Addr addr;
+	GElf_Sym sym;
+	int i;
+
+	for (i = 1; i < nr; i++) {
+		if (dwfl_module_getsym_info(mod, i, &sym, &addr, NULL, NULL, NULL) &&
+		    GELF_ST_BIND(sym.st_info) == STB_LOCAL && GELF_ST_TYPE(sym.st_info) == STT_FUNC)
+			return true;
+	}
+	return false;
+}
+
 /*
  * At one address, functions are preferred to labels, and global names to weak ones, then those with
  * fewer underscores, as in kallsyms. @file: the symbols are by offsets in it, and end where they
@@ -111,18 +126,18 @@ static bool to_offsets(struct symbol *s, Elf *elf)
 static int elf_symbols(struct symtab *t, Dwfl_Module *mod, Elf *file, GElf_Addr bias)
 {
 	int i, nr = dwfl_module_getsymtab(mod), lost = 0;
+	bool last, whole = !file || has_locals(mod, nr);
 	struct symbol s = {};
 	GElf_Word section;
 	GElf_Addr addr;
 	GElf_Sym sym;
 	char *plain;
-	bool last;
 	Elf *elf;
 	u64 size;
 
 	for (i = 1; i < nr; i++) {
 		s.name = dwfl_module_getsym_info(mod, i, &sym, &addr, &section, &elf, NULL);
-		if (!is_function(s.name, &sym, elf, section, &size))
+		if (!is_function(s.name, &sym, elf, section, &size) || (!whole && !sym.st_size))
 			continue;
 		last = !sym.st_size || GELF_ST_BIND(sym.st_info) == STB_WEAK;
 		s.seq = (u32)last << 31 | (u32)strspn(s.name, "_");

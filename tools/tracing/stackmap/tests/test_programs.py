@@ -110,6 +110,20 @@ class UserSymbols(Case):
         subprocess.run(["strip", path], check=True)
         self.assertEqual(self.frames([self.offset("outer_global", 1)]), ["outer_global+0x1"])
 
+    def test_stripped_behind_a_label(self):
+        """In a stripped program, what follows it may be a function whose name is gone."""
+        for kind in "", ".type before,@function;":
+            source = f'asm(".globl before;{kind} before: ret");\n' + PROGRAM
+            for strip, named in [(["-x"], False), (["-s"], False), (["-d"], True)]:
+                path = self.build("-pie", "-fPIE", "-rdynamic", "-fno-toplevel-reorder", source=source)
+                self.assertLess(self.addr["before"], self.addr["inner_static"])
+                subprocess.run(["strip", *strip, path], check=True)
+                offsets = [self.offset(n, 1) for n in ["inner_static", "outer_global", "before"]]
+                inner, outer, before = self.frames(offsets)
+                self.assertEqual(inner, "inner_static+0x1" if named else f"{path}+{offsets[0]:#x}")
+                self.assertEqual(outer, "outer_global+0x1")
+                self.assertEqual(before == "before+0x1", named)
+
     def test_names_of_c_plus_plus(self):
         if not shutil.which("c++"):
             self.skipTest("no compiler for C++")
