@@ -28,6 +28,7 @@ struct sample {
 	u32		cpu;
 	u32		flags;
 	u32		preempt;
+	u32		jumps;		/* of the instance */
 	u32		holders;
 	bool		unwanted;
 	bool		has_kernel;	/* its stack has been seen */
@@ -42,7 +43,7 @@ struct sample {
 enum count {
 	COUNT_RECORDS, COUNT_SAMPLES, COUNT_STACKS, COUNT_ALLOCS, COUNT_GAPS,
 	COUNT_LOST,		/* in the gaps, as far as it is known */
-	COUNT_SILENT, COUNT_OTHERS, COUNT_OWN, COUNT_CLOCKS,
+	COUNT_SILENT, COUNT_OTHERS, COUNT_OWN, COUNT_CLOCKS, COUNT_BACK, COUNT_JUMPS,
 	COUNT_NO_EVENT, COUNT_UNDEFINED, COUNT_USER_LOST, COUNT_NEVER, COUNT_ASLEEP,
 	COUNT_SKIPPED, COUNT_FREE_UNKNOWN, COUNT_REUSED, COUNT_PREEMPTED, COUNT_OVER_GAP,
 	COUNT_MAYBE_FREED, COUNT_NO_WAKER, COUNT_NO_PROCESS, COUNT_NOT_SELECTED,

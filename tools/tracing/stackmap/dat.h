@@ -27,6 +27,7 @@ struct instance {
 	const char		*name;		/* "" for the top level */
 	u32			nr;
 	u64			complete;	/* no CPU has a gap that ends later, so far */
+	u32			jumps;		/* so many times, a clock went back */
 	bool			lacks_switches;
 	bool			has_all;	/* tasks, but for what it lacks */
 	struct cpu_state	*cpus;

@@ -184,6 +184,15 @@ void kinds_free(struct profile *p)
 		free(p->kinds[i]);
 }
 
+/* The clock went back. Nothing is known of times over that, or up to times before it. */
+static void take_jump(struct record *r)
+{
+	r->profile->counts[COUNT_JUMPS]++;
+	r->profile->last_ts = r->rec->ts;
+	r->in->complete = 0;
+	r->in->jumps++;
+}
+
 /* What each record has. False if it has not, or the file does not describe it. */
 static bool read_head(struct record *r)
 {
@@ -212,6 +221,9 @@ int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unuse
 	p->counts[COUNT_RECORDS]++;
 	p->last_ts = rec->ts > p->last_ts ? rec->ts : p->last_ts;
 	r.cpu = &in->cpus[rec->cpu % in->nr_cpus];
+	if (rec->ts < r.cpu->ts)
+		take_jump(&r);
+	r.cpu->ts = rec->ts;
 	if (rec->missed_events || r.cpu->lacks_start)
 		take_gap(&r);
 	if (read_head(&r)) {

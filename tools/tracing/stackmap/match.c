@@ -46,7 +46,7 @@ static struct sample *new_sample(struct record *r)
 	*s = (struct sample) {
 		.kind = r->kind, .task = get_task(r, r->pid), .ts = r->rec->ts,
 		.seq = ++r->profile->last_seq, .cpu = r->rec->cpu, .flags = r->flags,
-		.preempt = r->preempt, .holders = 1, .val[VAL_EVENTS] = 1,
+		.preempt = r->preempt, .jumps = r->in->jumps, .holders = 1, .val[VAL_EVENTS] = 1,
 	};
 	s->named = s->task->named;
 	s->process = s->task->process;

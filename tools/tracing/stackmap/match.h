@@ -17,6 +17,7 @@ struct cpu_state {
 	bool		lacks_start;		/* no record has come, the first ones are missing */
 	bool		lacks_end;		/* behind its last record */
 	u64		nr_read;		/* so many records, as the kernel has counted */
+	u64		ts;			/* of the last record */
 	u64		left;			/* in the buffer, most often read a moment later */
 	u64		oldest;			/* of these, in microseconds */
 	bool		has_next;

@@ -171,6 +171,8 @@ static int tell_counts(const struct profile *p, const char *path)
 		[COUNT_OTHERS] = "events left out, of other tasks than the command's",
 		[COUNT_OWN] = "events left out, which stackmap_dump itself has caused",
 		[COUNT_CLOCKS] = "times off the CPU count as 0, as the clocks of the CPUs differ",
+		[COUNT_BACK] = "times left out: the clock of a CPU went back meanwhile",
+		[COUNT_JUMPS] = "records are earlier than the one before them on their CPU",
 		[COUNT_NO_EVENT] = "stacks have no event, it was lost",
 		[COUNT_UNDEFINED] = "stacks have ids that nothing defines",
 		[COUNT_USER_LOST] = "user stacks were lost or not yet taken",

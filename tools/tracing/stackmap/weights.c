@@ -102,8 +102,10 @@ static struct pooled *find_address(struct profile *p, const u64 *key, u32 nr)
  */
 static bool end_time(struct profile *p, struct sample *s, u64 now, u32 cpu)
 {
-	if (!s->unwanted && is_over_gap(s->task->in, s->ts, cpu)) {
-		p->counts[COUNT_OVER_GAP]++;
+	bool back = now < s->ts || s->jumps != s->task->in->jumps;
+
+	if (!s->unwanted && (back || is_over_gap(s->task->in, s->ts, cpu))) {
+		p->counts[back ? COUNT_BACK : COUNT_OVER_GAP]++;
 		drop_sample(p, s);
 		return false;
 	}

@@ -165,7 +165,8 @@ class Dat:
                 head = lambda delta: struct.pack("<I", delta << 5 | len(data) // 4)
             else:
                 head = lambda delta: struct.pack("<II", delta << 5, len(data) + 4)
-            if page and (lost or 16 + len(page) + len(data) + 8 > PAGE or time - last >= 1 << 27):
+            full = 16 + len(page) + len(data) + 8 > PAGE
+            if page and (lost or full or not 0 <= time - last < 1 << 27):
                 pages.append((first, page, missed))
                 page = b""
             if not page:

@@ -3,7 +3,7 @@
 
 import re
 
-from common import FOLDED, RecordingCase
+from common import FOLDED, PERF, RecordingCase
 
 
 def stats(cpu, nr_read=0, left=0, oldest=0, dropped=0):
@@ -188,3 +188,59 @@ class Threads(RecordingCase):
         # Other tasks than the command's are no question of that.
         err = self.tool(dat, *FOLDED, "--pid", "7", more={"command": "7\n"})[1]
         self.assertNotIn("whose process", err)
+
+
+class Clock(RecordingCase):
+    """The clock of a CPU goes back: a virtual machine was moved, a time stamp counter jumps."""
+
+    def back(self, dat, *args, out, rc=0, left_out=1, jumps=1):
+        """The folded stacks, and how many times are left out."""
+        got, err = self.tool(dat, *FOLDED, *args, rc=rc)
+        self.assertEqual(got, out)
+        self.assertEqual(f": {left_out} times left out: the clock of a CPU went back" in err,
+                         left_out > 0, err)
+        self.assertIn(f": {jumps} records are earlier than the one before them on their CPU", err)
+        pprof = self.tool(dat, *PERF, "-q", *args, rc=rc)[0]
+        self.assertNotRegex(pprof, r": \d{7,} ")
+
+    def test_off_cpu(self):
+        """What begins before and ends behind it, whichever of these is later."""
+        for clock in "[mono]", "[local]", "[global]":
+            for back, after in [(3000, 100), (300, 100), (3000, 9000)]:
+                for state, how in [(1, ""), (0, ":preempted")]:
+                    dat = self.dat(clock=clock)
+                    self.now += 5000
+                    self.switch(dat, 0, 7)
+                    self.switch(dat, 7, 0, state=state, stack="AB")
+                    self.now -= back
+                    self.event(dat, "kfree", 1)
+                    self.switch(dat, 0, 7, after=after)
+                    self.switch(dat, 7, 0, state=state, stack="CB")
+                    self.switch(dat, 0, 7, after=500)
+                    self.back(dat, "-w", "off-cpu" + how, out="do_exit;weak_one 500\n")
+
+    def test_others(self):
+        """Latencies, who wakes, and what is away at the end."""
+        dat = self.dat()
+        self.event(dat, "block_rq_issue", 8, 77, stack="AB")
+        self.event(dat, "block_rq_complete", 8, 77, after=-1000)
+        self.back(dat, "-w", "latency=block_rq_issue,block_rq_complete,dev", out="", rc=1)
+        dat = self.dat()
+        self.switch(dat, 7, 9, stack="AB")
+        self.event(dat, "sched_waking", "t7", 7, 120, 0, stack="CB", pid=9)
+        self.switch(dat, 9, 7, after=-1000)
+        self.back(dat, "-w", "off-cpu", "--wakers", out="")
+        dat = self.dat()
+        self.switch(dat, 7, 0, stack="AB")
+        self.switch(dat, 0, 8, after=-1000)
+        self.switch(dat, 8, 0, after=10, stack="CB")
+        self.event(dat, "kfree", 1, after=50)
+        self.back(dat, "-w", "off-cpu", out="do_exit;weak_one 50\n")
+        # Of another CPU. Then its times may be earlier.
+        dat = self.dat()
+        self.switch(dat, 7, 0, stack="AB", cpu=1)
+        self.now += 1000
+        self.event(dat, "kfree", 1)
+        self.event(dat, "kfree", 1, after=-500)
+        self.switch(dat, 0, 7, after=9000, cpu=1)
+        self.back(dat, "-w", "off-cpu", out="", rc=1)
