@@ -27,12 +27,26 @@ void free_sample(struct sample *s)
 	free(s);
 }
 
+/* Of all samples. So no sum of some can be too large, if that is not. */
+static void add_to_total(struct profile *p, const struct sample *s)
+{
+	int i;
+
+	for (i = 0; i < VAL_LARGEST; i++) {
+		p->total[i] += s->val[i];
+		p->is_too_large |= p->total[i] > INT64_MAX;
+	}
+}
+
 static void count_sample(struct profile *p, struct sample *s)
 {
 	struct pooled *e = p->print ? NULL : find_sum(p, s);
 	struct sample *sum = e ? e->ptr : NULL;
 
 	p->counts[COUNT_SAMPLES]++;
+	add_to_total(p, s);
+	s->kind->in = s->kind->in ? s->kind->in : s->task->in;
+	p->counts[COUNT_OTHER_INSTANCES] += s->kind->in != s->task->in;
 	s->val[VAL_LARGEST] = s->val[p->map->main_value];
 	if (sum) {
 		add_values(sum->val, s->val);

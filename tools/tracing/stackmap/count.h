@@ -13,6 +13,7 @@ struct sample {
 	struct sample	*next;		/* that waits for the same user stack */
 	struct sample	*next_unnamed;
 	struct sample	*wakes;		/* the time that it has ended */
+	struct sample	*outer;		/* begin with the same keys, before it */
 	struct kind	*kind;
 	struct task_state *task;
 	u32		named;		/* the task, as it was named then */
@@ -48,7 +49,7 @@ enum count {
 	COUNT_SKIPPED, COUNT_FREE_UNKNOWN, COUNT_REUSED, COUNT_PREEMPTED, COUNT_OVER_GAP,
 	COUNT_MAYBE_FREED, COUNT_NO_WAKER, COUNT_NO_PROCESS, COUNT_NOT_SELECTED,
 	COUNT_NO_BEGIN,
-	COUNT_BEGUN_AGAIN, COUNT_NOT_ENDED,
+	COUNT_BEGUN_AGAIN, COUNT_NOT_ENDED, COUNT_BELOW_0, COUNT_OTHER_INSTANCES,
 	FIRST_ERROR, COUNT_DIFFER = FIRST_ERROR, COUNT_CUT, NR_COUNTS,
 };
 

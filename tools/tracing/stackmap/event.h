@@ -41,6 +41,7 @@ struct kind {
 	bool				is_user;	/* a stack of user space */
 	bool				defines;	/* what an id is */
 	bool				wanted;
+	const struct instance		*in;		/* that has had samples first */
 	bool				has_stacks;	/* some sample has */
 	bool				is_switch;
 	bool				is_waking;

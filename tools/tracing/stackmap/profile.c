@@ -189,10 +189,13 @@ static int tell_counts(const struct profile *p, const char *path)
 		[COUNT_NOT_SELECTED] =
 			"samples left out, of threads whose process is not known (--pid)",
 		[COUNT_NO_BEGIN] = "ends of what was not seen to begin",
-		[COUNT_BEGUN_AGAIN] = "times left out: the same has begun again before it ended",
+		[COUNT_BEGUN_AGAIN] = "times are in others that have begun with the same fields",
 		[COUNT_NOT_ENDED] = "times left out: they had not ended",
 		[COUNT_MAYBE_FREED] =
 			"allocations may have been freed: records were lost after them",
+		[COUNT_BELOW_0] = "values are below 0, and count as 0",
+		[COUNT_OTHER_INSTANCES] =
+			"samples are of events that another instance has, maybe the same (--instance)",
 		[COUNT_DIFFER] = "ids are other stacks in the map beside it, of another recording",
 		[COUNT_CUT] = "records are shorter than their formats say",
 	};
@@ -208,6 +211,8 @@ static int tell_counts(const struct profile *p, const char *path)
 		else
 			ret = fail("%s: %llu %s", path, n[i], texts[i]);
 	}
+	if (p->is_too_large)
+		return fail("%s: the sum of the weights is too large", path);
 	/* All memory may have been freed. */
 	if (n[COUNT_STACKS] || (p->cfg->allocs && !p->cfg->latency && n[COUNT_ALLOCS]))
 		return ret;
@@ -401,5 +406,7 @@ int make_profile(struct map *m, const char *path, sample_fn *print, const struct
 	weigh_end(p);
 	make_stacks(p, p->nr_samples);
 	p->counts[COUNT_DIFFER] = count_differing(&p->ids);
+	if (p->is_too_large)
+		map_drop_stacks(m);
 	return tell_counts(p, path) ? -EINVAL : ret;
 }

@@ -59,6 +59,8 @@ struct profile {
 	size_t			nr_samples;
 	struct words		words;		/* of one stack */
 	u64			rest;		/* nanoseconds that no time has counted */
+	u64			total[NR_VALUES];
+	bool			is_too_large;	/* one of these */
 	u64			last_seq;
 	u64			last_ts;
 	u64			counts[NR_COUNTS];

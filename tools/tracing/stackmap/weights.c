@@ -11,13 +11,15 @@
 void take_weight(struct record *r, struct sample *s)
 {
 	const struct tep_format_field *f = r->kind->field[FIELD_WEIGHT];
+	bool is_signed = f->flags & TEP_FIELD_IS_SIGNED, below;
 	u64 n;
 
 	if (!get_number(r, FIELD_WEIGHT, &n))
 		return;
-	if (f->flags & TEP_FIELD_IS_SIGNED && n && (long long)(n << (64 - 8 * f->size)) < 0)
-		n = 0;
-	s->val[VAL_FIELD] = n;
+	/* A kernel has no such large numbers but those below 0. */
+	below = n && (long long)(n << (is_signed ? 64 - 8 * f->size : 0)) < 0;
+	r->profile->counts[COUNT_BELOW_0] += below;
+	s->val[VAL_FIELD] = below ? 0 : n;
 }
 
 /*
@@ -119,6 +121,25 @@ static bool end_time(struct profile *p, struct sample *s, u64 now, u32 cpu)
 	return true;
 }
 
+#define MAX_NESTED	64	/* the oldest begin is dropped then */
+
+/* What has begun last ends first. */
+static struct sample *nest(struct profile *p, struct sample *s, struct sample *outer)
+{
+	struct sample *at = s;
+	u32 depth = 0;
+
+	s->outer = outer;
+	while (at->outer && ++depth < MAX_NESTED)
+		at = at->outer;
+	if (at->outer) {
+		p->counts[COUNT_NOT_ENDED] += !at->outer->unwanted;
+		drop_sample(p, at->outer);
+		at->outer = NULL;
+	}
+	return s;
+}
+
 /*
  * Memory at an address is allocated again, with this sample, or freed, without one; or a time
  * begins or ends. @other: counts what is not as it should be. Returns false if there is no address.
@@ -148,10 +169,13 @@ bool set_owner(struct record *r, struct sample *s, enum count other)
 	e->ptr = s;
 	if (s)
 		s->holders++;
-	if (old && !s && p->cfg->latency)
-		end_time(p, old, r->rec->ts, r->rec->cpu);
-	else if (old)
+	if (p->cfg->latency) {
+		e->ptr = s ? nest(p, s, old) : old ? old->outer : NULL;
+		if (old && !s)
+			end_time(p, old, r->rec->ts, r->rec->cpu);
+	} else if (old) {
 		drop_sample(p, old);
+	}
 	return true;
 }
 
@@ -259,8 +283,8 @@ void take_switch(struct record *r)
 /* What sleeps at the end is counted up to there. */
 void weigh_end(struct profile *p)
 {
+	struct sample *s, *outer;
 	struct task_state *t;
-	struct sample *s;
 	size_t i;
 
 	close_gaps(p);
@@ -273,14 +297,14 @@ void weigh_end(struct profile *p)
 	}
 	/* What is not freed. */
 	for (i = 1; i <= p->addresses.nr; i++) {
-		s = p->addresses.list[i].ptr;
-		if (!s)
-			continue;
-		if (p->cfg->latency)
-			p->counts[COUNT_NOT_ENDED] += !s->unwanted;
-		else if (!s->unwanted && is_over_gap(s->task->in, s->ts, s->cpu))
-			p->counts[COUNT_MAYBE_FREED]++;
-		s->unwanted |= p->cfg->latency;
-		sample_put(p, s);
+		for (s = p->addresses.list[i].ptr; s; s = outer) {
+			outer = s->outer;
+			if (p->cfg->latency)
+				p->counts[COUNT_NOT_ENDED] += !s->unwanted;
+			else if (!s->unwanted && is_over_gap(s->task->in, s->ts, s->cpu))
+				p->counts[COUNT_MAYBE_FREED]++;
+			s->unwanted |= p->cfg->latency;
+			sample_put(p, s);
+		}
 	}
 }

@@ -448,9 +448,10 @@ class Latency(RecordingCase):
         self.assertEqual(self.groups(dat, "cpu", *args), {"CPU 1": 336})
         self.assertEqual(sum(self.folded(dat, *args, "--cpu", "0").values()), 336)
         self.tool(dat, *FOLDED, *args, "--cpu", "1", rc=1)
-        # By the sector alone, a request to another disk is the same.
-        err = self.tool(dat, *FOLDED, "-w", "latency=block_rq_issue,block_rq_complete,sector")[1]
-        self.assertIn(": 1 times left out: the same has begun again", err)
+        # By the sector alone, a request to another disk is the same, which gives the same sum.
+        out, err = self.tool(dat, *FOLDED, "-w", "latency=block_rq_issue,block_rq_complete,sector")
+        self.assertIn(": 1 times are in others that have begun with the same fields", err)
+        self.assertEqual(sum(int(line.split()[1]) for line in out.splitlines()), 336)
         for bad in ["block_rq_issue,block_rq_complete", ",,x", "a,,c", "a,b,", ""]:
             self.assertIn("latency=BEGIN,END,KEY", self.tool(dat, "-w", "latency=" + bad, rc=2)[1])
         for bad in ["block_rq_issue,block_rq_complete,dev,x", "block_rq_issue,nothing,dev",
@@ -522,3 +523,69 @@ class Latency(RecordingCase):
         args = ["-w", "latency=kmalloc,kfree,ptr"]
         self.assertEqual(self.all_forms(dat, *args), 400)
         self.assertEqual(self.folded(dat, *args), {"do_exit;schedule": 200, "do_exit;weak_one": 200})
+
+    def test_nested(self):
+        """The last begin ends first. Pairs of two CPUs have the same sum."""
+        for cpus in (0, 0, 0, 0), (0, 1, 0, 1):
+            dat = self.dat()
+            for event, cpu, after, stack in [("block_rq_issue", cpus[0], 1, "AB"),
+                                             ("block_rq_issue", cpus[1], 100, "CB"),
+                                             ("block_rq_complete", cpus[2], 20, None),
+                                             ("block_rq_complete", cpus[3], 3, None)]:
+                self.event(dat, event, 8, 77, after=after, stack=stack, cpu=cpu)
+            args = ["-w", "latency=block_rq_issue,block_rq_complete,dev"]
+            self.assertEqual(self.folded(dat, *args), {"do_exit;schedule": 123, "do_exit;weak_one": 20})
+            self.assertEqual(self.all_forms(dat, *args), 143)
+        self.event(dat, "block_rq_complete", 8, 77)
+        self.assertIn(": 1 ends of what was not seen", self.tool(dat, *FOLDED, *args)[1])
+
+    def test_many_nested(self):
+        """Begins that never end do not grow without an end."""
+        dat = self.dat()
+        for _ in range(1000):
+            self.event(dat, "block_rq_issue", 8, 77, stack="AB")
+        for _ in range(2):
+            self.event(dat, "block_rq_complete", 8, 77)
+        args = ["-w", "latency=block_rq_issue,block_rq_complete,dev"]
+        out, err = self.tool(dat, *FOLDED, *args)
+        self.assertEqual(out, "do_exit;schedule 4\n")
+        self.assertIn(": 998 times left out: they had not ended", err)
+
+
+class Sums(RecordingCase):
+    """Numbers that are too large, and what two instances have."""
+
+    def test_too_large(self):
+        """Sums of 64 bits that would wrap, or would be negative in pprof."""
+        for values in [1 << 62] * 2, [1 << 62] * 5, [(1 << 63) - 1, 1]:
+            dat = self.dat()
+            for n, stack in zip(values, ["AB", "CB", "A", "AB", "CB"]):
+                self.event(dat, "kmalloc", 1, n, stack=stack)
+            for args in FOLDED, ["report"], ["-j"], PPROF, []:
+                out, err = self.tool(dat, *args, "-w", "bytes_alloc", rc=1)
+                self.assertEqual(out, "")
+                self.assertIn("the sum of the weights is too large", err)
+        dat = self.dat()
+        for n in (1 << 62, (1 << 62) - 1):
+            self.event(dat, "kmalloc", 1, n, stack="AB")
+        self.assertEqual(self.all_forms(dat, "-w", "bytes_alloc"), (1 << 63) - 1)
+
+    def test_below_0(self):
+        """Also of a field without a sign."""
+        dat = self.dat()
+        for n in (1 << 64) - 12, 5, 1 << 63:
+            self.event(dat, "kmalloc", 1, n, stack="AB")
+        self.event(dat, "sys_enter_close", -1, stack="AB")
+        self.assertEqual(self.all_forms(dat, "-w", "bytes_alloc"), 5)
+        self.assertIn(": 2 values are below 0, and", self.tool(dat, *FOLDED, "-w", "bytes_alloc")[1])
+        self.assertIn(": 1 values are below 0, and", self.tool(dat, "-w", "fd")[1])
+
+    def test_two_instances(self):
+        """They may have recorded the same events."""
+        dat = self.dat(instances=["x"])
+        for instance, event in [("", "kfree"), ("x", "kmem_cache_free"), ("x", "kfree")]:
+            self.event(dat, event, 1, stack="AB", instance=instance)
+        says = "samples are of events that another instance has, maybe the same (--instance)"
+        self.assertIn(": 1 " + says, self.tool(dat, *FOLDED)[1])
+        for args in ["-e", "kmem_cache_free"], ["-i", "x"]:
+            self.assertNotIn(says, self.tool(dat, *FOLDED, *args)[1])
