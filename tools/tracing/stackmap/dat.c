@@ -60,11 +60,14 @@ static int add_instance(struct profile *p, const char *path, int i)
 static struct tracecmd_input *open_file(const char *path)
 {
 	static struct tracecmd_input *in;
+	int ret;
 
 	in = tracecmd_open_head(path, TRACECMD_FL_LOAD_NO_PLUGINS);
-	if (in && !tracecmd_init_data(in))
+	ret = in ? tracecmd_init_data(in) : 0;
+	if (in && !ret)
 		return in;
-	complain("%s: %s", path, in ? "is cut off" : "not a trace.dat that can be read");
+	complain("%s: %s", path, !in ? "not a trace.dat that can be read" : ret < 0 ? "is cut off" :
+		 "is of a latency tracer, a text without events (trace-cmd report)");
 	return NULL;
 }
 

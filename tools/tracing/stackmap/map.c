@@ -77,11 +77,32 @@ static void get_padded(struct reader *r, void *buf, u32 len, const char *what)
 	get(r, NULL, -(u64)len % 8, what);
 }
 
+/* What it is, if that is known; or NULL. */
+const char *known_file(const char *buf, u64 len)
+{
+	static const char * const files[][2] = {
+		{ "\3757zXZ", "compressed (xz -d)" }, { "\x1f\x8b", "compressed (gzip -d)" },
+		{ "\x28\xb5\x2f\xfd", "compressed (zstd -d)" }, { "BZh", "compressed (bzip2 -d)" },
+		{ "\027\010Dtracing", "a trace.dat, which is read from a file only" },
+	};
+	size_t i, n;
+
+	for (i = 0; i < ARRAY_SIZE(files); i++) {
+		n = strlen(files[i][0]);
+		if (len >= n && !memcmp(buf, files[i][0], n))
+			return files[i][1];
+	}
+	return NULL;
+}
+
 static void read_header(struct reader *r, u32 *nr_stacks, u32 *nr_sections)
 {
 	static const char what[] = "the header";
+	const char *known = known_file(r->buf, r->len);
 	u32 magic = get_word(r, what), version;
 
+	if (known)
+		damaged(r, 0, "this is %s", known);
 	r->swap = magic == bswap_32(MAP_MAGIC);
 	version = get_word(r, what);
 	*nr_stacks = get_word(r, what);

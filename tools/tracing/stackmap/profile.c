@@ -161,6 +161,15 @@ static void set_value_types(struct map *m, const struct config *cfg)
 			cfg->weight ? VAL_FIELD : VAL_EVENTS;
 }
 
+static bool switches_have_stacks(const struct profile *p)
+{
+	u32 i = 0;
+
+	while (i < MAX_KINDS && !(p->kinds[i] && p->kinds[i]->is_switch && p->kinds[i]->has_stacks))
+		i++;
+	return i < MAX_KINDS;
+}
+
 /* What is not as one might expect. From the first error on, the profile is wrong. */
 static int tell_counts(const struct profile *p, const char *path)
 {
@@ -199,6 +208,10 @@ static int tell_counts(const struct profile *p, const char *path)
 		[COUNT_DIFFER] = "ids are other stacks in the map beside it, of another recording",
 		[COUNT_CUT] = "records are shorter than their formats say",
 	};
+	static const char * const nobody[] = {
+		[SLEEP_ANY] = "slept", [SLEEP_PREEMPTED] = "was preempted",
+		[SLEEP_UNINTERRUPTIBLE] = "slept in state D",
+	};
 	const u64 *n = p->counts;
 	int i, ret = 0;
 
@@ -216,6 +229,12 @@ static int tell_counts(const struct profile *p, const char *path)
 	/* All memory may have been freed. */
 	if (n[COUNT_STACKS] || (p->cfg->allocs && !p->cfg->latency && n[COUNT_ALLOCS]))
 		return ret;
+	if (n[COUNT_OVER_GAP] + n[COUNT_BACK])
+		return fail("%s: all times are over lost records, or a clock that went back", path);
+	if (n[COUNT_NOT_SO] && !n[COUNT_SKIPPED] && switches_have_stacks(p)) {
+		note("no task %s", nobody[p->cfg->sleep]);
+		return ret;
+	}
 	return fail("%s: has no %s%s", path, !n[COUNT_RECORDS] ? "records" :
 		    n[COUNT_SAMPLES] ? "stacks" : "stacks of such events", advice(p->cfg));
 }

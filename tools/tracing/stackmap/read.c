@@ -38,6 +38,12 @@ bool is_directory(const char *path)
 
 static int refuse_recording(const char *path)
 {
+	FILE *f __free(file) = is_directory(path) ? NULL : fopen(path, "re");
+	char head[8];
+	const char *known = f ? known_file(head, fread(head, 1, sizeof(head), f)) : NULL;
+
+	if (known)
+		return fail("%s: this is %s", path, known);
 	if (!is_directory(path))
 		return fail("%s: not a recording; of a map: stackmap_dump map %s", path, path);
 	if (is_beside(path, "head.dat"))

@@ -64,6 +64,7 @@ void take_leave(struct record *r, struct sample *s)
 		return;
 	s->unwanted = !t->id.pid || ends || !sleeps_so(r->kind, p->cfg, state) || !has_comm(p, s);
 	p->counts[COUNT_PREEMPTED] += s->unwanted && t->id.pid && !(state & r->kind->sleeps);
+	p->counts[COUNT_NOT_SO] += t->id.pid && !ends && !sleeps_so(r->kind, p->cfg, state);
 	p->counts[COUNT_CLOCKS] += !s->unwanted && r->late;
 	if (s->unwanted || r->late)
 		return;

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """Recordings that lack something, and how the tool knows it."""
 
+import bz2
+import gzip
+import lzma
 import re
 
-from common import FOLDED, PERF, RecordingCase
+from common import FOLDED, MAP_FOLDED, PERF, SANITIZED, RecordingCase
 
 
 def stats(cpu, nr_read=0, left=0, oldest=0, dropped=0):
@@ -244,3 +247,69 @@ class Clock(RecordingCase):
         self.event(dat, "kfree", 1, after=-500)
         self.switch(dat, 0, 7, after=9000, cpu=1)
         self.back(dat, "-w", "off-cpu", out="", rc=1)
+
+
+class WhatItIs(RecordingCase):
+    """What is no recording of events with stacks, and why."""
+
+    def test_latency_tracer(self):
+        """Its file has a text."""
+        if SANITIZED:
+            self.skipTest("libtracecmd takes some of the text for a size")
+        dat = self.dat()
+        self.event(dat, "kfree", 1, stack="AB")
+        data = dat.bytes()
+        at = data.index(b"flyrecord\0")
+        err = self.tool(data[:at] + b"latency  \0# tracer: irqsoff\n#\n", *FOLDED, rc=1)[1]
+        self.assertIn("dir/trace.dat: is of a latency tracer, a text without events", err)
+
+    def test_compressed(self):
+        """By another program than trace-cmd."""
+        dat = self.dat()
+        self.event(dat, "kfree", 1, stack="AB")
+        for pack, how in (lzma.compress, "xz"), (gzip.compress, "gzip"), (bz2.compress, "bzip2"), (
+                lambda data: b"\x28\xb5\x2f\xfd" + data, "zstd"):
+            data = pack(dat.bytes())
+            path = self.file("trace.dat." + how, data)
+            for form, where in (FOLDED, ""), (["report"], ""), ([], " byte 0:"), (MAP_FOLDED, " byte 0:"):
+                err = self.run_tool(*form, "-q", path, rc=1)[1]
+                self.assertRegex(err, rf"{path}:{where} this is compressed \({how} -d\)\n$")
+            err = self.run_tool("-q", "-", stdin=data, rc=1)[1]
+            self.assertRegex(err, rf"stdin: byte 0: this is compressed \({how} -d\)\n$")
+        for form in [], ["map"], MAP_FOLDED:
+            self.assertIn("this is a trace.dat, which is read from a file only",
+                          self.run_tool(*form, "-", stdin=dat.bytes(), rc=1)[1])
+
+    def test_no_task_slept(self):
+        """A program that computes is not an error."""
+        def result(dat, *args, rc=0):
+            out, err = self.tool(dat, *args, rc=rc)
+            return out, err.replace("stackmap_dump: ", "").splitlines()[-2:]
+
+        dat = self.dat()
+        for _ in range(3):
+            self.switch(dat, 7, 9, state=0, stack="AB")
+            self.switch(dat, 9, 7, state=0, stack="AB")
+        preempted = "6 switches were preemptions (see --weight off-cpu:preempted)"
+        self.assertEqual(result(dat, *FOLDED, "-w", "off-cpu"), ("", [preempted, "no task slept"]))
+        self.assertEqual(result(dat, "report", "-w", "off-cpu:uninterruptible", "--tid", "7"), (
+            "# 0 delay (microseconds)\n#           self                   total         function\n",
+            [preempted.replace("6", "3"), "no task slept in state D"]))
+        dat = self.dat()
+        self.switch(dat, 7, 0, stack="AB")
+        self.assertEqual(result(dat, *FOLDED, "-w", "off-cpu:preempted")[1][-1], "no task was preempted")
+        # It is one if the switches have no stacks, or there are none of the selected tasks.
+        self.tool(dat, *FOLDED, "-w", "off-cpu:preempted", "--tid", "8", rc=1)
+        dat = self.dat()
+        self.switch(dat, 7, 0)
+        for how in "", ":preempted":
+            err = self.tool(dat, *FOLDED, "-w", "off-cpu" + how, rc=1)[1]
+            self.assertIn("(record with -e sched_switch)", err)
+
+    def test_all_is_lost(self):
+        """The advice is another one then."""
+        dat = self.dat()
+        self.switch(dat, 7, 0, stack="AB")
+        self.switch(dat, 0, 7, lost=True)
+        err = self.tool(dat, *FOLDED, "-q", "-w", "off-cpu", rc=1)[1]
+        self.assertIn("trace.dat: all times are over lost records, or a clock that went back\n", err)
