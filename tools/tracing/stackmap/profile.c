@@ -183,7 +183,8 @@ static int tell_counts(const struct profile *p, const char *path)
 		[COUNT_BACK] = "times left out: the clock of a CPU went back meanwhile",
 		[COUNT_JUMPS] = "records are earlier than the one before them on their CPU",
 		[COUNT_NO_EVENT] = "stacks have no event, it was lost",
-		[COUNT_UNDEFINED] = "stacks have ids that nothing defines",
+		[COUNT_UNDEFINED] =
+			"stacks have ids that nothing defines: record with -O stackmap-define (trace-cmd), or put the stack_map_bin and kallsyms of then into a directory with the trace.dat",
 		[COUNT_USER_LOST] = "user stacks were lost or not yet taken",
 		[COUNT_NEVER] = "events left out, of kinds that have no stacks",
 		[COUNT_ASLEEP] = "tasks were away at the end, and count up to there",

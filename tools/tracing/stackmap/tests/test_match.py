@@ -68,7 +68,8 @@ class Match(RecordingCase):
         self.assertEqual(self.folded(dat), {"do_exit;schedule": 1, "do_exit;weak_one": 1,
                                             "[stack_not_defined]": 3})
         for form in [FOLDED, PERF]:
-            self.assertIn(": 3 stacks have ids that nothing defines", self.tool(dat, *form)[1])
+            self.assertIn(": 3 stacks have ids that nothing defines: record with -O stackmap-define",
+                          self.tool(dat, *form)[1])
         out = self.tool(dat, *PERF, "-q")[0]
         self.assertIn("weak_one", out.split("\n\n")[1])
         golden = {"stack_map_bin": golden_map("le64")}
