@@ -265,7 +265,7 @@ static void refuse_old(const struct choice *c, char *arg)
 
 #define OLD(name, letter, what)	{ name, letter, "[=]", refuse_old, (char *)what }
 
-#define TRACERS	"gone, recordings are printed without the tracer's frames, maps with them"
+#define TRACERS	"gone, profiles are printed without the tracer's frames, a map with them"
 
 /* Spellings of before there were commands. */
 struct choice old_choices[] = {

@@ -126,6 +126,17 @@ static int load_both(struct input *new, struct input *old)
 	return old_ret ? old_ret : ret;
 }
 
+static bool is_report(enum form form)
+{
+	return form == FORM_REPORT || form == FORM_REPORT_JSON;
+}
+
+/* Of a map, too: the others print it as it is. */
+static bool is_profile(enum form form)
+{
+	return is_report(form) || form == FORM_FOLDED || form == FORM_PPROF;
+}
+
 /* Stacks that become names of functions lose their addresses. */
 static int print_stacks(enum form form, struct map *m, struct map *old)
 {
@@ -134,11 +145,12 @@ static int print_stacks(enum form form, struct map *m, struct map *old)
 		[FORM_PPROF] = print_pprof, [FORM_REPORT] = print_functions,
 		[FORM_REPORT_JSON] = print_json_functions,
 	};
-	bool reports = form == FORM_REPORT || form == FORM_REPORT_JSON;
 	struct pool names = {};
 	int ret = 0;
 
-	if (!cfg.of_map || reports || form == FORM_FOLDED || form == FORM_PPROF) {
+	if (cfg.of_map && is_profile(form))
+		drop_tracers(m);
+	if (!cfg.of_map || is_profile(form)) {
 		merge_stacks(m, &names, &cfg);
 		if (old)
 			merge_stacks(old, &names, &cfg);
@@ -149,7 +161,7 @@ static int print_stacks(enum form form, struct map *m, struct map *old)
 	if (old) {
 		print_diff(m, old, &names, &cfg);
 	} else if (!ret) {
-		select_stacks(m, &cfg, reports ? 0 : cfg.top);
+		select_stacks(m, &cfg, is_report(form) ? 0 : cfg.top);
 		print[form](m, &names, &cfg);
 	}
 	pool_free(&names);
@@ -268,7 +280,7 @@ static int run(const struct command *cmd, enum form form, const char *path, cons
 	/* The others do not tell how often there is what weighs nothing. */
 	if (!cfg.of_map && !cfg.min_ref && form >= FORM_FOLDED && form != FORM_PPROF)
 		cfg.min_ref = 1;
-	cfg.direct = form == FORM_REPORT || form == FORM_REPORT_JSON;
+	cfg.direct = is_report(form);
 	cfg.for_pprof = form == FORM_PPROF;
 	return dump(form, path, old_path);
 }

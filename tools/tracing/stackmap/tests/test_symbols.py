@@ -263,9 +263,16 @@ class Recorded(RecordingCase):
         self.event(dat, "kmalloc", 1, 8, stack="T")
         more = {"kallsyms": syms}
         self.assertEqual(self.folded(dat, more=more), {"do_exit;schedule": 1})
-        whole = "do_exit;schedule;__traceiter_x;[FTRACE_TRAMPOLINE];trace_event_raw_event_x"
         data = mkmap.make([(1, 1, self.FULL["T"])])
-        self.assertEqual(self.dump(data, *MAP_FOLDED, "-k", self.file("k", syms)), whole + " 1\n")
+        args = ["-k", self.file("k", syms)]
+        self.assertEqual(self.dump(data, *MAP_FOLDED, *args), "do_exit;schedule 1\n")
+        below = mkmap.make([(1, 1, [self.A, mkmap.MARKER, self.B])])
+        self.assertEqual(self.dump(below, *MAP_FOLDED, *args), "do_exit;[FTRACE_TRAMPOLINE];schedule 1\n")
+        out = json.loads(self.dump(data, "report", "--map", "-j", *args))
+        self.assertEqual({f["function"] for f in out}, {"do_exit", "schedule"})
+        out, = json.loads(self.dump(data, "map", "-j", *args))
+        self.assertEqual([name.split("+")[0] for name in out["symbols"]], [
+            "trace_event_raw_event_x", "[FTRACE TRAMPOLINE]", "__traceiter_x", "schedule", "do_exit"])
 
     def test_text_that_changes(self):
         """Modules, BPF programs and trampolines; what two copies of kallsyms tell."""
