@@ -82,12 +82,13 @@ void note_empty(const char *dir)
 /* Someone may be reading one of its files. */
 void remove_instance(const char *dir)
 {
+	char *quoted __free(pointer) = quote(dir);
 	int tries;
 
 	for (tries = 0; rmdir(dir); tries++) {
 		if (errno != EBUSY || tries == 50) {
 			complain("%s: %s; remove it when nobody reads it: rmdir %s", dir,
-				 strerror(errno), dir);
+				 strerror(errno), quoted);
 			return;
 		}
 		usleep(100000);

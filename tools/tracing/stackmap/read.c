@@ -39,16 +39,17 @@ bool is_directory(const char *path)
 static int refuse_recording(const char *path)
 {
 	FILE *f __free(file) = is_directory(path) ? NULL : fopen(path, "re");
+	char *quoted __free(pointer) = quote(path);
 	char head[8];
 	const char *known = f ? known_file(head, fread(head, 1, sizeof(head), f)) : NULL;
 
 	if (known)
 		return fail("%s: this is %s", path, known);
 	if (!is_directory(path))
-		return fail("%s: not a recording; of a map: stackmap_dump map %s", path, path);
+		return fail("%s: not a recording; of a map: stackmap_dump map %s", path, quoted);
 	if (is_beside(path, "head.dat"))
 		return fail("%s: has no trace.dat. To make it, there: %s", path, RESTORE);
-	return fail("%s: has no trace.dat; the map in it: stackmap_dump map %s", path, path);
+	return fail("%s: has no trace.dat; the map in it: stackmap_dump map %s", path, quoted);
 }
 
 #define LAST_RECORDING	"stackmap.data"
@@ -78,11 +79,13 @@ static int find_recording(struct input *in, const char *path)
 /* @path: NULL: that of the running kernel */
 static int find_map(struct input *in, const char *path)
 {
+	char *quoted __free(pointer) = quote(path ? path : "");
+
 	in->path = path ? copy_string(path) : find_instance(cfg.instance);
 	if (path && cfg.instance)
 		usage("--instance is one of the kernel or of a recording, not of", path);
 	if (path && is_recording(path))
-		return fail("%s: a recording, not a map: stackmap_dump stacks %s", path, path);
+		return fail("%s: a recording, not a map: stackmap_dump stacks %s", path, quoted);
 	return path ? 0 : check_instance(in->path);
 }
 

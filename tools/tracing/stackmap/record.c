@@ -51,6 +51,7 @@ struct recording {
 	int		status;		/* of the command */
 	int		go;		/* a pipe: a byte starts the command */
 	bool		stopped;
+	int		stopped_by;	/* a signal, or 0 */
 	u64		start;		/* in milliseconds; 0: not yet */
 	u64		last_look;	/* in seconds */
 };
@@ -138,6 +139,8 @@ static void check_options(int argc, char **argv)
 		      NULL);
 	if (rec.all && rec.nr_pids)
 		usage("--all records every process, --pid one", NULL);
+	if (!rec.duration)
+		usage("--duration is more than 0", NULL);
 	if (rec.realtime > 99)
 		usage("--realtime is a priority from 1 to 99", NULL);
 	if (rec.user && rec.nr_functions && !rec.nr_events)
@@ -413,10 +416,12 @@ static void wait_for_signal(struct recording *r, int ms)
 	siginfo_t info;
 
 	if (sigtimedwait(&r->signals, &info, &t) > 0 && info.si_signo != SIGCHLD) {
-		if (!r->pid || !r->start)
+		if (!r->pid || !r->start) {
 			r->stopped = true;
-		else if (info.si_code != SI_KERNEL)
+			r->stopped_by = info.si_signo;
+		} else if (info.si_code != SI_KERNEL) {
 			kill(r->pid, info.si_signo);
+		}
 	}
 	if (r->pid && waitpid(r->pid, &r->status, WNOHANG) == r->pid) {
 		r->pid = 0;
@@ -527,6 +532,7 @@ static int tell_result(const struct recording *r, size_t nr_stacks)
 	u64 left = count_of(r->dir, CPU_STATS, "entries: "), lost = count_lost(r->dir) + left;
 	u64 nr_read = count_of(r->dir, CPU_STATS, "read events: ");
 	u64 recycled = count_of(r->dir, MAP_STAT, "recycled: ");
+	char *quoted __free(pointer) = quote(r->output);
 
 	note("%s: recorded %llu buffer entries with %zu different stacks", r->output, nr_read,
 	     nr_stacks);
@@ -537,7 +543,7 @@ static int tell_result(const struct recording *r, size_t nr_stacks)
 	if (recycled)
 		note("the map has recycled %llu more stacks", recycled);
 	if (output_bytes("trace.dat"))
-		note("see: stackmap_dump report %s", r->output);
+		note("see: stackmap_dump report %s", quoted);
 	return left ? -EIO : 0;
 }
 
@@ -636,11 +642,38 @@ static int record(struct recording *r)
 	if (r->command)
 		close(r->go);
 	/* It may go on without being recorded. */
+	wait_for_signal(r, r->pid ? 100 : 0);
+	if (r->pid)
+		note("waiting for the end of %s (%d), which is not recorded any more",
+		     r->command[0], r->pid);
 	while (r->pid)
 		wait_for_signal(r, 100);
+	if (ret == -EINTR && r->stopped_by) {
+		complain("%s, before the recording began", strsignal(r->stopped_by));
+		return 128 + r->stopped_by;
+	}
 	if (ret || !r->command)
 		return !!ret;
 	return WIFSIGNALED(r->status) ? 128 + WTERMSIG(r->status) : WEXITSTATUS(r->status);
+}
+
+/* A record that was killed leaves its instance. In a namespace, it may be of another one. */
+static void tell_dead_instances(void)
+{
+	static const char prefix[] = TRACEFS "/instances/stackmap_record_";
+	glob_t found = {};
+	char *end;
+	size_t i;
+	int pid;
+
+	glob(TRACEFS "/instances/stackmap_record_*", 0, NULL, &found);
+	for (i = 0; i < found.gl_pathc && !in_pid_namespace(); i++) {
+		pid = strtol(found.gl_pathv[i] + strlen(prefix), &end, 10);
+		if (pid > 0 && !*end && kill(pid, 0) && errno == ESRCH)
+			note("a record that was killed has left this, to remove it: rmdir %s",
+			     found.gl_pathv[i]);
+	}
+	globfree(&found);
 }
 
 static int run_record(const struct command *cmd, int argc, char **argv)
@@ -657,6 +690,7 @@ static int run_record(const struct command *cmd, int argc, char **argv)
 			 strerror(access(rec.command[0], F_OK) ? ENOENT : EACCES));
 		return NO_COMMAND;
 	}
+	tell_dead_instances();
 	return record(&rec);
 }
 

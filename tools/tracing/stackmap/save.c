@@ -91,6 +91,7 @@ static int run_extract(const char *from)
 /* The buffer is read last: it is not there any more then. */
 static int save_buffer(const char *from)
 {
+	char *quoted __free(pointer) = quote(output_dir);
 	bool extracts = find_program("trace-cmd");
 	size_t nr_stacks;
 	int ret;
@@ -110,7 +111,7 @@ static int save_buffer(const char *from)
 	if (!nr_stacks)
 		note_empty(from);
 	else
-		note("see: stackmap_dump %s %s", extracts ? "report" : "map", output_dir);
+		note("see: stackmap_dump %s %s", extracts ? "report" : "map", quoted);
 	return ret;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Messages, memory, files. */
+#include <ctype.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -48,6 +49,30 @@ void sort_array(void *array, size_t nr, size_t size, int (*cmp)(const void *, co
 char *copy_string(const char *s)
 {
 	return check_mem(strdup(s));
+}
+
+/* As a word of the shell. */
+char *quote(const char *s)
+{
+	const char *end = s;
+	char *buf = NULL;
+	size_t len;
+	FILE *f;
+
+	while (isascii(*end) && (isalnum(*end) || (*end && strchr("+,-./:=@_%", *end))))
+		end++;
+	if (*s && *s != '-' && !*end)
+		return copy_string(s);
+	f = check_mem(open_memstream(&buf, &len));
+	fputs(*s == '-' ? "./'" : "'", f);
+	for (; *s; s++) {
+		if (*s == '\'')
+			fputs("'\\'", f);
+		putc(*s, f);
+	}
+	putc('\'', f);
+	fclose(f);
+	return check_mem(buf);
 }
 
 /* "-" is stdin. */

@@ -83,6 +83,7 @@ void *check_mem(void *p);
 void *grow(void *array, size_t nr, size_t more, size_t size);
 void sort_array(void *array, size_t nr, size_t size, int (*cmp)(const void *, const void *));
 char *copy_string(const char *s);
+char *quote(const char *s);
 FILE *open_input(const char *path);
 char *slurp(const char *path, size_t *len);
 int parse_lines(const char *name, const char *what, char *buf, size_t len, line_fn *parse,

@@ -4,6 +4,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import time
 
@@ -220,3 +221,35 @@ class Kernel(Case):
         self.assertRegex(self.run_tool(*FOLDED, self.out)[1], r"[1-9]\d* buffer entries lost")
         self.record("-a", "true")
         self.assertEqual(self.lines("lost"), [])
+
+    def test_signal_before_the_begin(self):
+        """It is told, and the status is that of a program that a signal has ended."""
+        self.executable("trace-cmd", "#!/bin/sh\n[ $1 = restore ] || exec sleep 20\ntouch head.dat\n")
+        for sig in signal.SIGINT, signal.SIGTERM:
+            with self.start("sh", "-c", 'PATH="$MAP:$PATH" exec "$@"', "sh", TOOL, "record", "-q", "-o",
+                            self.out, "--", "touch", self.ran) as p:
+                for _ in range(300):
+                    if os.path.exists(os.path.join(self.out, "head.dat")):
+                        break
+                    time.sleep(0.1)
+                time.sleep(0.3)
+                p.send_signal(sig)
+                err = p.communicate(timeout=60)[1]
+            self.assertEqual(p.returncode, 128 + sig, err)
+            self.assertRegex(err, r"^stackmap_dump: \w+, before the recording began\n$")
+            self.assertEqual([os.path.exists(f) for f in (self.out, self.ran)], [False, False])
+
+    def test_command_that_goes_on(self):
+        """After the recording."""
+        err = self.record("-d", "0.3", "--", "sh", "-c", "trap '' TERM; sleep 6")
+        self.assertRegex(err, r"waiting for the end of sh \(\d+\), which is not recorded any more\n$")
+        self.assertNotIn("waiting", self.record("true"))
+
+    def test_dead_instance(self):
+        """Of a record that was killed."""
+        top = "/sys/kernel/tracing/instances/stackmap_record_"
+        names = [top + "4194399", top + "1", top + "mine"]
+        with self.start("sh", "-c", f'mkdir {" ".join(names)}; "$@"; rmdir {" ".join(names)}', "sh",
+                        TOOL, "record", "-o", self.out, "--", "true") as p:
+            err = p.communicate(timeout=60)[1]
+        self.assertEqual([name for name in names if f"to remove it: rmdir {name}\n" in err], names[:1])

@@ -31,7 +31,7 @@ class Record(Case):
                      ["--function", ""], ["-u", "--function", "x"], ["--function", "x:stacktrace"], ["--function", "!x"],
                      ["-e", ","], ["-e", "x,"], ["-e", ",x"], ["-e", "a,,b"], ["-e", "a,!a"],
                      ["-o", "."], ["-o", ".."], ["-o", "./"], ["-o", "x/."], ["-o", "x/.//"],
-                     ["-o", "../.."], ["-o", "/"], ["-d", ""], ["-d", "1s"]]:
+                     ["-o", "../.."], ["-o", "/"], ["-d", ""], ["-d", "1s"], ["-d", "0"], ["-d", "0.0"]]:
             self.record(*args, "true", rc=2)
         for args in [["-u", "now"], ["-u", "delay", "x"], ["-e", "x", "-u", "now"]]:
             self.assertIn("write --user=now or --user=delay", self.record(*args, rc=2))
@@ -71,6 +71,18 @@ class Programs(Case):
             done = subprocess.run([find, name], env={} if path is None else {"PATH": path},
                                   cwd=self.dir, check=False)
             self.assertEqual(done.returncode, int(not found), (path, name))
+
+
+    def test_paths_in_advice(self):
+        """They are words of the shell."""
+        quote = self.program("quote", "int main(int n, char **args)\n{ puts(quote(args[1])); return 0; }\n")
+        for path, plain in [("a/b-c_1.2", True), ("", False), ("a b", False), ("it's", False), ("-x", False),
+                            ("$(x)`y`\\n\"*?", False), ("a\nb", False), ("~", False), ("\xe4", False)]:
+            out = subprocess.run([quote, path], capture_output=True, check=True, text=True).stdout[:-1]
+            self.assertEqual(out == path, plain)
+            got = subprocess.run(["sh", "-c", "printf %s " + out], capture_output=True, check=True,
+                                 text=True).stdout
+            self.assertEqual(got, "./" + path if path == "-x" else path)
 
 
 class Filters(Case):
