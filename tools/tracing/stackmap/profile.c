@@ -170,74 +170,121 @@ static bool switches_have_stacks(const struct profile *p)
 	return i < MAX_KINDS;
 }
 
-/* What is not as one might expect. From the first error on, the profile is wrong. */
-static int tell_counts(const struct profile *p, const char *path)
+static const char * const count_texts[NR_COUNTS] = {
+	[COUNT_GAPS] = "gaps", [COUNT_LOST] = "buffer entries lost, or more",
+	[COUNT_SILENT] =
+		"CPUs have no records: if they were not traced, times and frees are missing",
+	[COUNT_OTHERS] = "events left out, of other tasks than the command's",
+	[COUNT_OWN] = "events left out, which stackmap_dump itself has caused",
+	[COUNT_CLOCKS] = "times off the CPU count as 0, as the clocks of the CPUs differ",
+	[COUNT_BACK] = "times left out: the clock of a CPU went back meanwhile",
+	[COUNT_JUMPS] = "records are earlier than the one before them on their CPU",
+	[COUNT_NO_EVENT] = "stacks have no event, it was lost",
+	[COUNT_UNDEFINED] =
+		"stacks have ids that nothing defines: record with -O stackmap-define (trace-cmd), or put the stack_map_bin and kallsyms of then into a directory with the trace.dat",
+	[COUNT_USER_LOST] = "user stacks were lost or not yet taken",
+	[COUNT_NEVER] = "events left out, of kinds that have no stacks",
+	[COUNT_ASLEEP] = "tasks were away at the end, and count up to there",
+	[COUNT_SKIPPED] = "tasks left out: not all of their switches are recorded",
+	[COUNT_FREE_UNKNOWN] = "frees of what was not seen allocated",
+	[COUNT_REUSED] = "allocations at addresses in use: the older ones do not count",
+	[COUNT_PREEMPTED] = "switches were preemptions (see --weight off-cpu:preempted)",
+	[COUNT_OVER_GAP] = "times left out: records were lost meanwhile",
+	[COUNT_NO_WAKER] = "times off the CPU, of which nothing tells who ended them",
+	[COUNT_NO_PROCESS] =
+		"samples of threads whose process is not known, they stand alone",
+	[COUNT_NOT_SELECTED] =
+		"samples left out, of threads whose process is not known (--pid)",
+	[COUNT_NO_BEGIN] = "ends of what was not seen to begin",
+	[COUNT_BEGUN_AGAIN] = "times are in others that have begun with the same fields",
+	[COUNT_NOT_ENDED] = "times left out: they had not ended",
+	[COUNT_MAYBE_FREED] =
+		"allocations may have been freed: records were lost after them",
+	[COUNT_BELOW_0] = "values are below 0, and count as 0",
+	[COUNT_OTHER_INSTANCES] =
+		"samples are of events that another instance has, maybe the same (--instance)",
+	[COUNT_DIFFER] = "ids are other stacks in the map beside it, of another recording",
+	[COUNT_CUT] = "records are shorter than their formats say",
+};
+
+static bool is_usual(enum count count)
 {
-	static const char * const texts[NR_COUNTS] = {
-		[COUNT_GAPS] = "gaps", [COUNT_LOST] = "buffer entries lost, or more",
-		[COUNT_SILENT] =
-			"CPUs have no records: if they were not traced, times and frees are missing",
-		[COUNT_OTHERS] = "events left out, of other tasks than the command's",
-		[COUNT_OWN] = "events left out, which stackmap_dump itself has caused",
-		[COUNT_CLOCKS] = "times off the CPU count as 0, as the clocks of the CPUs differ",
-		[COUNT_BACK] = "times left out: the clock of a CPU went back meanwhile",
-		[COUNT_JUMPS] = "records are earlier than the one before them on their CPU",
-		[COUNT_NO_EVENT] = "stacks have no event, it was lost",
-		[COUNT_UNDEFINED] =
-			"stacks have ids that nothing defines: record with -O stackmap-define (trace-cmd), or put the stack_map_bin and kallsyms of then into a directory with the trace.dat",
-		[COUNT_USER_LOST] = "user stacks were lost or not yet taken",
-		[COUNT_NEVER] = "events left out, of kinds that have no stacks",
-		[COUNT_ASLEEP] = "tasks were away at the end, and count up to there",
-		[COUNT_SKIPPED] = "tasks left out: not all of their switches are recorded",
-		[COUNT_FREE_UNKNOWN] = "frees of what was not seen allocated",
-		[COUNT_REUSED] = "allocations at addresses in use: the older ones do not count",
-		[COUNT_PREEMPTED] = "switches were preemptions (see --weight off-cpu:preempted)",
-		[COUNT_OVER_GAP] = "times left out: records were lost meanwhile",
-		[COUNT_NO_WAKER] = "times off the CPU, of which nothing tells who ended them",
-		[COUNT_NO_PROCESS] =
-			"samples of threads whose process is not known, they stand alone",
-		[COUNT_NOT_SELECTED] =
-			"samples left out, of threads whose process is not known (--pid)",
-		[COUNT_NO_BEGIN] = "ends of what was not seen to begin",
-		[COUNT_BEGUN_AGAIN] = "times are in others that have begun with the same fields",
-		[COUNT_NOT_ENDED] = "times left out: they had not ended",
-		[COUNT_MAYBE_FREED] =
-			"allocations may have been freed: records were lost after them",
-		[COUNT_BELOW_0] = "values are below 0, and count as 0",
-		[COUNT_OTHER_INSTANCES] =
-			"samples are of events that another instance has, maybe the same (--instance)",
-		[COUNT_DIFFER] = "ids are other stacks in the map beside it, of another recording",
-		[COUNT_CUT] = "records are shorter than their formats say",
-	};
+	return count == COUNT_OTHERS || count == COUNT_OWN || count == COUNT_PREEMPTED ||
+	       count == COUNT_FREE_UNKNOWN;
+}
+
+/* What each recording may have, in one line. */
+static void tell_usual(const struct profile *p, const char *path)
+{
+	const u64 *n = p->counts;
+	char *line = NULL;
+	size_t len;
+	FILE *f;
+	int i;
+
+	f = check_mem(open_memstream(&line, &len));
+	fprintf(f, "%llu records, %llu samples", n[COUNT_RECORDS], n[COUNT_SAMPLES]);
+	for (i = 0; i < NR_COUNTS; i++) {
+		if (n[i] && is_usual(i) && (n[COUNT_SAMPLES] || i != COUNT_PREEMPTED))
+			fprintf(f, "; %llu %s", n[i], count_texts[i]);
+	}
+	fclose(f);
+	check_mem(line);
+	note("%s: %s", path, line);
+	free(line);
+}
+
+/* No task was away from the CPU so, but otherwise. */
+static void tell_nobody(const struct profile *p)
+{
 	static const char * const nobody[] = {
 		[SLEEP_ANY] = "slept", [SLEEP_PREEMPTED] = "was preempted",
 		[SLEEP_UNINTERRUPTIBLE] = "slept in state D",
 	};
+	u64 preempted = p->counts[COUNT_PREEMPTED];
+
+	if (preempted)
+		note("no task %s; %llu %s", nobody[p->cfg->sleep], preempted,
+		     count_texts[COUNT_PREEMPTED]);
+	else
+		note("no task %s", nobody[p->cfg->sleep]);
+}
+
+/* Why there are no stacks. All memory may have been freed. */
+static int tell_empty(const struct profile *p, const char *path)
+{
+	const u64 *n = p->counts;
+
+	if (p->cfg->allocs && !p->cfg->latency && n[COUNT_ALLOCS])
+		return 0;
+	if (n[COUNT_OVER_GAP] + n[COUNT_BACK])
+		return fail("%s: all times are over lost records, or a clock that went back", path);
+	if (!n[COUNT_NOT_SO] || n[COUNT_SKIPPED] || !switches_have_stacks(p))
+		return fail("%s: has no %s%s", path, !n[COUNT_RECORDS] ? "records" :
+			    n[COUNT_SAMPLES] ? "stacks" : "stacks of such events",
+			    advice(p->cfg));
+	tell_nobody(p);
+	return 0;
+}
+
+/* What is not as one might expect. From the first error on, the profile is wrong. */
+static int tell_counts(const struct profile *p, const char *path)
+{
 	const u64 *n = p->counts;
 	int i, ret = 0;
 
-	note("%s: %llu records, %llu samples", path, n[COUNT_RECORDS], n[COUNT_SAMPLES]);
+	tell_usual(p, path);
 	for (i = 0; i < NR_COUNTS; i++) {
-		if (!texts[i] || !n[i])
+		if (!count_texts[i] || !n[i] || is_usual(i))
 			continue;
 		if (i < FIRST_ERROR)
-			note("%llu %s", n[i], texts[i]);
+			note("%llu %s", n[i], count_texts[i]);
 		else
-			ret = fail("%s: %llu %s", path, n[i], texts[i]);
+			ret = fail("%s: %llu %s", path, n[i], count_texts[i]);
 	}
 	if (p->is_too_large)
 		return fail("%s: the sum of the weights is too large", path);
-	/* All memory may have been freed. */
-	if (n[COUNT_STACKS] || (p->cfg->allocs && !p->cfg->latency && n[COUNT_ALLOCS]))
-		return ret;
-	if (n[COUNT_OVER_GAP] + n[COUNT_BACK])
-		return fail("%s: all times are over lost records, or a clock that went back", path);
-	if (n[COUNT_NOT_SO] && !n[COUNT_SKIPPED] && switches_have_stacks(p)) {
-		note("no task %s", nobody[p->cfg->sleep]);
-		return ret;
-	}
-	return fail("%s: has no %s%s", path, !n[COUNT_RECORDS] ? "records" :
-		    n[COUNT_SAMPLES] ? "stacks" : "stacks of such events", advice(p->cfg));
+	return n[COUNT_STACKS] ? ret : tell_empty(p, path) ?: ret;
 }
 
 /* It is of the only instance that has records. The stacks of samples take its place. */
@@ -403,6 +450,8 @@ int make_profile(struct map *m, const char *path, sample_fn *print, const struct
 	char *lost __free(pointer) = NULL;
 	int ret;
 
+	free(m->name);
+	m->name = copy_string(path);
 	p->map = m;
 	p->ids.users = &m->sym.users;
 	p->cfg = cfg;

@@ -253,7 +253,8 @@ static int load_and_show(enum form form, struct input *new, struct input *old)
 		return ret;
 	if (m->live && !m->nr_stacks)
 		note_empty(m->dir ? m->dir : TRACEFS);
-	note("symbols: %s", new->recording && !m->sym.kallsyms.nr ? new->recording : m->sym.source);
+	if (!new->recording)
+		note("symbols: %s", m->sym.source);
 	if (cfg.of_map && (form == FORM_TEXT || form == FORM_JSON))
 		note_summary(m);
 	setvbuf(stdout, NULL, _IOFBF, 1 << 20);

@@ -4,9 +4,10 @@
 import bz2
 import gzip
 import lzma
+import os
 import re
 
-from common import FOLDED, MAP_FOLDED, PERF, SANITIZED, RecordingCase
+from common import FOLDED, MAP_FOLDED, PERF, SANITIZED, RecordingCase, golden_map
 
 
 def stats(cpu, nr_read=0, left=0, oldest=0, dropped=0):
@@ -284,20 +285,20 @@ class WhatItIs(RecordingCase):
         """A program that computes is not an error."""
         def result(dat, *args, rc=0):
             out, err = self.tool(dat, *args, rc=rc)
-            return out, err.replace("stackmap_dump: ", "").splitlines()[-2:]
+            return out, err.replace("stackmap_dump: ", "").splitlines()[-1]
 
         dat = self.dat()
         for _ in range(3):
             self.switch(dat, 7, 9, state=0, stack="AB")
             self.switch(dat, 9, 7, state=0, stack="AB")
-        preempted = "6 switches were preemptions (see --weight off-cpu:preempted)"
-        self.assertEqual(result(dat, *FOLDED, "-w", "off-cpu"), ("", [preempted, "no task slept"]))
+        preempted = "; 6 switches were preemptions (see --weight off-cpu:preempted)"
+        self.assertEqual(result(dat, *FOLDED, "-w", "off-cpu"), ("", "no task slept" + preempted))
         self.assertEqual(result(dat, "report", "-w", "off-cpu:uninterruptible", "--tid", "7"), (
             "# 0 delay (microseconds)\n#           self                   total         function\n",
-            [preempted.replace("6", "3"), "no task slept in state D"]))
+            "no task slept in state D" + preempted.replace("6", "3")))
         dat = self.dat()
         self.switch(dat, 7, 0, stack="AB")
-        self.assertEqual(result(dat, *FOLDED, "-w", "off-cpu:preempted")[1][-1], "no task was preempted")
+        self.assertEqual(result(dat, *FOLDED, "-w", "off-cpu:preempted")[1], "no task was preempted")
         # It is one if the switches have no stacks, or there are none of the selected tasks.
         self.tool(dat, *FOLDED, "-w", "off-cpu:preempted", "--tid", "8", rc=1)
         dat = self.dat()
@@ -313,3 +314,30 @@ class WhatItIs(RecordingCase):
         self.switch(dat, 0, 7, lost=True)
         err = self.tool(dat, *FOLDED, "-q", "-w", "off-cpu", rc=1)[1]
         self.assertIn("trace.dat: all times are over lost records, or a clock that went back\n", err)
+
+
+class Notes(RecordingCase):
+    """What is told on standard error."""
+
+    def test_nothing_is_unusual(self):
+        """Then there is only what was read."""
+        dat = self.dat()
+        for cpu in 0, 1:
+            for _ in range(3):
+                self.switch(dat, 7 + cpu, 20 + cpu, stack="AB", cpu=cpu)
+                self.switch(dat, 20 + cpu, 7 + cpu, state=0, stack="CB", cpu=cpu)
+        more = {"command": "7\n8\n20\n21\n", "own_pids": "30\n", "lost": "", "threads": "7 7\n8 7\n20 20\n21 21\n",
+                "stack_map_bin": golden_map("le64")}
+        for args in [], ["-w", "off-cpu"], ["--pid", "7"], ["-e", "sched_switch"], ["--by", "process"]:
+            for form in ["report"], ["-j"]:
+                with self.subTest(args=args, form=form):
+                    err = self.tool(dat, *form, *args, more=more)[1]
+                    self.assertNotRegex(err, r"(?m)^(?!.*away at the end|.*: 24 records, ).")
+
+    def test_name_of_the_file(self):
+        """Errors name the recording, not the map beside it."""
+        dat = self.dat()
+        self.event(dat, "kfree", 1, stack="AB")
+        path = os.path.join(self.dir, "dir/trace.dat")
+        err = self.tool(dat, *FOLDED, "-q", "--callers", "nobody", rc=1, more={"stack_map_bin": golden_map("le64")})[1]
+        self.assertEqual(err, f"stackmap_dump: {path}: no stack has a function nobody\n")

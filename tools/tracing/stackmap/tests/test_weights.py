@@ -104,7 +104,7 @@ class OffCpu(RecordingCase):
         self.assertIn("1 switches were preemptions", err)
         self.assertEqual(self.all_forms(dat, "-w", "off-cpu"), 2997)
         self.assertEqual(self.folded(dat, "-w", "off-cpu:preempted"), {"do_exit;weak_one": 510})
-        self.assertEqual(self.folded(dat, "-w", "off-cpu", "--pid", "6", rc=1), {})
+        self.assertEqual(self.folded(dat, "-w", "off-cpu", "--pid", "6"), {})
         # The leave selects, whenever the task comes back.
         args = ["-w", "off-cpu", "--time", ",1.0005"]
         self.assertEqual(self.folded(dat, *args), {"do_exit": 1000})
