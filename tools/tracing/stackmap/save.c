@@ -45,13 +45,26 @@ static int save_by(void (*write)(FILE *f), const char *name)
 	return output_check(f, name);
 }
 
+/* Now, as it is too late when someone reads it. To parse it all takes long. */
+static void check_kallsyms(void)
+{
+	FILE *f __free(file) = open_in(output_path, "kallsyms", "re");
+	char end[512] = "";
+	char *line;
+
+	if (!f || fseek(f, 1 - (long)sizeof(end), SEEK_END) || !fread(end, 1, sizeof(end) - 1, f))
+		return;
+	line = strchr(end, '\n');
+	if (line && !strtoull(line + 1, NULL, 16))
+		complain(HIDDEN, "kallsyms");
+}
+
 /*
  * All that belongs to trace.dat. The copy of the map is read back, to report a bad one now.
  * @users: for stacks of user space, what the processes have mapped now
  */
 int save_map(const char *from, bool users, size_t *nr_stacks)
 {
-	const struct config cfg = {};
 	struct map m = {};
 	int ret;
 
@@ -62,7 +75,7 @@ int save_map(const char *from, bool users, size_t *nr_stacks)
 	      (m.nr_user_stacks && (save_by(write_vdso, "vdso") ||
 				    (users && save_by(scan_processes, "user_maps"))));
 	if (!ret)
-		load_kallsyms(&m, NULL, &cfg);
+		check_kallsyms();
 	*nr_stacks = m.nr_stacks;
 	map_free(&m);
 	return ret;

@@ -213,8 +213,7 @@ int symtab_load(struct symtab *t, const char *path)
 	symtab_keep(t, buf);
 	/* Then all are 0, and else only the first ones. */
 	if (!ret && t->nr && !t->syms[t->nr - 1].addr)
-		ret = fail("%s: kptr_restrict hides all addresses (root sees them, unless it is 2)",
-			   path);
+		ret = fail(HIDDEN, path);
 	symtab_finish(t);
 	return ret;
 }

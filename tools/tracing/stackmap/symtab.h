@@ -38,6 +38,8 @@ struct build_id {
 	unsigned char	bytes[MAX_BUILD_ID];
 };
 
+#define HIDDEN	"%s: kptr_restrict hides all addresses (root sees them, unless it is 2)"
+
 extern const char * const id_lacks[];
 bool same_id(const struct build_id *a, const struct build_id *b);
 char *build_id_text(const struct build_id *id);

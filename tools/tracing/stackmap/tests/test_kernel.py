@@ -253,3 +253,13 @@ class Kernel(Case):
                         TOOL, "record", "-o", self.out, "--", "true") as p:
             err = p.communicate(timeout=60)[1]
         self.assertEqual([name for name in names if f"to remove it: rmdir {name}\n" in err], names[:1])
+
+    def test_hidden_addresses(self):
+        """They are told at once, and not when someone reads the recording."""
+        self.file("none", "".join(f"{0:016x} t f{n}\n" for n in range(100)))
+        self.file("some", "".join(f"{n << 30:016x} t f{n}\n" for n in range(100)))
+        for name, hidden in ("none", True), ("some", False):
+            with self.start("sh", "-c", f'mount --bind "$MAP/{name}" /proc/kallsyms; exec "$@"', "sh",
+                            TOOL, "record", "-q", "-o", self.out, "--", "true") as p:
+                err = p.communicate(timeout=60)[1]
+            self.assertEqual((p.returncode, "kptr_restrict hides" in err), (0, hidden))
