@@ -190,6 +190,30 @@ static void note_deep(const struct map *m)
 		     USER_MAX_DEPTH);
 }
 
+/* The caller is not found then, or something that is no code. */
+static bool lacks_callers(struct map *m, const struct stack *s)
+{
+	const struct frame *last = frame_get(m, s, s->nr - 1);
+	const struct frame *first = frame_get(m, s, s->nr - s->nr_user);
+
+	if (s->nr_user == 1)
+		return !last->sym || strcmp(last->sym->name, "_start");
+	return first->object && !last->object;
+}
+
+static void note_frame_pointers(struct map *m)
+{
+	const struct stack *s;
+	u64 nr = 0, all = 0;
+
+	for (s = m->stacks; s != stacks_end(m); s++) {
+		all += s->nr_user ? s->val[VAL_EVENTS] : 0;
+		nr += s->nr_user && lacks_callers(m, s) ? s->val[VAL_EVENTS] : 0;
+	}
+	if (nr && nr >= all - nr)
+		note("%llu of %llu user stacks end in code without frame pointers", nr, all);
+}
+
 /* Samples replace the stacks of the map beside the recording. */
 static int make_profiles(struct input *new, struct input *old)
 {
@@ -227,6 +251,8 @@ static int show_input(enum form form, struct input *new, struct input *old)
 	if (ret < 0 || open_output())
 		return -EINVAL;
 	note_deep(m);
+	if (!cfg.of_map)
+		note_frame_pointers(m);
 	return ret | print_stacks(form, m, old ? &old->map : NULL);
 }
 

@@ -227,6 +227,7 @@ int __wrap_dat_read(struct profile *p, const char *path, record_fn *take)
 		rec.data = copy;
 		rec.cpu = rec.size > 5 ? copy[5] & 1 : 0;
 		rec.missed_events = rec.size > 6 && copy[6] == 77;
+		rec.ts -= rec.size > 6 && copy[6] == 78 ? 1000 : 0;
 		if (rec.size >= 8)
 			take(p->instances[0].handle, &rec, rec.cpu, p);
 		free(copy);

@@ -341,3 +341,21 @@ class Notes(RecordingCase):
         path = os.path.join(self.dir, "dir/trace.dat")
         err = self.tool(dat, *FOLDED, "-q", "--callers", "nobody", rc=1, more={"stack_map_bin": golden_map("le64")})[1]
         self.assertEqual(err, f"stackmap_dump: {path}: no stack has a function nobody\n")
+
+    def test_frame_pointers(self):
+        """Of programs that have none, stacks end soon, or with what is no code."""
+        says = "user stacks end in code without frame pointers"
+        maps = {"user_maps": "map 7 5000-6000 0 - /x/cat\n"}
+        for stacks, nr in [([[0x5500]] * 18 + [[0x5500, 0x5600]] * 2, "18 of 20"), ([[0x5500, 0x5600]], None),
+                           ([[0x5500]] + [[0x5500, 0x5600]] * 2, None), ([[0x5500, 0x7FFE12345678]], "1 of 1"),
+                           ([[0x5500, 0x5600, 3], [0x5500, 0x5600]], "1 of 2"), ([], None)]:
+            dat = self.dat()
+            for frames in stacks:
+                self.event(dat, "kfree", 1, stack="AB", pid=7)
+                dat.add(self.now, "user_stack", 7, frames, pid=7)
+            self.event(dat, "kfree", 1, stack="AB", pid=8)
+            for form in FOLDED, ["report"], PERF:
+                err = self.tool(dat, *form, more=maps)[1]
+                if form != PERF:
+                    self.assertEqual(f": {nr} {says}\n" in err, bool(nr), err)
+                    self.assertEqual(says in err, bool(nr))
