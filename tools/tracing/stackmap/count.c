@@ -15,7 +15,7 @@ static struct pooled *find_sum(struct profile *p, const struct sample *s)
 	const u64 key[] = {
 		by_task ? s->named : 0, by == BY_PROCESS ? (uintptr_t)s->process : 0,
 		by == BY_CPU ? s->cpu : 0, s->kind->event->id, s->kernel, s->user,
-		s->waker, s->waker_kernel, s->waker_user,
+		s->waker, s->waker_kernel, s->waker_user, s->early,
 	};
 
 	return pool_at(&p->sums, pool_add(&p->sums, key, ARRAY_SIZE(key)));

@@ -30,6 +30,7 @@ struct sample {
 	u32		flags;
 	u32		preempt;
 	u32		jumps;		/* of the instance */
+	u32		early;		/* when the time began, so many CPUs had no record */
 	u32		holders;
 	bool		unwanted;
 	bool		has_kernel;	/* its stack has been seen */

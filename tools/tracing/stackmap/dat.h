@@ -27,6 +27,8 @@ struct instance {
 	const char		*name;		/* "" for the top level */
 	u32			nr;
 	u64			complete;	/* no CPU has a gap that ends later, so far */
+	u64			last_first;	/* the latest first record of a CPU */
+	u32			max_early;	/* for samples, known in the end */
 	u32			jumps;		/* so many times, a clock went back */
 	bool			lacks_switches;
 	bool			has_all;	/* tasks, but for what it lacks */

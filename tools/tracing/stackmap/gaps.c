@@ -50,19 +50,37 @@ static u64 scan_cpu(struct profile *p, struct instance *in, u32 cpu, record_fn *
 	return nr;
 }
 
+static bool lacks_start(const struct cpu_state *c, u64 nr)
+{
+	return nr < c->nr_read;
+}
+
+/* "left" were read a moment later, but of a recorder that had ended. @last: time of the last one */
+static bool lacks_left(const struct cpu_state *c, u64 nr, u64 last)
+{
+	return c->left && nr < c->nr_read + c->left && last / 1000 < c->oldest;
+}
+
+/*
+ * Samples that are printed cannot be taken back. Else what began early is summed up by itself, as
+ * the number of records is known in the end.
+ */
 static void check_cpu(struct profile *p, struct instance *in, u32 cpu, record_fn *look)
 {
+	const struct tep_record *rec = tracecmd_peek_data(in->handle, cpu);
 	struct cpu_state *c = &in->cpus[cpu];
-	u64 nr, last = 0, all = c->nr_read + c->left;
+	u64 nr, last = 0;
 
-	if (!look && !(p->needs_gaps && all))
+	c->first = rec ? rec->ts : 0;
+	if (!look && !(p->needs_gaps && p->print && c->nr_read)) {
+		if (rec && c->nr_read && c->first > in->last_first)
+			in->last_first = c->first;
 		return;
+	}
 	nr = scan_cpu(p, in, cpu, look, &last);
-	c->lacks_start = nr < c->nr_read;
-	if (nr < all && c->left && last / 1000 < c->oldest)
+	c->lacks_start = lacks_start(c, nr);
+	if (lacks_left(c, nr, last))
 		lacks_end(p, c, c->left);
-	else if (c->lacks_start)
-		p->counts[COUNT_LOST] += all - nr;
 }
 
 static struct instance *named_instance(struct profile *p, const char *name)
@@ -133,30 +151,67 @@ void find_gaps(struct profile *p, char *lost, record_fn *look)
 	}
 }
 
+/* How many CPUs have no record so far, at that time. */
+u32 count_later(const struct instance *in, u64 ts)
+{
+	u32 i, nr = 0;
+
+	for (i = 0; ts < in->last_first && i < in->nr_cpus; i++)
+		nr += in->cpus[i].first > ts;
+	return nr;
+}
+
 /* Whether another CPU than @cpu is in a gap now: its next record tells that. */
 bool is_in_gap(const struct instance *in, u32 cpu)
 {
 	const struct tep_record *rec;
+	const struct cpu_state *c;
 	u32 i;
 
 	for (i = 0; i < in->nr_cpus; i++) {
 		if (i == cpu)
 			continue;
+		c = &in->cpus[i];
 		rec = tracecmd_peek_data(in->handle, i);
-		if (rec ? rec->missed_events || in->cpus[i].lacks_start : in->cpus[i].lacks_end)
+		if (rec ? rec->missed_events || c->lacks_start :
+		    c->lacks_end || lacks_left(c, c->nr_records, c->ts))
 			return true;
 	}
 	return false;
+}
+
+/* The latest time at which a CPU begins that lacks its start. */
+static u64 close_starts(struct profile *p, struct instance *in)
+{
+	struct cpu_state *c;
+	u64 begin = 0;
+
+	for (c = in->cpus; c < in->cpus + in->nr_cpus; c++) {
+		if (!lacks_start(c, c->nr_records))
+			continue;
+		p->counts[COUNT_GAPS]++;
+		p->counts[COUNT_LOST] += c->nr_read + c->left - c->nr_records;
+		if (c->first > begin)
+			begin = c->first;
+	}
+	return begin;
 }
 
 /* At the end, all that has not ended is over such a gap. */
 void close_gaps(struct profile *p)
 {
 	struct instance *in;
-	u32 i;
+	struct cpu_state *c;
+	u64 begin;
 
 	for (in = p->instances; in < p->instances + p->nr_instances; in++) {
-		for (i = 0; i < in->nr_cpus; i++)
-			in->complete = in->cpus[i].lacks_end ? UINT64_MAX : in->complete;
+		begin = close_starts(p, in);
+		in->max_early = begin ? count_later(in, begin) : in->nr_cpus;
+		in->complete = in->complete > begin ? in->complete : begin;
+		for (c = in->cpus; c < in->cpus + in->nr_cpus; c++) {
+			if (!c->lacks_end && lacks_left(c, c->nr_records, c->ts))
+				lacks_end(p, c, c->left);
+			in->complete = c->lacks_end ? UINT64_MAX : in->complete;
+		}
 	}
 }

@@ -224,6 +224,7 @@ int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unuse
 	if (rec->ts < r.cpu->ts)
 		take_jump(&r);
 	r.cpu->ts = rec->ts;
+	r.cpu->nr_records++;
 	if (rec->missed_events || r.cpu->lacks_start)
 		take_gap(&r);
 	if (read_head(&r)) {

@@ -83,7 +83,7 @@ void take_gap(struct record *r)
 {
 	struct profile *p = r->profile;
 
-	p->counts[COUNT_GAPS]++;
+	p->counts[COUNT_GAPS] += !r->cpu->lacks_start;
 	p->counts[COUNT_LOST] += r->rec->missed_events > 0 ? r->rec->missed_events : 0;
 	while (r->cpu->nr)
 		sample_put(p, r->cpu->waiting[--r->cpu->nr]);

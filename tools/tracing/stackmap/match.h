@@ -16,6 +16,8 @@ struct cpu_state {
 	bool		has_gap;		/* no event has come behind it */
 	bool		lacks_start;		/* no record has come, the first ones are missing */
 	bool		lacks_end;		/* behind its last record */
+	u64		nr_records;		/* that have come */
+	u64		first;			/* time of the first one */
 	u64		nr_read;		/* so many records, as the kernel has counted */
 	u64		ts;			/* of the last record */
 	u64		left;			/* in the buffer, most often read a moment later */

@@ -108,6 +108,10 @@ static struct stack *make_stack(struct profile *p, struct sample *sample)
 
 	if (is_skipped_task(p, sample->task))
 		return NULL;
+	if (sample->early && !p->print && sample->early > sample->task->in->max_early) {
+		p->counts[COUNT_OVER_GAP] += sample->val[VAL_EVENTS];
+		return NULL;
+	}
 	if (!sample->kind->has_stacks) {
 		p->counts[COUNT_NEVER] += sample->val[VAL_EVENTS];
 		return NULL;
