@@ -42,7 +42,7 @@ outstanding 80 fifo_open
 outstanding $((30 * 128)) shmem_symlink --weight bytes_alloc
 
 for weight in leaks events; do
-	[ $weight = events ] && args=(--weight outstanding=kmalloc,kfree,ptr) || args=(--weight leaks)
+	[ $weight = events ] && args=(--weight 'outstanding=kmalloc,kfree,ptr') || args=(--weight leaks)
 	tool=$(stackmap_dump export --format folded -q "${args[@]}" "$out" | total)
 	truth=$(awk -v weight=$weight '{ ptr = bytes = ""
 			for (i = 1; i <= NF; i++)
