@@ -115,6 +115,7 @@ report "$out"
 module=$(find /lib/modules -name 'trace-events-sample.ko*' 2> /dev/null)
 if [ -n "$module" ]; then
 	name=$(basename "$module" | sed 's/\.ko.*//; s/-/_/g')
+	! grep -q "^$name " /proc/modules || rmmod "$name"
 	insmod "$module"
 	recorded 0 -o "$out" -- sh -c "rmmod $name; insmod $module; sleep .1"
 	report "$out"

@@ -92,13 +92,16 @@ int dat_open(struct profile *p, const char *path)
 /* What the file has before its records, up to kallsyms, not compressed. NULL if it fails. */
 char *dat_head(struct profile *p, size_t *len)
 {
+	char *path __free(pointer) = NULL, *buf = NULL;
 	int fd = memfd_create("head", MFD_CLOEXEC);
-	char *path __free(pointer) = format("/proc/self/fd/%d", fd);
-	struct tracecmd_output *out = tracecmd_copy(p->top, path, HEAD_TO_KALLSYMS, 6, "none");
-	char *buf = out ? slurp(path, len) : NULL;
+	struct tracecmd_output *out;
 
-	if (out)
+	path = format("/proc/self/fd/%d", fd);
+	out = tracecmd_copy(p->top, path, HEAD_TO_KALLSYMS, 6, "none");
+	if (out) {
+		buf = slurp(path, len);
 		tracecmd_output_close(out);
+	}
 	close(fd);
 	return buf;
 }

@@ -132,10 +132,9 @@ static void count_silent(struct profile *p, const struct instance *in)
 }
 
 /* Before any record is taken. @lost: that file, or NULL; @look: for all records, or NULL */
-void find_gaps(struct profile *p, char *lost, record_fn *look)
+void find_gaps(struct profile *p, char *lost, record_fn look)
 {
-	const char *stats = tracecmd_get_cpustats(p->top);
-	char *text __free(pointer) = copy_string(stats ? stats : "");
+	char *text __free(pointer) = copy_string(tracecmd_get_cpustats(p->top) ?: "");
 	struct instance *in;
 	u32 cpu;
 

@@ -196,12 +196,13 @@ static void read_files(struct reader *r, u64 start, u32 len)
 /* From the kernel's numbers to ours. What has no file stays an address. */
 static void translate_stack(struct map *m, const struct stack *s)
 {
-	u64 *word;
+	u64 *word, file;
 
 	for (word = m->ips + s->first; word < m->ips + s->first + s->nr; word++) {
-		if (word_object(*word))
-			*word = make_word(pool_find(&m->files, word_file_id(*word, s->id), 0)->value,
-					  *word & OFFSET_MASK);
+		if (!word_object(*word))
+			continue;
+		file = word_file_id(*word, s->id);
+		*word = make_word(pool_find(&m->files, file, 0)->value, *word & OFFSET_MASK);
 	}
 }
 

@@ -450,8 +450,8 @@ void profile_free(struct map *m)
  */
 int make_profile(struct map *m, const char *path, sample_fn *print, const struct config *cfg)
 {
-	struct profile *p = check_mem(calloc(1, sizeof(*p)));
 	char *lost __free(pointer) = NULL;
+	struct profile *p = check_mem(calloc(1, sizeof(*p)));
 	int ret;
 
 	free(m->name);

@@ -529,10 +529,10 @@ static int finish_recorder(const struct recording *r, int ret)
 /* Of a recorder that was killed, the buffer still has entries. Returns an error then. */
 static int tell_result(const struct recording *r, size_t nr_stacks)
 {
+	char *quoted __free(pointer) = quote(r->output);
 	u64 left = count_of(r->dir, CPU_STATS, "entries: "), lost = count_lost(r->dir) + left;
 	u64 nr_read = count_of(r->dir, CPU_STATS, "read events: ");
 	u64 recycled = count_of(r->dir, MAP_STAT, "recycled: ");
-	char *quoted __free(pointer) = quote(r->output);
 
 	note("%s: recorded %llu buffer entries with %zu different stacks", r->output, nr_read,
 	     nr_stacks);
