@@ -139,7 +139,7 @@ begin -a -e sched,kmem -- sh -c "$calls"
 kill -9 "$(tree | awk '$3 == "trace-cmd" { parent[$1] = $2 } END { for (p in parent) if (parent[p] in parent) { print p; exit } }')"
 sleep 3
 kill $pid
-ended 143
+ended 1
 says "buffer entries were lost (events, stacks, definitions): a recorder of trace-cmd has ended early"
 gone
 undisturbed
