@@ -28,6 +28,5 @@ void check_config(const struct command *cmd, enum form form);
 extern const struct command map_command, stacks_command, report_command, export_command,
 			    diff_command, annotate_command;
 bool is_recording(const char *path);
-bool is_directory(const char *path);
 
 #endif

@@ -83,7 +83,7 @@ const char *known_file(const char *buf, u64 len)
 	static const char * const files[][2] = {
 		{ "\3757zXZ", "compressed (xz -d)" }, { "\x1f\x8b", "compressed (gzip -d)" },
 		{ "\x28\xb5\x2f\xfd", "compressed (zstd -d)" }, { "BZh", "compressed (bzip2 -d)" },
-		{ "\027\010Dtracing", "a trace.dat, which is read from a file only" },
+		{ DAT_MAGIC, "a trace.dat, which is read from a file only" },
 	};
 	size_t i, n;
 
@@ -323,7 +323,7 @@ int load_map(struct map *m, const char *path)
 		m->name = copy_string("stdin");
 		return read_map_file(m, path);
 	}
-	if (!stat(path, &st) && S_ISDIR(st.st_mode)) {
+	if (is_directory(path)) {
 		m->dir = copy_string(path);
 		m->name = format("%s/stack_map_bin", path);
 	} else {

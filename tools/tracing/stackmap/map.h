@@ -92,6 +92,8 @@ static inline struct stack *stacks_end(const struct map *m)
 const char *read_error(void);
 struct stack *map_add(struct map *m, const u64 *ips, u32 nr);
 int read_map(struct map *m, const char *buf, size_t len);
+#define DAT_MAGIC	"\027\010Dtracing"	/* a trace.dat begins so */
+
 const char *known_file(const char *buf, u64 len);
 int load_map(struct map *m, const char *path);
 void map_drop_stacks(struct map *m);

@@ -16,8 +16,6 @@ struct input {
 	struct map	map;
 };
 
-#define DAT_MAGIC	"\027\010Dtracing"
-
 bool is_recording(const char *path)
 {
 	FILE *f __free(file) = NULL;
@@ -27,13 +25,6 @@ bool is_recording(const char *path)
 	if (!stat(path, &st) && S_ISREG(st.st_mode))
 		f = fopen(path, "re");
 	return f && fread(head, sizeof(head), 1, f) && !memcmp(head, DAT_MAGIC, sizeof(head));
-}
-
-bool is_directory(const char *path)
-{
-	struct stat st;
-
-	return !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
 static int refuse_recording(const char *path)

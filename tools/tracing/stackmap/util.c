@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Messages, memory, files. */
 #include <ctype.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -141,6 +142,13 @@ FILE *open_in(const char *dir, const char *name, const char *mode)
 	char *path __free(pointer) = format("%s/%s", dir, name);
 
 	return fopen(path, mode);
+}
+
+bool is_directory(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
 bool is_beside(const char *dir, const char *name)

@@ -90,6 +90,7 @@ int parse_lines(const char *name, const char *what, char *buf, size_t len, line_
 		void *to);
 int load_lines(const char *path, const char *what, char **buf, line_fn *parse, void *to);
 FILE *open_in(const char *dir, const char *name, const char *mode);
+bool is_directory(const char *path);
 bool is_beside(const char *dir, const char *name);
 u64 now_ms(void);
 
