@@ -60,6 +60,14 @@ record_some() {
 	stop_recording
 }
 
+# close() of a number above 1000, which only the test programs do, with its user stack on the way back, by the map.
+trace_closes() { # dir
+	echo 1 > "$1/options/stackmap"
+	echo 1 > "$1/options/userstacktrace_delay"
+	echo "fd > 1000" > "$1/events/syscalls/sys_enter_close/filter"
+	echo 1 > "$1/events/syscalls/sys_enter_close/enable"
+}
+
 # An instance whose maps hold few stacks, so that they are replaced often. It records functions that
 # have many stacks; its options are for what else it is to record.
 make_small_instance() { # name

@@ -56,6 +56,8 @@ record() {
 	fi
 }
 
+load() { perf bench -f simple sched messaging "${pipe[@]}" -g "$groups" -l "$loops"; }
+
 rows=("off none|not traced")
 for what in sched kmem vfs_read; do
 	[ $what != vfs_read ] || grep -qw function available_tracers || continue
@@ -65,12 +67,12 @@ done
 echo "Linux $(uname -r), $(nproc) CPUs, $(grep -o 'unwind_cache=[^ ]*' /proc/cmdline || echo unwind_cache=1)"
 echo "perf bench sched messaging -g $groups -l $loops, $runs runs"
 perf bench sched messaging -g 1 -l 1 >/dev/null 2>&1 || pipe=(-p)
-perf bench -f simple sched messaging "${pipe[@]}" -g "$groups" -l "$loops" >/dev/null
+load >/dev/null
 for ((run = 1; run <= runs; run++)); do
 	for i in "${!rows[@]}"; do
 		read -r what how <<<"${rows[i]%%|*}"
 		record "$what" "$how"
-		seconds=$(perf bench -f simple sched messaging "${pipe[@]}" -g "$groups" -l "$loops" | tail -n 1)
+		seconds=$(load | tail -n 1)
 		echo 0 >tracing_on
 		[ "$what" = off ] || grep -q '^entries: [1-9]' per_cpu/cpu*/stats || wrong "${rows[i]}: nothing was recorded"
 		[ "$how" != map ] || grep -q '^successes: [1-9]' stack_map_stat || wrong "${rows[i]}: no stack by an id"

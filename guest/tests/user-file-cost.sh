@@ -11,9 +11,7 @@ command -v costly > /dev/null || skip "there is no program for this here"
 
 make_instance cost
 dir=$TRACING_DIR/instances/cost
-echo 1 > "$dir/options/stackmap"
-echo 1 > "$dir/options/userstacktrace_delay"
-echo "fd > 1000" > "$dir/events/syscalls/sys_enter_close/filter"
+trace_closes "$dir"
 cd "$TMPDIR"
 for how in same changed new; do
 	echo 0 > "$dir/events/syscalls/sys_enter_close/enable"

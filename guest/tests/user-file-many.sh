@@ -12,10 +12,7 @@ make_instance many
 dir=$TRACING_DIR/instances/many
 bin=/usr/local/bin
 echo 512 > "$dir/buffer_size_kb"
-echo 1 > "$dir/options/stackmap"
-echo 1 > "$dir/options/userstacktrace_delay"
-echo "fd > 1000" > "$dir/events/syscalls/sys_enter_close/filter"
-echo 1 > "$dir/events/syscalls/sys_enter_close/enable"
+trace_closes "$dir"
 
 # 4 of the largest maps for old stacks, the map, the next one, and caches.
 check_memory() {

@@ -21,10 +21,7 @@ echo clear > $debug/kmemleak
 make_instance nth
 cd instances/nth
 echo 0 > tracing_on
-echo 1 > options/stackmap
-echo 1 > options/userstacktrace_delay
-echo "fd > 1000" > events/syscalls/sys_enter_close/filter
-echo 1 > events/syscalls/sys_enter_close/enable
+trace_closes .
 
 record() { # command, which prints its stacks
 	echo > trace

@@ -16,10 +16,7 @@ bin=/usr/local/bin
 cd "$dir"
 echo 0 > tracing_on
 echo 16384 > buffer_size_kb
-echo 1 > options/stackmap
-echo 1 > options/userstacktrace_delay
-echo "fd > 1000" > events/syscalls/sys_enter_close/filter
-echo 1 > events/syscalls/sys_enter_close/enable
+trace_closes .
 
 record() { # command, which prints its stacks
 	echo > trace
