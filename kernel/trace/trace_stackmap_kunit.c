@@ -157,7 +157,7 @@ static void stackmap_reset_under_load(struct kunit *test)
 	KUNIT_EXPECT_GT(test, resets, 0);
 }
 
-static struct kunit_case stackmap_instance_test_cases[] = {
+static struct kunit_case stackmap_test_cases[] = {
 	KUNIT_CASE(stackmap_recording_off),
 	KUNIT_CASE(stackmap_printk),
 	KUNIT_CASE(stackmap_reset_generation),
@@ -167,12 +167,12 @@ static struct kunit_case stackmap_instance_test_cases[] = {
 	{ }
 };
 
-static struct kunit_suite stackmap_instance_test_suite = {
-	.name = "ftrace_stackmap_instance",
-	.test_cases = stackmap_instance_test_cases,
+static struct kunit_suite stackmap_test_suite = {
+	.name = "ftrace_stackmap",
+	.test_cases = stackmap_test_cases,
 };
 
-kunit_test_suite(stackmap_instance_test_suite);
+kunit_test_suite(stackmap_test_suite);
 
 MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("KUnit tests of the ftrace stack map of an instance");

@@ -306,7 +306,7 @@ static void stackmap_concurrent_inserts(struct kunit *test)
 	KUNIT_EXPECT_GT(test, irq_calls, 0);
 }
 
-static struct kunit_case stackmap_test_cases[] = {
+static struct kunit_case stackmap_map_test_cases[] = {
 	KUNIT_CASE(stackmap_same_and_different),
 	KUNIT_CASE(stackmap_bounded_probes),
 	KUNIT_CASE(stackmap_prefixes),
@@ -319,12 +319,12 @@ static struct kunit_case stackmap_test_cases[] = {
 	{ }
 };
 
-static struct kunit_suite stackmap_test_suite = {
-	.name = "ftrace_stackmap",
-	.test_cases = stackmap_test_cases,
+static struct kunit_suite stackmap_map_test_suite = {
+	.name = "ftrace_stackmap_map",
+	.test_cases = stackmap_map_test_cases,
 };
 
-kunit_test_suite(stackmap_test_suite);
+kunit_test_suite(stackmap_map_test_suite);
 
 MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("KUnit tests of the ftrace stack map");
+MODULE_DESCRIPTION("KUnit tests of a map of stacks");
