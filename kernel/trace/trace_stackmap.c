@@ -162,7 +162,7 @@ int stackmap_reset(struct trace_array *tr)
 	if (on && tracer_tracing_is_on(tr))
 		return -EBUSY;
 	if (!map) {
-		/* What keeps stale generations from being used again may go. */
+		/* Stale generations may be unused now. */
 		stackmap_free_unused(inst);
 		return 0;
 	}

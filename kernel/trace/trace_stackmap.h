@@ -64,7 +64,7 @@ struct stackmap_stack {
 
 /*
  * The frames of a user stack before the 0 that ends it. Some unwinders go on behind that.
- * What is no address of a program ends it, too.
+ * A word that is no address of a program ends it, too.
  */
 static inline unsigned int user_stack_depth(const unsigned long *ips, unsigned int nr)
 {

@@ -56,7 +56,7 @@ static void stackmap_bin_section(struct seq_file *m, u32 type, const void *data,
 	u32 hdr[] = { type, len };
 
 	seq_write(m, hdr, sizeof(hdr));
-	/* What is in no buffer comes later. */
+	/* The caller writes the rest. */
 	if (!data)
 		return;
 	seq_write(m, data, len);
@@ -127,8 +127,8 @@ static const struct stackmap_record *stackmap_bin_file(struct stackmap_iter *ite
 }
 
 /*
- * What is at *@pos: @v, which is a stack if there is one, or the trailer, which is the
- * iterator, or a file.
+ * The item at *@pos: the stack @v if there is one, else the trailer, for which the iterator
+ * stands, else a file.
  */
 static void *stackmap_bin_at(struct seq_file *m, void *v, loff_t *pos)
 {

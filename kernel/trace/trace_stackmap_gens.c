@@ -19,7 +19,7 @@
 #include "trace_stackmap_internal.h"
 
 /*
- * What both buffers of a CPU hold, the instance's and the snapshot's. If both reads give
+ * The positions of both buffers of a CPU, the instance's and the snapshot's. If both reads give
  * the same ring, a swap came between them: read again.
  */
 static void stackmap_get_position(struct trace_array *tr, int cpu,
@@ -38,14 +38,13 @@ static void stackmap_get_position(struct trace_array *tr, int cpu,
 	} while (pos[0].ring && pos[0].ring == pos[1].ring);
 }
 
-/* The begin of a generation in the buffer of @epoch. */
+/* Events this buffer had when the generation began; 0 if it was allocated or reset since. */
 static unsigned long stackmap_begun(const struct stackmap_range *ranges, unsigned long epoch)
 {
 	for (int i = 0; i < STACKMAP_BUFFERS; i++) {
 		if (ranges[i].epoch == epoch)
 			return ranges[i].begin;
 	}
-	/* The buffer was reset since, or is a new one. */
 	return 0;
 }
 
@@ -94,8 +93,8 @@ static bool stackmap_range_in_use(const struct ring_buffer_position *pos,
 }
 
 /*
- * The CPUs by which a generation that has ended is in use, modulo BITS_PER_LONG. The
- * positions of the instance were read.
+ * The CPUs that use a generation that has ended, modulo BITS_PER_LONG. The caller has
+ * read the positions of the instance.
  */
 static unsigned long stackmap_in_use(const struct stackmap_instance *inst,
 				     const struct stackmap_gen *gen)
@@ -113,7 +112,7 @@ static unsigned long stackmap_in_use(const struct stackmap_instance *inst,
 	return cpus;
 }
 
-/* What a generation has of the stacks that some CPUs have used, and of the others. */
+/* Counts of the stacks of a generation that some CPUs have used, and of the others. */
 struct stackmap_gen_counts {
 	u32			nr;		/* of records ... */
 	u32			files;		/* that are files */
@@ -132,7 +131,7 @@ static size_t stackmap_gen_size(void)
  * @first_id: its first id
  * @map: its map, which passes to it, or NULL
  *
- * Return: the generation, with a reference for the caller, or NULL without memory.
+ * Return: the generation, with a reference for the caller, or NULL if an allocation fails.
  */
 struct stackmap_gen *stackmap_gen_alloc(u32 first_id, struct ftrace_stackmap *map)
 {
@@ -153,7 +152,7 @@ struct stackmap_gen *stackmap_gen_alloc(u32 first_id, struct ftrace_stackmap *ma
 	return gen;
 }
 
-/* Give back a reference. If it is the last one, nobody reads the generation under RCU. */
+/* Put a reference. If it is the last one, no RCU reader may be left. */
 static void stackmap_gen_put(struct stackmap_gen *gen)
 {
 	if (!gen || !refcount_dec_and_test(&gen->users))
@@ -249,10 +248,10 @@ const struct stackmap_record *stackmap_lookup(const struct stackmap_gens *gens, 
 }
 
 /**
- * stackmap_put - give back a reference to all generations
+ * stackmap_put - put a reference to all generations
  * @gens: the generations, or NULL
  *
- * If it is the last one, nobody reads them under RCU.
+ * If it is the last one, no RCU reader may be left.
  */
 void stackmap_put(struct stackmap_gens *gens)
 {
@@ -264,7 +263,7 @@ void stackmap_put(struct stackmap_gens *gens)
 	kvfree(gens);
 }
 
-/* What a generation has of the stacks that one of @cpus has used, and of the others. */
+/* Count the stacks of a generation that one of @cpus has used, and the others. */
 static void stackmap_count_gen(const struct stackmap_gen *gen, unsigned long cpus,
 			       struct stackmap_gen_counts *count)
 {
@@ -307,8 +306,8 @@ static void stackmap_copy(struct stackmap_gen *to, const struct stackmap_gen *fr
 }
 
 /*
- * A copy of a generation, with those stacks that one of @cpus has used. Without any, it is
- * stale. Returns NULL without memory.
+ * A copy of a generation with the stacks that one of @cpus has used. Without any, it is
+ * stale. Returns NULL if an allocation fails.
  */
 static struct stackmap_gen *stackmap_gen_copy(const struct stackmap_gen *gen, unsigned long cpus,
 					      const struct stackmap_gen_counts *count)
@@ -336,7 +335,7 @@ static struct stackmap_gen *stackmap_gen_copy(const struct stackmap_gen *gen, un
 	return new;
 }
 
-/* One more reference to a generation as it is. */
+/* The generation as it is, with one more reference. */
 static struct stackmap_gen *stackmap_gen_whole(struct stackmap_gen *gen)
 {
 	refcount_inc(&gen->users);
@@ -344,9 +343,9 @@ static struct stackmap_gen *stackmap_gen_whole(struct stackmap_gen *gen)
 }
 
 /*
- * What becomes of a generation that is not the current one. It is packed if it still has its
- * map, or if that frees half of its stacks. Without memory, it stays as it is. Returns NULL if
- * no event refers to it. Adds what is freed to @past.
+ * The successor of an old generation: a packed copy if it still has its map, or if that frees
+ * half of its stacks. Else, or if an allocation fails, the generation as it is. NULL if no event
+ * refers to it. Adds the freed stacks to @past.
  */
 static struct stackmap_gen *stackmap_gen_packed(struct stackmap_gen *gen, unsigned long in_use,
 						struct stackmap_past *past)
@@ -386,7 +385,7 @@ static struct stackmap_gens *stackmap_gens_alloc(const struct stackmap_instance 
 	return gens;
 }
 
-/* Add a generation in its place. Its reference passes to @gens. */
+/* Add a generation, in the order of first ids. Its reference passes to @gens. */
 static void stackmap_add_gen(struct stackmap_gens *gens, struct stackmap_gen *gen)
 {
 	u32 i = gens->nr++;
@@ -401,7 +400,7 @@ static void stackmap_add_gen(struct stackmap_gens *gens, struct stackmap_gen *ge
  * @inst: the instance
  * @new: the new generation; its reference is given away
  *
- * Return: the generations, with a reference for the caller, or NULL without memory.
+ * Return: the generations, with a reference for the caller, or NULL if an allocation fails.
  */
 struct stackmap_gens *stackmap_gens_with(struct stackmap_instance *inst, struct stackmap_gen *new)
 {
@@ -424,7 +423,7 @@ struct stackmap_gens *stackmap_gens_with(struct stackmap_instance *inst, struct 
  * @inst: the instance
  * @new: the new generation, or NULL; its reference is given away
  *
- * Return: the generations, with a reference for the caller, or NULL without memory.
+ * Return: the generations, with a reference for the caller, or NULL if an allocation fails.
  */
 struct stackmap_gens *stackmap_gens_stale(struct stackmap_instance *inst, struct stackmap_gen *new)
 {
@@ -458,7 +457,7 @@ struct stackmap_gens *stackmap_gens_stale(struct stackmap_instance *inst, struct
  * @gens: the generations, whose reference passes to the instance, or NULL
  * @map: the map, which is that of one of them, or NULL
  *
- * Nobody uses those before them afterwards, but for readers that hold a reference.
+ * Afterwards, only readers that hold a reference use the old ones.
  */
 void stackmap_publish(struct stackmap_instance *inst, struct stackmap_gens *gens,
 		      struct ftrace_stackmap *map)
@@ -477,7 +476,7 @@ void stackmap_publish(struct stackmap_instance *inst, struct stackmap_gens *gens
  * stackmap_free_unused - free the stacks that no event refers to
  * @inst: the instance
  *
- * Does nothing without memory.
+ * Does nothing if an allocation fails.
  */
 void stackmap_free_unused(struct stackmap_instance *inst)
 {

@@ -37,7 +37,7 @@ struct stackmap_instance;
  * The begin is read before the map is published. The end is read after the grace
  * period in which it was replaced: then no CPU makes its ids, and all events with
  * one are committed. An event that is not committed yet began after that, since
- * preemption is off from reserve to commit. So did all that is nested in it.
+ * preemption is off from reserve to commit. So did all events nested in it.
  *
  * struct stackmap_gens has all generations of an instance. It leads from an id to its
  * stack, and is replaced as a whole. A reader of the files holds a reference to the one
@@ -81,7 +81,7 @@ struct stackmap_index {
  * struct stackmap_gen - the stacks of one generation
  * @users: references: each struct stackmap_gens that has it
  * @first_id: its first id
- * @recycle: its map is replaced when it is nearly full, by parameter
+ * @recycle: its map may be replaced (parameter recycle)
  * @map: its map, or NULL if the stacks are packed
  * @nr: number of packed records
  * @files: of them, those that are files
@@ -110,7 +110,7 @@ struct stackmap_gens {
 	struct stackmap_gen	*gen[] __counted_by(nr);
 };
 
-/* What became of older maps since the last reset. */
+/* Counts of older maps since the last reset. */
 struct stackmap_past {
 	unsigned long		rotations;	/* replacements */
 	unsigned long		recycled;	/* stacks that are gone ... */

@@ -212,9 +212,8 @@ int stackmap_find_file(struct ftrace_stackmap *map, const unsigned long *ips, un
 }
 
 /*
- * Take a place among the entries, and arena space. A record that is not
- * published gives back its place, not its space: that would let a record appear
- * below a tail that a reader of the files has read.
+ * Count an entry and reserve arena space. A lost race returns the entry count but not
+ * the arena space: a reader may already have read a tail beyond it.
  */
 static int stackmap_reserve(struct ftrace_stackmap *map, unsigned int nr, u32 *offset)
 {

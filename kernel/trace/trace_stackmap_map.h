@@ -32,9 +32,9 @@
  *
  * Each CPU has a small cache of the stacks that it recorded last, by a sample of
  * their frames. A stack that is still there is found by comparing it, without a
- * hash. The cache also counts references. When another stack takes a place, the
- * count is added to the record of the stack that leaves. When a stack takes a
- * place, its record notes the CPU.
+ * hash. The cache also counts references. When another stack takes a cache slot,
+ * the count is added to the record of the stack that leaves. When a stack takes a
+ * cache slot, its record notes the CPU.
  *
  * A file that user stacks refer to is a record, too. It begins with the words that
  * tell the file, by which it is found. Its content follows.

@@ -75,7 +75,7 @@ static struct stackmap_gen *stackmap_create(struct stackmap_instance *inst, unsi
 	return gen;
 }
 
-/* Of the first map. Unless it can't be replaced, or not by a work yet, it may be small. */
+/* Log2 of the size of the first map. It is small if a work can replace it. */
 unsigned int stackmap_first_bits(void)
 {
 	unsigned int bits = READ_ONCE(ftrace_stackmap_bits);
@@ -105,11 +105,11 @@ struct stackmap_gen *stackmap_create_first(struct stackmap_instance *inst)
 }
 
 /**
- * stackmap_begin_map - have stacks recorded into the map of a new generation
+ * stackmap_begin_map - begin to record into the map of a new generation
  * @inst: the instance
  * @gen: the generation; its reference is given away
  *
- * Afterwards, nobody records into the map before it.
+ * Afterwards, nobody records into the previous map.
  *
  * Return: 0 or -ENOMEM.
  */
@@ -124,15 +124,15 @@ int stackmap_begin_map(struct stackmap_instance *inst, struct stackmap_gen *gen)
 	return 0;
 }
 
-/* May a map be replaced, so that its stacks are old ones? */
+/* Is there room for the stacks of the current map among the old ones? */
 static bool stackmap_has_room(const struct stackmap_instance *inst)
 {
 	struct ftrace_stackmap *map = stackmap_current(inst);
 	unsigned int bits = ilog2(map->max_entries);
-	/* What its stacks take when they are packed. */
+	/* Its stacks take that much when they are packed. */
 	size_t size = (stackmap_tail(map) + atomic_read(&map->entries)) * STACKMAP_UNIT;
 	const struct stackmap_gens *gens = stackmap_gens(inst);
-	/* A snapshot may swap them now. Then one may count twice, this time. */
+	/* If a snapshot swaps them now, one may count twice, this time. */
 	struct trace_buffer *buffer = data_race(READ_ONCE(inst->tr->array_buffer.buffer));
 	struct trace_buffer *other = stackmap_other_buffer(inst->tr);
 	size_t buffer_size = 0;

@@ -143,7 +143,7 @@ int stackmap_release(struct inode *inode, struct file *file)
 	return seq_release_private(inode, file);
 }
 
-/* What the statistics show. Without a map, generation and size are those of the next one. */
+/* The statistics. Without a map, generation and size are those of the next one. */
 struct stackmap_stats {
 	unsigned long		counts[STACKMAP_NR_COUNTS];
 	unsigned long		drops;

@@ -8,8 +8,8 @@
  *
  * Stacks are translated on the way back to user space, and then recorded, all under RCU,
  * which keeps the map. Nothing here waits. The build id is read from pages that are in
- * memory, under the lock of the mapping. If they are not there, the next stack asks again,
- * some times.
+ * memory, under the lock of the mapping. If they are not there, the next stacks ask again,
+ * up to USER_FILE_ASKS times.
  *
  * Memory ordering:
  *
@@ -37,13 +37,13 @@
 #include "trace_output.h"
 #include "trace_stackmap_internal.h"
 
-/* So often is a file asked for its build id, whose page may come into memory later. */
+/* How often a file is asked for its build id. The page may come into memory later. */
 #define USER_FILE_ASKS	16
 
 /* Added to the number of asks when the build id is known. */
 #define USER_FILE_KNOWN	0x10000
 
-/* What a stack does at most, as a program chooses its files: look for build ids, add files. */
+/* Limits of a stack, as a program chooses its files: build ids to look for, files to add. */
 #define USER_STACK_ASKS	4
 #define USER_STACK_NEW	16
 
@@ -51,7 +51,7 @@
 #define USER_FILE_PATH	1536
 
 /**
- * struct user_file - a file with code, in the place of the frames of a record
+ * struct user_file - a file with code: a record has it where a stack has its frames
  * @key: tells the file
  * @key.inode: the inode (on overlayfs that of the layer), or the image of a vDSO; not dereferenced
  * @key.ino: number of the inode
@@ -89,7 +89,7 @@ static_assert(USER_WORD_NR == STACKMAP_SLOT_MASK);
  * @map: its map
  * @first: the lowest return address to it, behind a call
  * @size: its size, 0 if there is none
- * @add: makes a word of an address, 0 if it stays an address
+ * @add: is added to an address to make a word, 0 if it stays an address
  * @asks: how many build ids the stack has looked for
  * @new: how many files it has added
  */
@@ -181,7 +181,7 @@ static size_t user_file_name(const struct file *file, char *buf)
 	return end ? end - buf : strscpy(buf, "?", USER_FILE_PATH);
 }
 
-/* Store a file that is not in the map. Does not wait for memory, under the lock of the mapping. */
+/* Store a file that is not in the map. Does not wait for memory: the mapping is locked. */
 static noinline void user_file_store(struct ftrace_stackmap *map, struct stackmap_key *key,
 				     const struct user_file *like, const struct vm_area_struct *vma)
 {
@@ -202,7 +202,7 @@ static noinline void user_file_store(struct ftrace_stackmap *map, struct stackma
 	stackmap_insert(map, key);
 }
 
-/* Tell the file that is mapped at @vma. Returns false if frames there stay addresses. */
+/* Fill in the key of the file at @vma. Returns false if frames there stay addresses. */
 static bool user_file_key(struct vm_area_struct *vma, struct user_file *like)
 {
 	struct inode *inode;
@@ -223,7 +223,7 @@ static bool user_file_key(struct vm_area_struct *vma, struct user_file *like)
 	return S_ISREG(inode->i_mode);
 }
 
-/* What makes a word of an address that is mapped at @vma, or 0 if it stays an address. */
+/* The difference between an address at @vma and its word, 0 if it stays an address. */
 static unsigned long user_file_add(struct user_mapping *m, struct vm_area_struct *vma)
 {
 	u64 offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
@@ -298,7 +298,7 @@ static void user_stack_split(struct stackmap_stack *stack, unsigned long *words)
 }
 
 /**
- * user_files_translate - make words that are the same in every process of a user stack
+ * user_files_translate - make a user stack the same in every process
  * @tr: the instance
  * @stack: the stack of the current task from user_stack_depth(), whose frames are set to @words
  * @words: room for as many words
@@ -361,7 +361,7 @@ static unsigned long user_word_at(const struct stackmap_stack *stack, int i)
 }
 
 /**
- * user_files_use - have the files of a user stack kept as long as the stack
+ * user_files_use - keep the files of a user stack as long as the stack
  * @stack: the stack
  * @idx: index of its slot, negative if it is not in the map
  *

@@ -18,13 +18,13 @@
 #include "trace_stackmap_map.h"
 
 /**
- * trace_user_unwind_request - have the user stack of the current task taken
+ * trace_user_unwind_request - request the user stack of the current task
  * @tr: the instance, with options/userstacktrace_delay on
  * @buffer: the ring buffer for the cookie
  * @trace_ctx: context of the event
  *
- * A task without user space gets no cookie, nor one that exits. All events of an
- * entry into the kernel get the same one, also those after its stack was taken.
+ * A task that exits or has no user space gets no cookie. All events of an entry into
+ * the kernel get the same cookie, also those after its stack was taken.
  *
  * Context: any, NMI included.
  * Return: false if the stack can't be taken later.
