@@ -126,6 +126,12 @@ static size_t stackmap_gen_size(void)
 	return struct_size_t(struct stackmap_gen, ranges, nr_cpu_ids);
 }
 
+/* Of the records that are counted, with their index. */
+static size_t stackmap_packed_size(const struct stackmap_gen_counts *count)
+{
+	return (count->nr + count->units) * STACKMAP_UNIT;
+}
+
 /**
  * stackmap_gen_alloc - allocate a generation
  * @first_id: its first id
@@ -313,7 +319,7 @@ static struct stackmap_gen *stackmap_gen_copy(const struct stackmap_gen *gen, un
 					      const struct stackmap_gen_counts *count)
 {
 	struct stackmap_gen *new = stackmap_gen_alloc(gen->first_id, NULL);
-	size_t size = (count->nr + count->units) * STACKMAP_UNIT;
+	size_t size = stackmap_packed_size(count);
 
 	if (!new)
 		return NULL;
@@ -344,7 +350,7 @@ static struct stackmap_gen *stackmap_gen_whole(struct stackmap_gen *gen)
 
 /*
  * The successor of an old generation: a packed copy if it still has its map, or if that frees
- * half of its stacks. Else, or if an allocation fails, the generation as it is. NULL if no event
+ * half of its memory. Else, or if an allocation fails, the generation as it is. NULL if no event
  * refers to it. Adds the freed stacks to @past.
  */
 static struct stackmap_gen *stackmap_gen_packed(struct stackmap_gen *gen, unsigned long in_use,
@@ -359,7 +365,9 @@ static struct stackmap_gen *stackmap_gen_packed(struct stackmap_gen *gen, unsign
 		return stackmap_gen_whole(gen);
 
 	stackmap_count_gen(gen, in_use, &count);
-	if (count.nr && !gen->map && count.gone < count.nr) {
+	/* Not by their number: a file takes as much as twenty stacks. */
+	if (count.nr && !gen->map &&
+	    2 * stackmap_packed_size(&count) > gen->size - stackmap_gen_size()) {
 		gen->in_use = in_use;
 		return stackmap_gen_whole(gen);
 	}

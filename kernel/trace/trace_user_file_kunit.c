@@ -533,6 +533,44 @@ static void user_file_cpus(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, stackmap_gen_of(test_gens(tr), stackmap_event_id(iter->ent, 0)));
 }
 
+/* Many files of few stacks go with the CPU that had them. Another one keeps its own stacks. */
+static void user_file_gone(struct kunit *test)
+{
+	struct trace_array *tr = test_instance(test, 3);
+	struct ftrace_stackmap *map = test_current(tr);
+	unsigned long words[TEST_DEPTHS];
+	struct stackmap_user user = {
+		.type	= TRACE_USER_UNWIND_STACK_ID,
+		.size	= sizeof(struct user_unwind_stack_id_entry),
+		.map	= map,
+	};
+	struct stackmap_stack stack = { .ips = words, .nr = 12, .user = &user };
+
+	if (num_online_cpus() < 2)
+		kunit_skip(test, "one CPU");
+	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(1)), 0);
+	for (int no = 1; no <= 3; no++)
+		test_record_event(tr, no);
+
+	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(0)), 0);
+	for (int i = 0; i < stack.nr; i++)
+		words[i] = test_word(test_nr(tr, test_library(test, "one of many", 1)), 8);
+	tracer_tracing_on(tr);
+	scoped_guard(preempt_notrace)
+		test_record_stack(tr, tr->array_buffer.buffer, 0, &stack);
+	tracer_tracing_off(tr);
+	test_replace(test, tr, 1);
+	KUNIT_EXPECT_EQ(test, test_gens(tr)->gen[0]->nr, 3 + 1 + 12);
+	KUNIT_EXPECT_EQ(test, test_gens(tr)->gen[0]->files, 12);
+
+	tracing_reset_cpu(&tr->array_buffer, 0);
+	test_replace(test, tr, 1);
+	KUNIT_EXPECT_EQ(test, test_gens(tr)->gen[0]->nr, 3);
+	KUNIT_EXPECT_EQ(test, test_gens(tr)->gen[0]->files, 0);
+	KUNIT_EXPECT_EQ(test, tr->stackmap->past.recycled, 1);
+	KUNIT_EXPECT_EQ(test, test_all_resolve(test, tr, tr->array_buffer.buffer), 0);
+}
+
 /* A stack looks for few build ids, and stores few files. The next one goes on. */
 static void user_file_reads(struct kunit *test)
 {
@@ -672,6 +710,7 @@ static struct kunit_case user_file_test_cases[] = {
 	KUNIT_CASE(user_file_reset),
 	KUNIT_CASE(user_file_packed),
 	KUNIT_CASE(user_file_cpus),
+	KUNIT_CASE(user_file_gone),
 	KUNIT_CASE(user_file_reads),
 	KUNIT_CASE(user_file_defined),
 	KUNIT_CASE(user_file_refused),
