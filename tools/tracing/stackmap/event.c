@@ -194,7 +194,6 @@ u32 read_file_def(struct record *r, struct ids *k, u32 in, u32 *file_id)
 		return 0;
 	*file_id = nr;
 	object = get_object(k->users, path, &id);
-	if (object)
-		pool_find(&k->objects, in, nr)->value = object;
+	define_file(k, in, nr, object);
 	return object;
 }

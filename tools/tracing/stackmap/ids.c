@@ -10,6 +10,7 @@
 enum { STACK_USER = 1, STACK_FRAMES = 2 };
 
 #define OF_USER		0x100000000ULL	/* in the first word of the key of an id */
+#define AMBIGUOUS	0x100000000ULL	/* for the number of an object: the id was two files */
 
 /* An id as long as it means one stack. A definition goes before the map. */
 struct ref {
@@ -55,6 +56,25 @@ bool define_id(struct ids *k, u32 in, bool user, u32 id, u32 content)
 	return same;
 }
 
+/*
+ * A file may be defined again with its build id, or by another CPU without it. An id of two files,
+ * of generations some thousand apart or of two instances, is none: which one is meant is not known.
+ */
+void define_file(struct ids *k, u32 in, u32 id, u32 object)
+{
+	u64 *value = &pool_find(&k->objects, in, id)->value;
+	const struct object *old = object_at(k->users, *value);
+	const struct object *new = object_at(k->users, object);
+
+	if (*value == AMBIGUOUS || !new)
+		return;
+	if (old && (strcmp(old->file, new->file) ||
+		    (old->id.len && new->id.len && !same_id(&old->id, &new->id))))
+		*value = AMBIGUOUS;
+	else if (!old || new->id.len)
+		*value = object;
+}
+
 /* The ids whose last definition is another stack than the map has. */
 size_t count_differing(const struct ids *k)
 {
@@ -77,11 +97,8 @@ void use_map(struct ids *k, const struct map *m, u32 in)
 	u32 content;
 	size_t i;
 
-	for (i = 1; i <= m->files.nr; i++) {
-		if (m->files.list[i].value)
-			pool_find(&k->objects, in, *pool_words(&m->files, i))->value =
-				m->files.list[i].value;
-	}
+	for (i = 1; i <= m->files.nr; i++)
+		define_file(k, in, *pool_words(&m->files, i), m->files.list[i].value);
 	for (s = m->stacks; s != stacks_end(m); s++) {
 		content = pool_add(&k->contents, m->ips + s->first, s->nr);
 		get_ref(k, in, s->user, s->id)->in_map = content;

@@ -24,6 +24,7 @@ struct ids {
 };
 
 bool define_id(struct ids *k, u32 in, bool user, u32 id, u32 content);
+void define_file(struct ids *k, u32 in, u32 id, u32 object);
 size_t count_differing(const struct ids *k);
 void use_map(struct ids *k, const struct map *m, u32 in);
 u32 stack_of_parts(struct ids *k, u32 in, bool user, u64 epoch, const struct parts *parts);

@@ -534,6 +534,17 @@ static void test_files(void)
 	snprintf(want, sizeof(want),
 		 "<user_unwind_stack_split 300000001 @8000200000000010 1572873>\n%s", frames);
 	prints(&t, "a user stack by file, and what an interrupt has hit", want);
+	build_file(&t, GEN + 1, "/x/of_another_instance");
+	discard(&t);
+	begin(&t, UNWIND_SPLIT);
+	put(&t, GEN + 9, 4);
+	put(&t, 1, 4);
+	put(&t, COOKIE, 8);
+	put(&t, file_word(1, 0x10), 8);
+	prints(&t, "a file of two meanings",
+	       "<user_unwind_stack_split 300000001 @8000100000000010 1572873>\n"
+	       "=>  <8000000000000010>\n=>  <8000000000000123>\n"
+	       "=>  <8000000000000005>\n=>  <0000000000000077>\n");
 	close_trace(&t);
 }
 

@@ -156,6 +156,29 @@ map 8 5000-6000 0 - /x/eight
             got = self.folded(dat, more={"stack_map_bin": data} if by_map else None)
             self.assertEqual(got, {"[old];[old];schedule": 1, "[new];[new];schedule": 1})
 
+    def test_number_of_two_files(self):
+        """After some thousand generations, a number is another file. Which one is not known."""
+        build_id, other = b"\xab" * 20, b"\xcd" * 20
+        for defs, want in [
+                ([("/x/old", b""), ("/x/new", b"")], None),
+                ([("/x/old", b""), ("/x/new", b""), ("/x/old", b"")], None),
+                ([("/x/old", build_id), ("/x/old", other)], None),
+                ([("/x/old", b""), ("/x/old", build_id)], build_id),
+                ([("/x/old", build_id), ("/x/old", b"")], build_id)]:
+            dat = self.dat()
+            self.event(dat, "kmalloc", 1, 8, stack="A")
+            dat.add(self.now, "user_unwind_cookie", 100)
+            self.add(dat, "user_stack_def", 5, 1, [self.word(1, 0x10)])
+            for path, file_id in defs:
+                self.add(dat, "user_file_def", 1, len(file_id), file_id.ljust(20, b"\0"), path)
+            self.add(dat, "user_unwind_stack_id", 5, 7, 100)
+            frame = "[old]" if want else "0x8000000000000010[user]"
+            self.assertEqual(self.folded(dat), {f"{frame};schedule": 1}, defs)
+        # The map has the last one.
+        data = mkmap.make([(6, 1, [self.word(1, 0x10)], 3)], [self.files((1, b"", "/x/new"))])
+        self.assertEqual(self.folded(dat, more={"stack_map_bin": data}),
+                         {"0x8000000000000010[user];schedule": 1})
+
     def test_files_that_are_damaged(self):
         good = self.files((1, b"\xab" * 20, "/x/cat"))[1]
         for bad, what in [(good[:-1], "has"), (good[:8], "truncated|have"),
