@@ -33,7 +33,7 @@ static void stackmap_bin_saturates(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, m.count, 4 * sizeof(u32) + test_depth(1) * sizeof(u64));
 }
 
-/* A reader whose first read failed begins again, and counts the stacks anew. */
+/* A reader whose first read failed begins again, and counts stacks and files anew. */
 static void stackmap_counts_again(struct kunit *test)
 {
 	struct stackmap_iter iter = { .tr = test_instance(test, 0) };
@@ -43,9 +43,11 @@ static void stackmap_counts_again(struct kunit *test)
 	test_instance_id(iter.tr, 1);
 	for (int i = 0; i < 2; i++) {
 		pos = 0;
+		iter.files_size = i;
 		KUNIT_EXPECT_PTR_EQ(test, stackmap_bin_start(&m, &pos), SEQ_START_TOKEN);
 		KUNIT_EXPECT_EQ(test, pos, 0);
 		KUNIT_EXPECT_EQ(test, iter.nr_stacks, 1);
+		KUNIT_EXPECT_EQ(test, iter.files_size, 0);
 	}
 	iter.split = 1;
 	KUNIT_EXPECT_EQ(test, test_set_option(iter.tr, "nostackmap"), 0);
