@@ -43,9 +43,13 @@
 /* Added to the number of asks when the build id is known. */
 #define USER_FILE_KNOWN	0x10000
 
-/* Limits of a stack, as a program chooses its files: build ids to look for, files to add. */
-#define USER_STACK_ASKS	4
-#define USER_STACK_NEW	16
+/*
+ * Limits of a stack, as a program chooses its files: build ids to look for, and characters in the
+ * paths of files to add. A file counts as USER_FILE_COST at least.
+ */
+#define USER_STACK_ASKS		4
+#define USER_STACK_PATHS	4096
+#define USER_FILE_COST		256
 
 /* Room for a path. Longer ones would let a few files fill a map. */
 #define USER_FILE_PATH	1536
@@ -91,7 +95,7 @@ static_assert(USER_WORD_NR == STACKMAP_SLOT_MASK);
  * @size: its size, 0 if there is none
  * @add: is added to an address to make a word, 0 if it stays an address
  * @asks: how many build ids the stack has looked for
- * @new: how many files it has added
+ * @paths: characters in the paths of the files it has added
  */
 struct user_mapping {
 	struct trace_array	*tr;
@@ -100,7 +104,7 @@ struct user_mapping {
 	unsigned long		size;
 	unsigned long		add;
 	unsigned int		asks;
-	unsigned int		new;
+	unsigned int		paths;
 };
 
 static struct user_file *user_file_of(const struct stackmap_record *rec)
@@ -164,7 +168,10 @@ static noinline void user_file_ask(struct user_file *file, struct vm_area_struct
 	smp_store_release(&file->id_size, size);
 }
 
-/* The path of a file, as /proc/PID/maps shows it outside of a chroot. Returns its length. */
+/*
+ * The path of a file, as /proc/PID/maps shows it outside of a chroot, or "?" if there is no room.
+ * Returns its length.
+ */
 static size_t user_file_name(const struct file *file, char *buf)
 {
 	const struct path *path = file ? file_user_path(file) : NULL;
@@ -174,7 +181,7 @@ static size_t user_file_name(const struct file *file, char *buf)
 		return strscpy(buf, "[vdso]", USER_FILE_PATH);
 	if (!d_unlinked(path->dentry))
 		name = d_absolute_path(path, buf, USER_FILE_PATH);
-	if (IS_ERR(name))
+	if (IS_ERR(name) && PTR_ERR(name) != -ENAMETOOLONG)
 		name = d_path(path, buf, USER_FILE_PATH);
 	if (!IS_ERR(name))
 		end = seq_mangle_path(buf, name, "\n");
@@ -182,7 +189,7 @@ static size_t user_file_name(const struct file *file, char *buf)
 }
 
 /* Store a file that is not in the map. Does not wait for memory: the mapping is locked. */
-static noinline void user_file_store(struct ftrace_stackmap *map, struct stackmap_key *key,
+static noinline void user_file_store(struct user_mapping *m, struct stackmap_key *key,
 				     const struct user_file *like, const struct vm_area_struct *vma)
 {
 	struct user_file *file __free(kfree) = NULL;
@@ -196,10 +203,12 @@ static noinline void user_file_store(struct ftrace_stackmap *map, struct stackma
 	/* It may be the memory of a JIT. */
 	file->deleted = vma->vm_file && !file_inode(vma->vm_file)->i_nlink;
 	len = user_file_name(vma->vm_file, file->path);
+	/* One that has no room was walked as far as there is room. */
+	m->paths += len > 1 ? max(len, USER_FILE_COST) : USER_FILE_PATH;
 	memset(file->path + len, 0, sizeof(long));
 	key->ips = (unsigned long *)file;
 	key->more = DIV_ROUND_UP(struct_size(file, path, len + 1), sizeof(long)) - key->nr;
-	stackmap_insert(map, key);
+	stackmap_insert(m->map, key);
 }
 
 /* Fill in the key of the file at @vma. Returns false if frames there stay addresses. */
@@ -237,8 +246,8 @@ static unsigned long user_file_add(struct user_mapping *m, struct vm_area_struct
 	ret = stackmap_find_file(m->map, (unsigned long *)&like.key,
 				 sizeof(like.key) / sizeof(long), &key);
 	if (key.idx < 0) {
-		if (!ret && m->new++ < USER_STACK_NEW)
-			user_file_store(m->map, &key, &like, vma);
+		if (!ret && m->paths < USER_STACK_PATHS)
+			user_file_store(m, &key, &like, vma);
 		stackmap_request_replace(m->tr->stackmap, m->map);
 	}
 	if (key.idx < 0)
