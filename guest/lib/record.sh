@@ -18,9 +18,14 @@ state() {
 	ps axo args | grep '^trace-cmd' || true
 } 2> /dev/null
 
+# A process that was killed needs a moment to end.
 undisturbed() {
-	state > "$TMPDIR/after"
-	diff "$TMPDIR/before" "$TMPDIR/after" || fail "tracing is not as it was"
+	for _ in $(seq 20); do
+		state > "$TMPDIR/after"
+		! cmp -s "$TMPDIR/before" "$TMPDIR/after" || return 0
+		sleep .5
+	done
+	fail "tracing is not as it was: $(diff "$TMPDIR/before" "$TMPDIR/after" | grep '^[<>]' | tr '\n' ';')"
 }
 
 # Runs "record" and compares its status. Sets $err to its messages.
