@@ -5,6 +5,7 @@
  * if DEBUGINFOD_URLS is set), and the debug file; the look-up is our own.
  */
 #include <ctype.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -54,6 +55,38 @@ static Dwfl_Module *elf_report_file(Dwfl *dwfl, const char *name, const char *pa
 	if (id->len)
 		memcpy(id->bytes, bytes, id->len);
 	return mod;
+}
+
+#define FIRST_PAGE	4096
+
+/* By the program headers, as the kernel does it. To open a device may have effects. */
+void read_file_id(const char *path, struct build_id *id)
+{
+	Elf *elf = NULL;
+	Elf_Data *data;
+	GElf_Phdr p;
+	struct stat st;
+	int fd, i;
+
+	id->lack = ID_UNREADABLE;
+	if (stat(path, &st) || !S_ISREG(st.st_mode))
+		return;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	elf_version(EV_CURRENT);
+	if (fd >= 0)
+		elf = elf_begin(fd, ELF_C_READ, NULL);
+	if (elf)
+		id->lack = ID_NONE;
+	for (i = 0; !id->len && gelf_getphdr(elf, i, &p); i++) {
+		data = p.p_type != PT_NOTE ? NULL :
+		       elf_getdata_rawchunk(elf, p.p_offset, p.p_filesz, ELF_T_BYTE);
+		if (data)
+			build_id_of_notes(data->d_buf, data->d_size, id);
+		id->is_deep = p.p_offset + p.p_filesz > FIRST_PAGE;
+	}
+	elf_end(elf);
+	if (fd >= 0)
+		close(fd);
 }
 
 /* Of the library of C++, if it is here. */

@@ -58,6 +58,7 @@ struct frame {
 
 void note_module(struct symbols *k, const char *name, bool leaves);
 /* elf.c */
+void read_file_id(const char *path, struct build_id *id);
 const struct symbol *find_in_object(struct users *u, struct object *o, u64 offset);
 void object_free_symbols(struct object *o);
 void vmlinux_free(struct vmlinux *v);

@@ -8,10 +8,8 @@
  */
 #include <ctype.h>
 #include <elf.h>
-#include <fcntl.h>
 #include <link.h>
 #include <sys/auxv.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "stackmap.h"
@@ -342,62 +340,6 @@ void build_id_of_notes(const char *p, size_t len, struct build_id *id)
 			return;
 		}
 	}
-}
-
-#define FIRST_PAGE	4096
-#define MAX_HEADERS	1000
-
-/* Of the segment whose header is there. False if it cannot be read. */
-static bool read_notes(int fd, bool is_64, u64 at, struct build_id *id)
-{
-	union { Elf32_Phdr of32; Elf64_Phdr of64; } p = {};
-	char buf[0x4000];
-	u64 offset, size;
-	ssize_t len;
-
-	if (pread(fd, &p, sizeof(p), at) < 0)
-		return false;
-	if (p.of64.p_type != PT_NOTE)
-		return true;
-	offset = is_64 ? p.of64.p_offset : p.of32.p_offset;
-	size = is_64 ? p.of64.p_filesz : p.of32.p_filesz;
-	len = pread(fd, buf, size < sizeof(buf) ? size : sizeof(buf), offset);
-	build_id_of_notes(buf, len > 0 ? len : 0, id);
-	id->is_deep = offset + size > FIRST_PAGE;
-	return len >= 0;
-}
-
-/*
- * By the program headers, as the kernel does it, for each word size of this machine. Without
- * elfutils, which test machines may lack. To open a device may have effects.
- */
-void read_file_id(const char *path, struct build_id *id)
-{
-	union { Elf32_Ehdr of32; Elf64_Ehdr of64; } e = {};
-	bool is_64, good;
-	struct stat st;
-	u32 i, nr;
-	u64 at;
-	int fd;
-
-	id->lack = ID_UNREADABLE;
-	if (stat(path, &st) || !S_ISREG(st.st_mode))
-		return;
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	good = fd >= 0 && pread(fd, &e, sizeof(e), 0) >= 0;
-	is_64 = e.of64.e_ident[EI_CLASS] == ELFCLASS64;
-	nr = is_64 ? e.of64.e_phnum : e.of32.e_phnum;
-	at = is_64 ? e.of64.e_phoff : e.of32.e_phoff;
-	if (memcmp(&e, ELFMAG, SELFMAG))
-		nr = 0;
-	for (i = 0; good && i < nr && i < MAX_HEADERS && !id->len; i++) {
-		good = read_notes(fd, is_64, at, id);
-		at += is_64 ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr);
-	}
-	if (good)
-		id->lack = ID_NONE;
-	if (fd >= 0)
-		close(fd);
 }
 
 /* The one that the kernel has mapped into this program. Its file ends with its section headers. */

@@ -45,7 +45,6 @@ bool same_id(const struct build_id *a, const struct build_id *b);
 char *build_id_text(const struct build_id *id);
 char *parse_build_id(char *s, struct build_id *id);
 void build_id_of_notes(const char *p, size_t len, struct build_id *id);
-void read_file_id(const char *path, struct build_id *id);
 void write_vdso(FILE *f);
 void symtab_add(struct symtab *t, const struct symbol *s);
 void symtab_finish(struct symtab *t);

@@ -55,7 +55,8 @@ static void scan_mapping(FILE *f, u32 tgid, char *line)
 		   &map.offset, &inode, &at) != 5 || !at || perms[2] != 'x')
 		return;
 	path = format("/proc/%u/map_files/%llx-%llx", tgid, map.start, map.end);
-	if (inode)
+	id.lack = inode ? ID_UNREADABLE : ID_NOT_FOUND;
+	if (inode && HAS_LIBS)
 		read_file_id(path, &id);
 	write_mapping(f, tgid, &map, &id, line + at);
 }
