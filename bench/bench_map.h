@@ -5,7 +5,7 @@
 #include <linux/sizes.h>
 
 #include "trace.h"
-#include "trace_stackmap_internal.h"
+#include "trace_stackmap_tracefs.h"
 
 DECLARE_PER_CPU(struct stackmap_counts, bench_counts);
 

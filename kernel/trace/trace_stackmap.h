@@ -21,8 +21,8 @@
  *   trace_stackmap_user.c      user stacks: recorded and printed
  *   trace_user_file.c          the files that they refer to
  *   trace_stackmap_replace.c   replacement of the map
- *   trace_stackmap.c           option, size and reset
- *   trace_stackmap_tracefs.c   the files in tracefs
+ *   trace_stackmap.c           option and size
+ *   trace_stackmap_tracefs.c   the files in tracefs, and the reset
  *   trace_stackmap_bin.c       stack_map_bin there
  */
 

@@ -88,7 +88,6 @@ const struct stackmap_record *stackmap_resolve(struct trace_array *tr, int id);
 /* trace_stackmap.c */
 extern unsigned int ftrace_stackmap_bits;
 struct trace_buffer *stackmap_other_buffer(struct trace_array *tr);
-int stackmap_reset(struct trace_array *tr);
 
 #if IS_ENABLED(CONFIG_KUNIT)
 void stackmap_success(struct stackmap_instance *inst, struct ftrace_stackmap *map,
@@ -139,17 +138,6 @@ static __always_inline struct ftrace_stackmap *stackmap_active(struct trace_arra
 static inline void stackmap_count(struct stackmap_instance *inst, int what, long nr)
 {
 	local_add(nr, &this_cpu_ptr(inst->counts)->of[what]);
-}
-
-/* A count of all CPUs, exact while nobody records. */
-static inline unsigned long stackmap_sum(const struct stackmap_instance *inst, int what)
-{
-	unsigned long sum = 0;
-	int cpu;
-
-	for_each_possible_cpu(cpu)
-		sum += local_read(&per_cpu_ptr(inst->counts, cpu)->of[what]);
-	return sum;
 }
 
 #endif /* _TRACE_STACKMAP_INTERNAL_H */

@@ -9,11 +9,10 @@
 #include <linux/irq_work.h>
 #include <linux/rcupdate.h>
 #include <linux/ring_buffer.h>
-#include <linux/slab.h>
 
 #include "trace_output.h"
-#include "trace_stackmap_internal.h"
 #include "trace_stackmap_map_kunit.h"
+#include "trace_stackmap_tracefs.h"
 #include "trace_stackmap_user_kunit.h"
 
 #define TEST_MAX_DEPTH	1024

@@ -307,6 +307,72 @@ static int stackmap_text_open(struct inode *inode, struct file *file)
 	return stackmap_open(inode, file, &stackmap_text_seq_ops);
 }
 
+/* Begin to count anew. No map is published, so nobody counts. */
+static void stackmap_clear_counts(struct stackmap_instance *inst)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		memset(per_cpu_ptr(inst->counts, cpu), 0, sizeof(*inst->counts));
+	memset(&inst->past, 0, sizeof(inst->past));
+}
+
+/**
+ * stackmap_reset - remove all stacks of an instance
+ * @tr: the instance
+ *
+ * With options/stackmap on, an empty map replaces the current one. With the
+ * option off, the memory is freed. The ids in the buffer are stale afterwards.
+ *
+ * Return: 0, -ENOMEM, or with the option on: -EBUSY while tracing is on in @tr, or if
+ * events hold ids of all generations.
+ */
+int stackmap_reset(struct trace_array *tr)
+{
+	bool on = tr->trace_flags & TRACE_ITER(STACKMAP);
+	struct stackmap_instance *inst = tr->stackmap;
+	struct ftrace_stackmap *map;
+	struct stackmap_gens *gens;
+	struct stackmap_gen *gen;
+	u32 first_id;
+
+	lockdep_assert_held(&trace_types_lock);
+
+	if (!inst)
+		return 0;
+
+	guard(mutex)(&inst->lock);
+	map = stackmap_current(inst);
+	if (on && tracer_tracing_is_on(tr))
+		return -EBUSY;
+	if (!map) {
+		/* Stale generations may be unused now. */
+		stackmap_free_unused(inst);
+		return 0;
+	}
+
+	gen = on ? stackmap_create_first(inst) : NULL;
+	if (IS_ERR(gen))
+		return PTR_ERR(gen);
+
+	gens = stackmap_gens_stale(inst, gen);
+	if (!gens)
+		return -ENOMEM;
+
+	first_id = map->first_id;
+	WRITE_ONCE(inst->resets, inst->resets + 1);
+	stackmap_publish(inst, gens, NULL);
+	stackmap_set_range(inst, stackmap_gen_of(gens, first_id), true);
+	stackmap_clear_counts(inst);
+	inst->pause = 0;
+	if (gen) {
+		stackmap_set_range(inst, gen, false);
+		rcu_assign_pointer(inst->map, gen->map);
+	}
+	stackmap_free_unused(inst);
+	return 0;
+}
+
 static ssize_t stackmap_write(struct file *file, const char __user *ubuf, size_t cnt, loff_t *ppos)
 {
 	char buf[sizeof("reset\n")];

@@ -33,9 +33,21 @@ void stackmap_seq_stop(struct seq_file *m, void *v);
 const struct stackmap_record *stackmap_next(struct stackmap_iter *iter, loff_t *pos);
 unsigned long stackmap_iter_ref(const struct stackmap_iter *iter,
 				const struct stackmap_record *rec);
+int stackmap_reset(struct trace_array *tr);
 #if IS_ENABLED(CONFIG_KUNIT)
 void stackmap_snapshot_tail(struct stackmap_iter *iter);
 #endif
+
+/* A count of all CPUs, exact while nobody records. */
+static inline unsigned long stackmap_sum(const struct stackmap_instance *inst, int what)
+{
+	unsigned long sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += local_read(&per_cpu_ptr(inst->counts, cpu)->of[what]);
+	return sum;
+}
 
 /* ELF notes of the kernel, from the linker script. */
 extern const char __start_notes[];
