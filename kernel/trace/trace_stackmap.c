@@ -9,6 +9,7 @@
 #include <linux/err.h>
 #include <linux/moduleparam.h>
 #include <linux/mutex.h>
+#include <linux/panic_notifier.h>
 #include <linux/percpu.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
@@ -54,12 +55,21 @@ struct trace_buffer *stackmap_other_buffer(struct trace_array *tr)
 
 static void stackmap_free_instance(struct stackmap_instance *inst)
 {
+	if (stackmap_persistent(inst))
+		atomic_notifier_chain_unregister(&panic_notifier_list, &inst->panic_nb);
+	free_percpu(inst->range_cache);
 	free_percpu(inst->counts);
 	kvfree(inst->pos);
 	kfree(inst);
 }
 
-static struct stackmap_instance *stackmap_alloc_instance(struct trace_array *tr)
+/**
+ * stackmap_alloc_instance - allocate what an instance has beside its maps
+ * @tr: the instance
+ *
+ * Return: its state, or NULL without memory.
+ */
+struct stackmap_instance *stackmap_alloc_instance(struct trace_array *tr)
 {
 	struct stackmap_instance *inst = kzalloc_obj(*inst);
 
@@ -81,20 +91,36 @@ static struct stackmap_instance *stackmap_alloc_instance(struct trace_array *tr)
 }
 
 /**
+ * stackmap_begin - have stacks recorded into a map, if there is none
+ * @inst: the instance
+ *
+ * Return: 0, -ENOMEM, or -EBUSY if all generations are in use.
+ */
+int stackmap_begin(struct stackmap_instance *inst)
+{
+	struct stackmap_gen *gen;
+
+	if (stackmap_current(inst))
+		return 0;
+
+	gen = stackmap_create_first(inst);
+	return IS_ERR(gen) ? PTR_ERR(gen) : stackmap_begin_map(inst, gen);
+}
+
+/**
  * ftrace_stackmap_set - set or clear options/stackmap
  * @tr: the instance
  * @enable: whether stacks are to go through the map
  *
  * Allocates the map if there is none, and changes tr->trace_flags.
  *
- * Return: 0, -EOPNOTSUPP for a persistent instance, -ENOMEM, or -EBUSY if events hold
- * ids of all generations.
+ * Return: 0, -EOPNOTSUPP for a persistent instance without a map in its memory, -ENOMEM, or
+ * -EBUSY if events hold ids of all generations.
  */
 int ftrace_stackmap_set(struct trace_array *tr, bool enable)
 {
-	struct stackmap_instance *inst;
-	struct stackmap_gen *gen;
-	int ret;
+	struct stackmap_instance *inst = tr->stackmap;
+	int ret = 0;
 
 	lockdep_assert_held(&trace_types_lock);
 
@@ -104,22 +130,21 @@ int ftrace_stackmap_set(struct trace_array *tr, bool enable)
 	}
 
 	/* The ids would survive a reboot, the map would not. */
-	if (tr->range_addr_start)
+	if (tr->range_addr_start &&
+	    (!inst || !stackmap_persistent(inst) || trace_array_is_readonly(tr)))
 		return -EOPNOTSUPP;
 
-	inst = tr->stackmap ?: stackmap_alloc_instance(tr);
+	inst = inst ?: stackmap_alloc_instance(tr);
 	if (!inst)
 		return -ENOMEM;
 
 	guard(mutex)(&inst->lock);
-	if (!stackmap_current(inst)) {
-		gen = stackmap_create_first(inst);
-		ret = IS_ERR(gen) ? PTR_ERR(gen) : stackmap_begin_map(inst, gen);
-		if (ret)
-			return ret;
-	}
-	tr->trace_flags |= TRACE_ITER(STACKMAP);
-	return 0;
+	/* The stacks of the last boot stay until ftrace_stackmap_next_boot(). */
+	if (!stackmap_persistent(inst) || !(tr->flags & TRACE_ARRAY_FL_LAST_BOOT))
+		ret = stackmap_begin(inst);
+	if (!ret)
+		tr->trace_flags |= TRACE_ITER(STACKMAP);
+	return ret;
 }
 
 /**
@@ -133,7 +158,7 @@ void ftrace_stackmap_destroy(struct trace_array *tr)
 	if (!inst)
 		return;
 
-	ftrace_stackmap_set(tr, false);
+	tr->trace_flags &= ~TRACE_ITER(STACKMAP);
 	scoped_guard(mutex, &inst->lock)
 		stackmap_publish(inst, NULL, NULL);
 	/* Nobody has a map whose replacement could be requested. */

@@ -21,6 +21,7 @@
  *   trace_stackmap_user.c      user stacks: recorded and printed
  *   trace_user_file.c          the files that they refer to
  *   trace_stackmap_replace.c   replacement of the map
+ *   trace_stackmap_persist.c   the map of a persistent instance
  *   trace_stackmap.c           option and size
  *   trace_stackmap_tracefs.c   the files in tracefs, and the reset
  *   trace_stackmap_bin.c       stack_map_bin there
@@ -100,6 +101,24 @@ static inline bool ftrace_stackmap_hidden(const struct trace_iterator *iter)
 
 static inline void ftrace_stackmap_undefine(struct trace_array *tr) { }
 #endif /* CONFIG_FTRACE_STACKMAP */
+
+#ifdef CONFIG_FTRACE_STACKMAP_PERSIST
+void ftrace_stackmap_reserve(struct trace_array *tr);
+size_t ftrace_stackmap_range_size(const struct trace_array *tr);
+void ftrace_stackmap_restore(struct trace_array *tr, void *mem, unsigned long text);
+void ftrace_stackmap_next_boot(struct trace_array *tr);
+#else
+static inline void ftrace_stackmap_reserve(struct trace_array *tr) { }
+
+static inline size_t ftrace_stackmap_range_size(const struct trace_array *tr)
+{
+	return 0;
+}
+
+static inline void ftrace_stackmap_restore(struct trace_array *tr, void *mem, unsigned long text) { }
+
+static inline void ftrace_stackmap_next_boot(struct trace_array *tr) { }
+#endif
 
 /* Only with options/stackmap on. These are not called without CONFIG_FTRACE_STACKMAP. */
 int ftrace_stackmap_record(struct trace_array *tr, struct trace_buffer *buffer,

@@ -88,7 +88,7 @@ static void stackmap_bin_stack(struct seq_file *m, const struct stackmap_iter *i
 
 	seq_write(m, hdr, sizeof(hdr));
 	for (unsigned int i = 0; i < nr; i++) {
-		ip = rec->ips[i];
+		ip = stackmap_iter_ip(iter, rec, i);
 		seq_write(m, &ip, sizeof(ip));
 	}
 }
@@ -108,7 +108,7 @@ VISIBLE_IF_KUNIT int stackmap_bin_show(struct seq_file *m, void *v)
 		user_file_write(m, v, iter->gen->first_id | iter->idx);
 	else
 		stackmap_bin_stack(m, iter, v);
-	return 0;
+	return stackmap_iter_stale(iter);
 }
 
 /* The next file from *@pos on, or NULL. */

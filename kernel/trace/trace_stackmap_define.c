@@ -51,7 +51,7 @@ static int stackmap_define_part(struct trace_array *tr, struct ftrace_stackmap *
 		return ret;
 	}
 	rec = stackmap_record(map, part->idx);
-	stackmap_set_cpu(rec);
+	stackmap_set_cpu(map, rec);
 
 	entry = ring_buffer_event_data(event);
 	entry->stack_id = stackmap_id(map, part->idx);

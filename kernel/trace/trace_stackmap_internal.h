@@ -5,6 +5,7 @@
 #include <linux/irq_work.h>
 #include <linux/lockdep.h>
 #include <linux/mutex.h>
+#include <linux/notifier.h>
 #include <linux/percpu.h>
 #include <linux/rcupdate.h>
 #include <linux/ring_buffer.h>
@@ -26,6 +27,8 @@
  *
  *   stackmap_snapshot_tail:A   reads the tail of the arena, then synchronize_rcu(). A
  *                              record below that tail is published by then, or never.
+ *   stackmap_iter_stale:A      reads stacks, then the number of resets. A reset adds to that
+ *                              ahead of stackmap_publish:B, and empties a map behind it.
  *   stackmap_alloc_instance:A  publishes an instance's state by a release. Pairs with
  *                              READ_ONCE(tr->stackmap).
  */
@@ -60,6 +63,10 @@ struct stackmap_counts {
  * @pause: jiffies; no replacement for so long after that
  * @nearly_full: queues the work, from any context
  * @work: replaces the map
+ * @range: the map in persistent memory, or NULL
+ * @range_bits: log2 of the number of its stacks
+ * @range_cache: its caches
+ * @panic_nb: empties them
  */
 struct stackmap_instance {
 	struct ftrace_stackmap	__rcu *map;
@@ -75,6 +82,10 @@ struct stackmap_instance {
 	unsigned long		pause;
 	struct irq_work		nearly_full;
 	struct delayed_work	work;
+	struct ftrace_stackmap	*range;
+	unsigned int		range_bits;
+	struct stackmap_cache	__percpu *range_cache;
+	struct notifier_block	panic_nb;
 };
 
 /* trace_stackmap_define.c */
@@ -88,15 +99,29 @@ const struct stackmap_record *stackmap_resolve(struct trace_array *tr, int id);
 /* trace_stackmap.c */
 extern unsigned int ftrace_stackmap_bits;
 struct trace_buffer *stackmap_other_buffer(struct trace_array *tr);
+struct stackmap_instance *stackmap_alloc_instance(struct trace_array *tr);
+int stackmap_begin(struct stackmap_instance *inst);
+
+/* trace_stackmap_persist.c */
+struct ftrace_stackmap *stackmap_range_empty(struct stackmap_instance *inst, u32 first_id);
 
 #if IS_ENABLED(CONFIG_KUNIT)
 void stackmap_success(struct stackmap_instance *inst, struct ftrace_stackmap *map,
 		      const struct stackmap_key *parts, int nr);
+u32 stackmap_header_hash(const struct ftrace_stackmap *map, unsigned int bits, unsigned long text);
+unsigned int stackmap_restore(struct ftrace_stackmap *map, unsigned int bits);
+int stackmap_panic(struct notifier_block *nb, unsigned long event, void *data);
 #endif
 
 static inline u32 stackmap_id(const struct ftrace_stackmap *map, u32 idx)
 {
 	return map->first_id | idx;
+}
+
+/* Is the map in memory that survives a reboot? */
+static inline bool stackmap_persistent(const struct stackmap_instance *inst)
+{
+	return IS_ENABLED(CONFIG_FTRACE_STACKMAP_PERSIST) && inst->range;
 }
 
 /* The current map. */

@@ -27,7 +27,7 @@
 #define STACKMAP_COUNT_MASK	((1UL << STACKMAP_COUNT_BITS) - 1)
 
 /* Units for 2^@bits stacks, unit 0 included. */
-static u32 stackmap_arena_units(unsigned int bits)
+u32 stackmap_arena_units(unsigned int bits)
 {
 	return stackmap_units(STACKMAP_MEAN_DEPTH) << bits;
 }
@@ -70,12 +70,6 @@ static bool stackmap_same(const struct stackmap_record *rec, const struct stackm
 			return false;
 	}
 	return true;
-}
-
-/* Bits of the hash, as a slot has them above the offset. */
-static u32 stackmap_tag(const struct ftrace_stackmap *map, u32 hash_or_slot)
-{
-	return hash_or_slot & ~map->offset_mask;
 }
 
 /*
@@ -134,25 +128,28 @@ stackmap_cache_lookup(struct ftrace_stackmap *map, struct stackmap_key *key)
 	return true;
 }
 
-/* Is there room for one more stack of @nr frames? Returns 0 or why not. */
-static int stackmap_check_room(const struct ftrace_stackmap *map, unsigned int nr)
+/* Is there room for @key and more words? Returns 0 or why not. */
+static int stackmap_check_room(const struct ftrace_stackmap *map, const struct stackmap_key *key)
 {
-	if (atomic_read(&map->entries) >= map->max_entries)
+	/* A program must not fill a map that is not replaced. */
+	bool half = map->persistent && (key->user || key->file);
+
+	if (atomic_read(&map->entries) >= map->max_entries >> half)
 		return -STACKMAP_DROP_ENTRIES;
 
-	return atomic_read(&map->tail) + stackmap_units(nr) > map->arena_units ?
-	       -STACKMAP_DROP_ARENA : 0;
+	return atomic_read(&map->tail) + stackmap_units(key->nr + key->more) >
+	       map->arena_units >> half ? -STACKMAP_DROP_ARENA : 0;
 }
 
 /* Look @key up in the table. Returns as stackmap_find(). */
 static __always_inline int
 stackmap_hash_find(struct ftrace_stackmap *map, struct stackmap_key *key)
 {
-	key->hash = hsiphash(key->ips, key->nr * sizeof(*key->ips), &map->hash_key);
+	key->hash = stackmap_hash(map, key->ips, key->nr, key->user, key->file);
 	if (!stackmap_probe(map, key))
 		return -STACKMAP_DROP_PROBES;
 
-	return key->idx < 0 ? stackmap_check_room(map, key->nr) : 0;
+	return key->idx < 0 ? stackmap_check_room(map, key) : 0;
 }
 
 /**
@@ -269,6 +266,8 @@ int stackmap_insert(struct ftrace_stackmap *map, struct stackmap_key *key)
 				return ret;
 			stackmap_fill(stackmap_record_at(map, offset), key);
 		}
+		if (map->persistent)
+			stackmap_record_at(map, offset)->proof = key->hash + (slot - map->slots);
 
 		/* stackmap_insert:A, pairs with stackmap_probe:A and stackmap_record:A */
 		if (!cmpxchg_release(slot, 0, stackmap_tag(map, key->hash) | offset)) {
@@ -292,6 +291,17 @@ static void stackmap_flush_slot(struct ftrace_stackmap *map, unsigned long value
 				&stackmap_record(map, value >> STACKMAP_COUNT_BITS)->ref);
 }
 
+/* Empty the cache of a CPU that does not record into the map. */
+void stackmap_flush_cpu(struct ftrace_stackmap *map, int cpu)
+{
+	struct stackmap_cache *cache = per_cpu_ptr(map->cache, cpu);
+
+	for (int i = 0; i < ARRAY_SIZE(cache->slots); i++) {
+		if (local_read(&cache->slots[i]))
+			stackmap_flush_slot(map, local_xchg(&cache->slots[i], 0));
+	}
+}
+
 /**
  * stackmap_flush - empty the caches of a map that nobody records into any more
  * @map: the map
@@ -300,27 +310,23 @@ static void stackmap_flush_slot(struct ftrace_stackmap *map, unsigned long value
  */
 void stackmap_flush(struct ftrace_stackmap *map)
 {
-	struct stackmap_cache *cache;
 	int cpu;
 
 	/* A CPU that is offline now has its references, too. */
 	for_each_possible_cpu(cpu) {
-		cache = per_cpu_ptr(map->cache, cpu);
-		for (int i = 0; i < ARRAY_SIZE(cache->slots); i++) {
-			if (local_read(&cache->slots[i]))
-				stackmap_flush_slot(map, local_xchg(&cache->slots[i], 0));
-		}
+		stackmap_flush_cpu(map, cpu);
 		cond_resched();
 	}
 }
 
 /**
  * stackmap_set_cpu - set the bit of this CPU in a record: its events may have the id
+ * @map: the map
  * @rec: the record
  */
-void stackmap_set_cpu(struct stackmap_record *rec)
+void stackmap_set_cpu(const struct ftrace_stackmap *map, struct stackmap_record *rec)
 {
-	if (!stackmap_has_cpu(rec))
+	if (!map->persistent && !stackmap_has_cpu(rec))
 		set_bit(raw_smp_processor_id() % BITS_PER_LONG, &rec->cpus);
 }
 
@@ -340,7 +346,7 @@ void stackmap_add_ref(struct ftrace_stackmap *map, const struct stackmap_key *ke
 		return;
 
 	/* Another stack has the cache slot, the count is full, or an interrupt changed it. */
-	stackmap_set_cpu(stackmap_record(map, key->idx));
+	stackmap_set_cpu(map, stackmap_record(map, key->idx));
 	seen = local_xchg(key->cache_slot, ((unsigned long)key->idx << STACKMAP_COUNT_BITS) + 1);
 	stackmap_flush_slot(map, seen);
 }
@@ -360,6 +366,10 @@ unsigned long stackmap_ref(const struct ftrace_stackmap *map, u32 idx)
 	struct stackmap_cache *cache;
 	int cpu;
 
+	/* A map of the last boot has no caches. */
+	if (!map->cache)
+		return ref;
+
 	for_each_possible_cpu(cpu) {
 		cache = per_cpu_ptr(map->cache, cpu);
 		value = local_read(stackmap_cache_slot(cache, rec->ips, rec->nr));
@@ -367,6 +377,25 @@ unsigned long stackmap_ref(const struct ftrace_stackmap *map, u32 idx)
 			ref += value & STACKMAP_COUNT_MASK;
 	}
 	return ref;
+}
+
+/**
+ * stackmap_init - set up an empty map
+ * @map: its memory, whose header and slots are 0
+ * @bits: log2 of the number of stacks
+ * @first_id: the id of slot 0
+ */
+void stackmap_init(struct ftrace_stackmap *map, unsigned int bits, u32 first_id)
+{
+	map->first_id = first_id;
+	map->max_entries = 1U << bits;
+	map->nr_slots = 2U << bits;
+	map->arena_units = stackmap_arena_units(bits);
+	map->offset_mask = roundup_pow_of_two(map->arena_units) - 1;
+	map->arena = &map->slots[map->nr_slots];
+	atomic_set(&map->tail, 1);
+	/* Early during boot this is not random yet. */
+	get_random_bytes(&map->hash_key, sizeof(map->hash_key));
 }
 
 /**
@@ -391,25 +420,19 @@ struct ftrace_stackmap *stackmap_alloc(unsigned int bits, u32 first_id)
 		return NULL;
 	}
 
-	map->first_id = first_id;
-	map->max_entries = 1U << bits;
-	map->nr_slots = 2U << bits;
-	map->arena_units = stackmap_arena_units(bits);
-	map->offset_mask = roundup_pow_of_two(map->arena_units) - 1;
-	map->arena = &map->slots[map->nr_slots];
-	atomic_set(&map->tail, 1);
-	/* Early during boot this is not random yet. */
-	get_random_bytes(&map->hash_key, sizeof(map->hash_key));
+	stackmap_init(map, bits, first_id);
 	return map;
 }
 
 /**
  * stackmap_free - free a map
  * @map: a map without users, or NULL
+ *
+ * That of a persistent instance stays.
  */
 void stackmap_free(struct ftrace_stackmap *map)
 {
-	if (!map)
+	if (!map || map->persistent)
 		return;
 
 	free_percpu(map->cache);

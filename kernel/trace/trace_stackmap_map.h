@@ -80,6 +80,8 @@ enum stackmap_drop {
  * struct stackmap_record - a stack, or a file
  * @ref: references that have left the caches
  * @cpus: the CPUs that had it in their caches or defined it, modulo BITS_PER_LONG
+ * @proof: in its place, in a map that is not replaced: hash and slot index, see
+ *	trace_stackmap_persist.c
  * @defined: value of stackmap_define at its definition; odd: not defined
  * @nr: number of frames
  * @user: a stack of user space
@@ -88,7 +90,10 @@ enum stackmap_drop {
  */
 struct stackmap_record {
 	atomic_long_t		ref;
-	unsigned long		cpus;
+	union {
+		unsigned long	cpus;
+		u32		proof;
+	};
 	u32			defined;
 	u16			nr;
 	bool			user;
@@ -114,6 +119,10 @@ struct ftrace_stackmap {
 	struct stackmap_gen	*gen;		/* the caller's */
 	void			*arena;		/* unit 0 is unused, so that 0 is an empty slot */
 	struct stackmap_cache __percpu *cache;
+	/* Of the map of a persistent instance. */
+	bool			persistent;
+	bool			flushed;	/* the references in the caches were saved */
+	u32			check;		/* hash of the values above */
 	/* Written by inserts; hits read the lines above and below. */
 	atomic_t		entries ____cacheline_aligned_in_smp;
 	atomic_t		files;		/* of the entries */
@@ -146,21 +155,37 @@ struct stackmap_key {
 };
 
 struct ftrace_stackmap *stackmap_alloc(unsigned int bits, u32 first_id);
+void stackmap_init(struct ftrace_stackmap *map, unsigned int bits, u32 first_id);
 void stackmap_free(struct ftrace_stackmap *map);
 size_t stackmap_size(unsigned int bits);
+u32 stackmap_arena_units(unsigned int bits);
 int stackmap_find(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr,
 		  struct stackmap_key *key);
 int stackmap_find_file(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr,
 		       struct stackmap_key *key);
 int stackmap_insert(struct ftrace_stackmap *map, struct stackmap_key *key);
 void stackmap_add_ref(struct ftrace_stackmap *map, const struct stackmap_key *key);
-void stackmap_set_cpu(struct stackmap_record *rec);
+void stackmap_set_cpu(const struct ftrace_stackmap *map, struct stackmap_record *rec);
 unsigned long stackmap_ref(const struct ftrace_stackmap *map, u32 idx);
+void stackmap_flush_cpu(struct ftrace_stackmap *map, int cpu);
 void stackmap_flush(struct ftrace_stackmap *map);
 
 #if IS_ENABLED(CONFIG_KUNIT)
 u32 *stackmap_probe(struct ftrace_stackmap *map, struct stackmap_key *key);
 #endif
+
+/* Of what tells a stack or a file. The kind is in the two highest bits, which are in the tag. */
+static inline u32 stackmap_hash(const struct ftrace_stackmap *map, const unsigned long *ips,
+				unsigned int nr, bool user, bool file)
+{
+	return hsiphash(ips, nr * sizeof(*ips), &map->hash_key) ^ (u32)user << 31 ^ (u32)file << 30;
+}
+
+/* Bits of the hash, as a slot has them above the offset. */
+static inline u32 stackmap_tag(const struct ftrace_stackmap *map, u32 hash_or_slot)
+{
+	return hash_or_slot & ~map->offset_mask;
+}
 
 /* Is the bit of this CPU set in a record? */
 static inline bool stackmap_has_cpu(const struct stackmap_record *rec)

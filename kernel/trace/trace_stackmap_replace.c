@@ -64,7 +64,8 @@ static struct stackmap_gen *stackmap_create(struct stackmap_instance *inst, unsi
 	if (first_id < 0)
 		return ERR_PTR(first_id);
 
-	map = stackmap_alloc(bits, first_id);
+	map = stackmap_persistent(inst) ? stackmap_range_empty(inst, first_id) :
+					  stackmap_alloc(bits, first_id);
 	gen = map ? stackmap_gen_alloc(first_id, map) : NULL;
 	if (!gen) {
 		stackmap_free(map);
@@ -92,7 +93,7 @@ unsigned int stackmap_first_bits(void)
  */
 struct stackmap_gen *stackmap_create_first(struct stackmap_instance *inst)
 {
-	bool recycle = READ_ONCE(stackmap_recycle);
+	bool recycle = READ_ONCE(stackmap_recycle) && !stackmap_persistent(inst);
 	struct stackmap_gen *gen;
 
 	gen = stackmap_create(inst, stackmap_first_bits());

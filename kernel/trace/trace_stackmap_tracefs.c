@@ -57,11 +57,13 @@ static void stackmap_take_gens(struct stackmap_iter *iter)
 	guard(mutex)(&inst->lock);
 	iter->resets = inst->resets;
 	iter->map = stackmap_current(inst);
-	if (!iter->map)
-		return;
-	iter->gens = stackmap_gens(inst);
-	refcount_inc(&iter->gens->users);
-	iter->map_end = iter->map->arena + (size_t)stackmap_tail(iter->map) * STACKMAP_UNIT;
+	/* The stacks of the last boot are no map to record into. */
+	if (iter->map || stackmap_persistent(inst))
+		iter->gens = stackmap_gens(inst);
+	if (iter->gens)
+		refcount_inc(&iter->gens->users);
+	if (iter->map)
+		iter->map_end = iter->map->arena + (size_t)stackmap_tail(iter->map) * STACKMAP_UNIT;
 }
 
 /*
@@ -75,6 +77,17 @@ VISIBLE_IF_KUNIT void stackmap_snapshot_tail(struct stackmap_iter *iter)
 		synchronize_rcu();	/* stackmap_snapshot_tail:A */
 }
 
+/*
+ * Was there a reset since the reader began? Then a map in persistent memory may have been emptied
+ * while it was read, and what was shown is discarded. Returns -ESTALE, or 0.
+ */
+int stackmap_iter_stale(const struct stackmap_iter *iter)
+{
+	/* stackmap_iter_stale:A, pairs with stackmap_publish:B */
+	smp_rmb();
+	return iter->gens && READ_ONCE(iter->tr->stackmap->resets) != iter->resets ? -ESTALE : 0;
+}
+
 void *stackmap_seq_start(struct seq_file *m, loff_t *pos)
 {
 	struct stackmap_iter *iter = m->private;
@@ -83,7 +96,7 @@ void *stackmap_seq_start(struct seq_file *m, loff_t *pos)
 	if (!*pos) {
 		stackmap_snapshot_tail(iter);
 		*pos = 1;
-	} else if (iter->gens && READ_ONCE(iter->tr->stackmap->resets) != iter->resets) {
+	} else if (stackmap_iter_stale(iter)) {
 		return ERR_PTR(-ESTALE);
 	}
 	return (void *)stackmap_next(iter, pos);
@@ -97,6 +110,17 @@ void *stackmap_seq_next(struct seq_file *m, void *v, loff_t *pos)
 
 void stackmap_seq_stop(struct seq_file *m, void *v)
 {
+}
+
+/* Frame number @i of a stack. One of the last boot gets its address in this one. */
+unsigned long stackmap_iter_ip(const struct stackmap_iter *iter,
+			       const struct stackmap_record *rec, unsigned int i)
+{
+	unsigned long ip = rec->ips[i];
+
+	if (rec->user || ip == FTRACE_TRAMPOLINE_MARKER)
+		return ip;
+	return trace_adjust_address(iter->tr, ip);
 }
 
 unsigned long stackmap_iter_ref(const struct stackmap_iter *iter,
@@ -171,6 +195,9 @@ static void stackmap_get_stats(struct stackmap_instance *inst, struct stackmap_s
 	for (int i = 0; i < STACKMAP_NR_DROPS; i++)
 		stats->drops += stats->counts[i];
 
+	/* The stacks of the last boot. */
+	if (stackmap_persistent(inst) && !map && gens && gens->nr)
+		map = gens->gen[0]->map;
 	stats->generation = inst->next_gen % STACKMAP_GENS;
 	if (map) {
 		stats->generation = map->first_id >> STACKMAP_SLOT_BITS;
@@ -283,7 +310,7 @@ static int stackmap_text_show(struct seq_file *m, void *v)
 	seq_printf(m, "stack_id %d [ref %lu, depth %u]\n", iter->gen->first_id | iter->idx,
 		   stackmap_iter_ref(iter, rec), nr);
 	for (unsigned int i = 0; i < nr; i++) {
-		ip = rec->ips[i];
+		ip = stackmap_iter_ip(iter, rec, i);
 		if (rec->user)
 			stackmap_show_user_frame(m, i, ip);
 		else if (ip == FTRACE_TRAMPOLINE_MARKER)
@@ -292,7 +319,7 @@ static int stackmap_text_show(struct seq_file *m, void *v)
 			seq_printf(m, "  [%u] %pS\n", i, (void *)ip);
 	}
 	seq_putc(m, '\n');
-	return 0;
+	return stackmap_iter_stale(iter);
 }
 
 static const struct seq_operations stackmap_text_seq_ops = {
@@ -322,7 +349,8 @@ static void stackmap_clear_counts(struct stackmap_instance *inst)
  * @tr: the instance
  *
  * With options/stackmap on, an empty map replaces the current one. With the
- * option off, the memory is freed. The ids in the buffer are stale afterwards.
+ * option off, the memory is freed. The ids in the buffer are stale afterwards. Without memory,
+ * a persistent instance, which has one map, records full stacks until the next reset.
  *
  * Return: 0, -ENOMEM, or with the option on: -EBUSY while tracing is on in @tr, or if
  * events hold ids of all generations.
@@ -335,6 +363,7 @@ int stackmap_reset(struct trace_array *tr)
 	struct stackmap_gens *gens;
 	struct stackmap_gen *gen;
 	u32 first_id;
+	int ret = 0;
 
 	lockdep_assert_held(&trace_types_lock);
 
@@ -346,12 +375,14 @@ int stackmap_reset(struct trace_array *tr)
 	if (on && tracer_tracing_is_on(tr))
 		return -EBUSY;
 	if (!map) {
-		/* Stale generations may be unused now. */
+		/* Stale generations may be unused now, and the last boot's is not wanted any more. */
 		stackmap_free_unused(inst);
+		if (stackmap_persistent(inst))
+			inst->range->check = 0;
 		return 0;
 	}
 
-	gen = on ? stackmap_create_first(inst) : NULL;
+	gen = on && !stackmap_persistent(inst) ? stackmap_create_first(inst) : NULL;
 	if (IS_ERR(gen))
 		return PTR_ERR(gen);
 
@@ -365,12 +396,15 @@ int stackmap_reset(struct trace_array *tr)
 	stackmap_set_range(inst, stackmap_gen_of(gens, first_id), true);
 	stackmap_clear_counts(inst);
 	inst->pause = 0;
-	if (gen) {
+	if (stackmap_persistent(inst)) {
+		inst->range->check = 0;
+		ret = on ? stackmap_begin(inst) : 0;
+	} else if (gen) {
 		stackmap_set_range(inst, gen, false);
 		rcu_assign_pointer(inst->map, gen->map);
 	}
 	stackmap_free_unused(inst);
-	return 0;
+	return ret;
 }
 
 static ssize_t stackmap_write(struct file *file, const char __user *ubuf, size_t cnt, loff_t *ppos)

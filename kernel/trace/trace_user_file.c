@@ -64,6 +64,7 @@
  * @key.size: of the file
  * @key.ctime: time of the last change of the file or the inode, which only a FUSE server can set
  * @asked: how often it was asked for its build id
+ * @check: see user_file_hash()
  * @id_size: size of the build id, 0 if it is not known
  * @id: the build id
  * @deleted: its frames stay addresses as long as it has no build id
@@ -79,11 +80,15 @@ struct user_file {
 		s64		ctime;
 	} key;
 	atomic_t		asked;
+	u32			check;
 	u32			id_size;
 	u8			id[BUILD_ID_SIZE_MAX];
 	bool			deleted;
 	char			path[];
 };
+
+/* The words that tell a file. */
+#define USER_FILE_KEY	(sizeof_field(struct user_file, key) / sizeof(long))
 
 static_assert(USER_WORD_NR == STACKMAP_SLOT_MASK);
 
@@ -110,6 +115,18 @@ struct user_mapping {
 static struct user_file *user_file_of(const struct stackmap_record *rec)
 {
 	return (struct user_file *)rec->ips;
+}
+
+/*
+ * What proves a file that survived a reboot: a hash of all that follows the size of its build id,
+ * and of what tells it. @nr is the number of words of its record.
+ */
+static u32 user_file_hash(const struct ftrace_stackmap *map, const struct user_file *file,
+			  unsigned int nr, u32 id_size)
+{
+	return hsiphash(file->id, nr * sizeof(long) - offsetof(struct user_file, id),
+			&map->hash_key) +
+	       hsiphash(&file->key, sizeof(file->key), &map->hash_key) + id_size;
 }
 
 static u32 user_file_id_size(const struct user_file *file)
@@ -152,8 +169,10 @@ static int user_build_id(struct vm_area_struct *vma, const void *image, u8 *id, 
 }
 
 /* Look for the build id of a file, which is mapped at @vma. */
-static noinline void user_file_ask(struct user_file *file, struct vm_area_struct *vma)
+static noinline void user_file_ask(const struct ftrace_stackmap *map,
+				   struct stackmap_record *rec, struct vm_area_struct *vma)
 {
+	struct user_file *file = user_file_of(rec);
 	u8 id[BUILD_ID_SIZE_MAX];
 	u32 size;
 
@@ -164,6 +183,7 @@ static noinline void user_file_ask(struct user_file *file, struct vm_area_struct
 	if (atomic_fetch_add(USER_FILE_KNOWN, &file->asked) >= USER_FILE_KNOWN)
 		return;
 	memcpy(file->id, id, sizeof(id));
+	file->check = user_file_hash(map, file, rec->nr, size);
 	/* user_file_ask:A, pairs with user_file_id_size:A */
 	smp_store_release(&file->id_size, size);
 }
@@ -208,6 +228,7 @@ static noinline void user_file_store(struct user_mapping *m, struct stackmap_key
 	memset(file->path + len, 0, sizeof(long));
 	key->ips = (unsigned long *)file;
 	key->more = DIV_ROUND_UP(struct_size(file, path, len + 1), sizeof(long)) - key->nr;
+	file->check = user_file_hash(m->map, file, key->nr + key->more, 0);
 	stackmap_insert(m->map, key);
 }
 
@@ -237,14 +258,14 @@ static unsigned long user_file_add(struct user_mapping *m, struct vm_area_struct
 {
 	u64 offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
 	struct user_file like = { }, *file;
+	struct stackmap_record *rec;
 	struct stackmap_key key;
 	int ret;
 
 	if (offset + vma->vm_end - vma->vm_start > USER_WORD_OFFSET || !user_file_key(vma, &like))
 		return 0;
 
-	ret = stackmap_find_file(m->map, (unsigned long *)&like.key,
-				 sizeof(like.key) / sizeof(long), &key);
+	ret = stackmap_find_file(m->map, (unsigned long *)&like.key, USER_FILE_KEY, &key);
 	if (key.idx < 0) {
 		if (!ret && m->paths < USER_STACK_PATHS)
 			user_file_store(m, &key, &like, vma);
@@ -253,10 +274,11 @@ static unsigned long user_file_add(struct user_mapping *m, struct vm_area_struct
 	if (key.idx < 0)
 		return 0;
 
-	file = user_file_of(stackmap_record(m->map, key.idx));
+	rec = stackmap_record(m->map, key.idx);
+	file = user_file_of(rec);
 	if (!user_file_id_size(file) && atomic_read(&file->asked) < USER_FILE_ASKS &&
 	    m->asks++ < USER_STACK_ASKS)
-		user_file_ask(file, vma);
+		user_file_ask(m->map, rec, vma);
 	if (file->deleted && !user_file_id_size(file))
 		return 0;
 	return BIT_ULL(63) + ((u64)key.idx << USER_WORD_OFFSET_BITS) + offset - vma->vm_start;
@@ -352,6 +374,26 @@ void user_files_translate(struct trace_array *tr, struct stackmap_stack *stack,
 }
 
 /**
+ * user_file_intact - whether a file is as it was stored
+ * @map: its map
+ * @rec: its record, as a reboot has left it
+ *
+ * Return: the number of words that tell it, which the caller has to check, or 0.
+ */
+unsigned int user_file_intact(const struct ftrace_stackmap *map, const struct stackmap_record *rec)
+{
+	const struct user_file *file = user_file_of(rec);
+
+	/* A zero ends the path, whatever else there is. */
+	if (rec->nr * sizeof(long) <= offsetof(struct user_file, path) ||
+	    ((char *)&rec->ips[rec->nr])[-1] || file->id_size > BUILD_ID_SIZE_MAX)
+		return 0;
+	if (file->check != user_file_hash(map, file, rec->nr, file->id_size))
+		return 0;
+	return USER_FILE_KEY;
+}
+
+/**
  * user_file_path - the path of a file
  * @rec: its record, or NULL
  *
@@ -387,7 +429,7 @@ void user_files_use(const struct stackmap_stack *stack, int idx)
 	for (int i = -1; i < (used ? 0 : (int)stack->nr); i++) {
 		nr = user_word_file(user_word_at(stack, i));
 		if (nr && nr != last)
-			stackmap_set_cpu(stackmap_record(map, nr));
+			stackmap_set_cpu(map, stackmap_record(map, nr));
 		last = nr;
 	}
 }
@@ -494,7 +536,7 @@ size_t user_file_write(struct seq_file *m, const struct stackmap_record *rec, u3
 	const struct user_file *file = user_file_of(rec);
 	struct user_file_bin bin = {
 		.file_id	= file_id,
-		.id_size	= user_file_id_size(file),
+		.id_size	= min(user_file_id_size(file), BUILD_ID_SIZE_MAX),
 		.path_size	= strlen(file->path),
 	};
 	size_t size = ALIGN(bin.path_size, 8);

@@ -65,8 +65,15 @@ bool user_files_define(struct trace_buffer *buffer, unsigned int trace_ctx,
 size_t user_file_write(struct seq_file *m, const struct stackmap_record *rec, u32 file_id);
 
 #ifdef CONFIG_TRACE_USER_FILES
+unsigned int user_file_intact(const struct ftrace_stackmap *map, const struct stackmap_record *rec);
 const char *user_file_path(const struct stackmap_record *rec);
 #else
+static inline unsigned int user_file_intact(const struct ftrace_stackmap *map,
+					    const struct stackmap_record *rec)
+{
+	return 0;
+}
+
 static inline const char *user_file_path(const struct stackmap_record *rec) { return NULL; }
 #endif
 
