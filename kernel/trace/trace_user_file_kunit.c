@@ -697,6 +697,69 @@ static void user_file_refused(struct kunit *test)
 	ring_buffer_change_overwrite(buffer, 1);
 }
 
+/* How many slots a reboot clears when a byte of a file's record is another one. */
+static unsigned int test_reboot(struct ftrace_stackmap *copy, const struct ftrace_stackmap *map,
+				u32 nr, int byte)
+{
+	memcpy(copy, map, stackmap_size(STACKMAP_BITS_MIN));
+	copy->arena = &copy->slots[copy->nr_slots];
+	if (byte >= 0)
+		((u8 *)stackmap_record(copy, nr)->ips)[byte] ^= 0x10;
+	return stackmap_restore(copy, STACKMAP_BITS_MIN);
+}
+
+/* After a reboot, a stack is there with all files that it refers to, or is not there. */
+static void user_file_reboot(struct kunit *test)
+{
+	struct ftrace_stackmap *copy = kunit_kzalloc(test, stackmap_size(STACKMAP_BITS_MIN),
+						     GFP_KERNEL);
+	struct trace_array *tr = test_file_instance(test);
+	struct ftrace_stackmap *map = test_current(tr);
+	unsigned int kept = 0, bytes, cleared, files;
+	struct file *file = test_file(test, "later");
+	u32 nr[3];
+
+	KUNIT_ASSERT_NOT_NULL(test, copy);
+	map->persistent = true;
+	nr[0] = test_nr(tr, test_library(test, "a path of several words", 1));
+	/* It gets its build id after it was stored. */
+	nr[1] = test_nr(tr, test_map(test, file, 2, TEST_EXEC, 0));
+	test_fill_file(test, file, 7, BUILD_ID_SIZE_MAX);
+	KUNIT_EXPECT_EQ(test, test_nr(tr, test_map(test, file, 2, TEST_EXEC, 0)), nr[1]);
+	KUNIT_EXPECT_TRUE(test, test_shows(test, tr, nr[1], 7, BUILD_ID_SIZE_MAX));
+	/* And one that has none. */
+	nr[2] = test_nr(tr, test_map(test, test_file(test, "none"), 2, TEST_EXEC, 0));
+	for (int i = 0; i < ARRAY_SIZE(nr); i++) {
+		KUNIT_ASSERT_NE(test, nr[i], 0);
+		test_record_words(tr, map, nr[i], 3 + i, 0);
+	}
+
+	KUNIT_EXPECT_EQ(test, test_reboot(copy, map, 0, -1), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&copy->files), 3);
+	KUNIT_EXPECT_EQ(test, atomic_read(&copy->entries), 6);
+	for (int i = 0; i < ARRAY_SIZE(nr); i++) {
+		KUNIT_EXPECT_STREQ(test, user_file_path(stackmap_record(copy, nr[i])),
+				   test_path(tr, nr[i]));
+		kept = 0;
+		bytes = stackmap_record(map, nr[i])->nr * sizeof(long);
+		for (int byte = 0; byte < bytes; byte++) {
+			cleared = test_reboot(copy, map, nr[i], byte);
+			files = atomic_read(&copy->files);
+			KUNIT_EXPECT_TRUE(test, cleared == 2 * (3 - files));
+			KUNIT_EXPECT_EQ(test, atomic_read(&copy->entries), 2 * files);
+			kept += !cleared;
+		}
+		/* What counts the asks for the build id does not matter. */
+		KUNIT_EXPECT_EQ(test, kept, sizeof(atomic_t));
+	}
+
+	/* A stack of a file whose slot leads to another record now. */
+	test_reboot(copy, map, 0, -1);
+	copy->slots[nr[0]] = copy->slots[nr[1]];
+	KUNIT_EXPECT_EQ(test, stackmap_restore(copy, STACKMAP_BITS_MIN), 2);
+	map->persistent = false;
+}
+
 static struct kunit_case user_file_test_cases[] = {
 	KUNIT_CASE(user_file_words),
 	KUNIT_CASE(user_file_slots),
@@ -714,6 +777,7 @@ static struct kunit_case user_file_test_cases[] = {
 	KUNIT_CASE(user_file_reads),
 	KUNIT_CASE(user_file_defined),
 	KUNIT_CASE(user_file_refused),
+	KUNIT_CASE(user_file_reboot),
 	{}
 };
 
