@@ -115,7 +115,8 @@ static inline size_t ftrace_stackmap_range_size(const struct trace_array *tr)
 	return 0;
 }
 
-static inline void ftrace_stackmap_restore(struct trace_array *tr, void *mem, unsigned long text) { }
+static inline void ftrace_stackmap_restore(struct trace_array *tr, void *mem,
+					   unsigned long text) { }
 
 static inline void ftrace_stackmap_next_boot(struct trace_array *tr) { }
 #endif

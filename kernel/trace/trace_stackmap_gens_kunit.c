@@ -469,7 +469,7 @@ static void stackmap_recycles(struct kunit *test)
 	test_check_recycling(test, tr);
 }
 
-/* A packed generation stays as long as less than half of it is gone. Nothing of it counts as gone. */
+/* A packed generation stays while less than half of it is gone. Nothing of it counts as gone. */
 static void stackmap_few_gone(struct kunit *test)
 {
 	struct trace_array *tr = test_instance(test, 0);

@@ -108,7 +108,8 @@ static enum print_line_t trace_stack_split_print(struct trace_iterator *iter,
 		recs[i] = stackmap_resolve(iter->tr, id);
 		resolved &= !!recs[i];
 		if (i)
-			trace_seq_printf(s, " @%lx %d", trace_adjust_address(iter->tr, hits[i]), id);
+			trace_seq_printf(s, " @%lx %d",
+					 trace_adjust_address(iter->tr, hits[i]), id);
 		else
 			trace_seq_printf(s, "<stack_split %d", id);
 	}

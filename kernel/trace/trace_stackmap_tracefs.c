@@ -375,7 +375,7 @@ int stackmap_reset(struct trace_array *tr)
 	if (on && tracer_tracing_is_on(tr))
 		return -EBUSY;
 	if (!map) {
-		/* Stale generations may be unused now, and the last boot's is not wanted any more. */
+		/* Stale generations may be unused now. The last boot's is not wanted any more. */
 		stackmap_free_unused(inst);
 		if (stackmap_persistent(inst))
 			inst->range->check = 0;
