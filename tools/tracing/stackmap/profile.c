@@ -185,7 +185,7 @@ static const char * const count_texts[NR_COUNTS] = {
 	[COUNT_JUMPS] = "records are earlier than the one before them on their CPU",
 	[COUNT_NO_EVENT] = "stacks have no event, it was lost",
 	[COUNT_UNDEFINED] =
-		"stacks have ids that nothing defines: record with -O stackmap-define (trace-cmd), or put the stack_map_bin and kallsyms of then into a directory with the trace.dat",
+		"stacks have ids that nothing defines: record with -O stackmap-define (trace-cmd)",
 	[COUNT_USER_LOST] = "user stacks were lost or not yet taken",
 	[COUNT_NEVER] = "events left out, of kinds that have no stacks",
 	[COUNT_ASLEEP] = "tasks were away at the end, and count up to there",
@@ -286,6 +286,8 @@ static int tell_counts(const struct profile *p, const char *path)
 		else
 			ret = fail("%s: %llu %s", path, n[i], count_texts[i]);
 	}
+	if (n[COUNT_UNDEFINED])
+		note("or put the stack_map_bin and kallsyms of then beside it, in a directory");
 	if (p->is_too_large)
 		return fail("%s: the sum of the weights is too large", path);
 	return n[COUNT_STACKS] ? ret : tell_empty(p, path) ?: ret;
