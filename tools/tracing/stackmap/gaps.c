@@ -4,6 +4,7 @@
  * overwritten. "record" and "save" tell it in DIR/lost, a line for each CPU: its number, and how
  * many entries came behind its last record. Any other trace.dat has what the kernel has counted.
  */
+#include <kbuffer.h>
 #include <trace-cmd.h>
 
 #include "profile.h"
@@ -32,18 +33,36 @@ static void take_lost_file(struct profile *p, char *text)
 	}
 }
 
-/* Reads all records of a CPU, which begin with the first one again then. */
+/* Of a sub-buffer, where libtracecmd need not copy them, with the times of the ring buffer. */
+static void look_at_page(struct profile *p, struct tracecmd_input *handle,
+			 struct tep_record *first, record_fn *look)
+{
+	struct kbuffer *page = tracecmd_record_kbuf(handle, first);
+	struct tep_record rec = *first;
+
+	kbuffer_load_subbuffer(page, tracecmd_record_page(handle, first));
+	while ((rec.data = kbuffer_read_event(page, &rec.ts))) {
+		rec.size = kbuffer_event_size(page);
+		look(handle, &rec, rec.cpu, p);
+		kbuffer_next_event(page, NULL);
+	}
+}
+
+/*
+ * Reads all records of a CPU, or one of each sub-buffer if only @look wants them. They begin with
+ * the first one again then.
+ */
 static u64 scan_cpu(struct profile *p, struct instance *in, u32 cpu, record_fn *look, u64 *last)
 {
 	struct tep_record *rec = tracecmd_peek_data(in->handle, cpu);
 	u64 nr = 0, offset = rec ? rec->offset : 0;
 
-	while ((rec = tracecmd_read_data(in->handle, cpu))) {
-		if (look)
-			look(in->handle, rec, cpu, p);
+	while ((rec = tracecmd_peek_data(in->handle, cpu))) {
 		*last = rec->ts;
-		tracecmd_free_record(rec);
 		nr++;
+		if (look)
+			look_at_page(p, in->handle, rec, look);
+		tracecmd_free_record(tracecmd_read_data(in->handle, cpu));
 	}
 	if (nr)
 		tracecmd_set_cursor(in->handle, cpu, offset);
@@ -72,12 +91,14 @@ static void check_cpu(struct profile *p, struct instance *in, u32 cpu, record_fn
 	u64 nr, last = 0;
 
 	c->first = rec ? rec->ts : 0;
-	if (!look && !(p->needs_gaps && p->print && c->nr_read)) {
+	if (look)
+		scan_cpu(p, in, cpu, look, &last);
+	if (!(p->needs_gaps && p->print && c->nr_read)) {
 		if (rec && c->nr_read && c->first > in->last_first)
 			in->last_first = c->first;
 		return;
 	}
-	nr = scan_cpu(p, in, cpu, look, &last);
+	nr = scan_cpu(p, in, cpu, NULL, &last);
 	c->lacks_start = lacks_start(c, nr);
 	if (lacks_left(c, nr, last))
 		lacks_end(p, c, c->left);

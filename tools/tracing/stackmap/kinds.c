@@ -204,9 +204,10 @@ static bool read_head(struct record *r)
 /* Of a CPU, before any record is taken. */
 int look_at_record(struct tracecmd_input *handle, struct tep_record *rec, int unused, void *data)
 {
-	struct record r = { .profile = data, .rec = rec, .in = tracecmd_get_private(handle) };
+	struct record r = { .profile = data, .rec = rec };
 
-	if (read_head(&r))
+	r.kind = find_kind(data, tep_data_type(r.profile->tep, rec));
+	if (r.kind && (r.kind->is_user || r.kind->learn))
 		look_ahead(&r);
 	return 0;
 }

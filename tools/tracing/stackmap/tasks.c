@@ -213,11 +213,13 @@ void look_ahead(struct record *r)
 {
 	bool begins = r->kind->learn == take_newtask || r->kind->learn == take_fork;
 	enum field which = r->kind->learn == take_fork ? FIELD_CHILD_PID : FIELD_TASK;
-	u64 pid = r->pid, tgid = 0;
+	u64 pid, tgid = 0;
 	struct thread *t;
 
-	if (begins ? !get_number(r, which, &pid) :
-	    r->kind->is_event || !r->kind->is_user || !get_number(r, FIELD_TGID, &tgid))
+	if (!begins && (r->kind->is_event || !r->kind->is_user))
+		return;
+	if (!get_number(r, begins ? which : FIELD_PID, &pid) ||
+	    (!begins && !get_number(r, FIELD_TGID, &tgid)))
 		return;
 	t = pool_get(&r->profile->threads, pid, 0, sizeof(*t));
 	if (t->first && t->first <= r->rec->ts)
