@@ -4,16 +4,24 @@
 
 struct config cfg;
 
+static bool has_form(const char *text, const char *form)
+{
+	regex_t regex;
+	bool has;
+
+	regcomp(&regex, form, REG_EXTENDED | REG_NOSUB);
+	has = !regexec(&regex, text, 0, NULL, 0);
+	regfree(&regex);
+	return has;
+}
+
 static void set_numbers(const struct choice *c, char *arg)
 {
 	unsigned long first;
-	regex_t form;
 	char *p;
 
-	regcomp(&form, "^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$", REG_EXTENDED | REG_NOSUB);
-	if (regexec(&form, arg, 0, NULL, 0))
+	if (!has_form(arg, "^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$"))
 		usage("not a list of numbers", arg);
-	regfree(&form);
 	for (p = arg; *p; p += *p == ',') {
 		first = strtoul(p, &p, 10);
 		if (*p == '-' && strtoul(p + 1, &p, 10) < first)
@@ -29,6 +37,16 @@ static void set_grep(const struct choice *c, char *arg)
 	cfg.has_grep = true;
 }
 
+#define OPERATOR "[=~<>&|+*/%^]"
+
+/* libtraceevent crashes if an operand is missing. */
+static void set_where(const struct choice *c, char *arg)
+{
+	if (has_form(arg, OPERATOR "[[:space:]]*($|[)])|" OPERATOR "[[:space:]]+" OPERATOR "|-$"))
+		usage("not a filter, an operand is missing", arg);
+	set_text(c, arg);
+}
+
 static void set_function(const struct choice *c, char *arg)
 {
 	if (cfg.function || !*arg)
@@ -39,12 +57,13 @@ static void set_function(const struct choice *c, char *arg)
 
 static void set_by(const struct choice *c, char *arg)
 {
-	static const char * const names[NR_BY] = { "", "cpu", "event", "task", "process" };
+	static const char * const names[BY_FIELD] = { "", "cpu", "event", "task", "process" };
 
-	for (cfg.by = NR_BY - 1; cfg.by && strcmp(arg, names[cfg.by]); cfg.by--)
+	if (!*arg || strpbrk(arg, ",:= "))
+		usage("--by knows cpu, event, task, process and FIELD, not", arg);
+	for (cfg.by = 1; cfg.by < BY_FIELD && strcmp(arg, names[cfg.by]); cfg.by++)
 		;
-	if (!cfg.by)
-		usage("--by knows cpu, event, task and process, not", arg);
+	cfg.by_field = cfg.by == BY_FIELD ? arg : NULL;
 }
 
 static void set_format(const struct choice *c, char *arg)
@@ -192,7 +211,8 @@ struct choice weight_choices[] = {
 	  "off-cpu:uninterruptible: in state D\n"
 	  "off-cpu:preempted: that they wait for a CPU\n"
 	  "latency=BEGIN,END,KEY[=KEY][,KEY...]: microseconds from one event\n"
-	  "to another with equal fields (sched_waking,sched_switch,pid=next_pid)\n"
+	  "to another with equal fields (sched_waking,sched_switch,pid=next_pid),\n"
+	  "or on one cpu\n"
 	  "outstanding=ALLOC,FREE,KEY: what was not freed (kmalloc,kfree,ptr)\n"
 	  "leaks: bytes of kmalloc and kmem_cache_alloc that were not freed" },
 	{ "wakers", 0, NULL, set_flag, &cfg.wakers,
@@ -208,6 +228,8 @@ struct choice sample_choices[] = {
 	{ "cpu", 0, "LIST", set_numbers, &cfg.cpus, "on these CPUs" },
 	{ "comm", 0, "PATTERN", set_text, &cfg.comm,
 	  "of tasks with such a name (a pattern of the shell)" },
+	{ "where", 0, "FILTER", set_where, &cfg.where,
+	  "only such events (bytes_alloc > 4096, kmalloc: ptr != 0)" },
 	{ "time", 0, "FROM,TO", set_time, NULL,
 	  "between these seconds of the recording's clock; one may be missing" },
 	{}
@@ -246,7 +268,9 @@ struct choice json_choices[] = {
 };
 
 struct choice by_choices[] = {
-	{ "by", 0, "WHAT", set_by, NULL, "cpu, event, task or process: one for each of them" },
+	{ "by", 0, "WHAT", set_by, NULL,
+	  "one for each cpu, event, task, process, or value of a FIELD of\n"
+	  "the events (vec)" },
 	{}
 };
 

@@ -7,14 +7,13 @@
 
 #include "profile.h"
 
-/* Those with the same stacks, and maybe of the same task, process or CPU, are one. */
+/* Those with the same stacks, and maybe of the same task or group, are one. */
 static struct pooled *find_sum(struct profile *p, const struct sample *s)
 {
 	enum by by = p->cfg->by;
-	bool by_task = by >= BY_TASK || p->cfg->for_pprof || p->cfg->off_cpu;
+	bool by_task = by == BY_TASK || by == BY_PROCESS || p->cfg->for_pprof || p->cfg->off_cpu;
 	const u64 key[] = {
-		by_task ? s->named : 0, by == BY_PROCESS ? (uintptr_t)s->process : 0,
-		by == BY_CPU ? s->cpu : 0, s->kind->event->id, s->kernel, s->user,
+		by_task ? s->named : 0, group_key(p, s), s->kind->event->id, s->kernel, s->user,
 		s->waker, s->waker_kernel, s->waker_user, s->early,
 	};
 

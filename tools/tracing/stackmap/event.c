@@ -29,6 +29,8 @@ void init_kind(struct kind *k, struct tep_event *ev)
 		k->field[i] = names[i] ? tep_find_any_field(ev, names[i]) : NULL;
 }
 
+struct tep_format_field cpu_field = { .name = (char *)"cpu" };
+
 /* False if the event has no such field, or the record ends before that. */
 static bool read_at(struct record *r, const struct tep_format_field *f, int size, u32 i, u64 *n)
 {
@@ -36,6 +38,10 @@ static bool read_at(struct record *r, const struct tep_format_field *f, int size
 
 	if (!f)
 		return false;
+	if (f == &cpu_field) {
+		*n = r->rec->cpu;
+		return true;
+	}
 	offset = f->offset + i * size;
 	if (offset < 0 || size < 0 || offset > r->rec->size - size) {
 		r->cut = true;

@@ -18,7 +18,7 @@ enum field {
 	FIELD_NEXT_PID, FIELD_NEXT_COMM, FIELD_PARENT_PID, FIELD_CHILD_PID, FIELD_CHILD_COMM,
 	FIELD_TASK, FIELD_OLD_PID, FIELD_FILENAME, FIELD_OLD_COMM, FIELD_NEW_COMM, FIELD_MODULE,
 	FIELD_CLONE_FLAGS, FIELD_COMM,
-	FIELD_WEIGHT, FIELD_KEY, FIELD_END_KEY = FIELD_KEY + MAX_KEYS,
+	FIELD_WEIGHT, FIELD_BY, FIELD_KEY, FIELD_END_KEY = FIELD_KEY + MAX_KEYS,
 	NR_FIELDS = FIELD_END_KEY + MAX_KEYS,
 };
 
@@ -68,6 +68,8 @@ struct record {
 	u64			flags;
 	u64			preempt;
 };
+
+extern struct tep_format_field cpu_field;	/* which each record has */
 
 void init_kind(struct kind *k, struct tep_event *ev);
 void get_text(struct record *r, enum field which, char *text, size_t size);

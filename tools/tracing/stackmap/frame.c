@@ -16,6 +16,12 @@ const struct symbol *find_symbol(const struct symbols *k, u64 ip, bool exact)
 	return s || !k->find_symbol ? s : k->find_symbol(k->profile, addr);
 }
 
+/* Something else may have been there. */
+bool is_gone(const struct symbols *k, const struct symbol *s)
+{
+	return s->replaced || (s->passes && k->unsure);
+}
+
 static char *address_text(const struct frame *f)
 {
 	if (!f->user && f->ip == TRAMPOLINE_MARKER)
@@ -116,7 +122,7 @@ struct frame *frame_get(struct map *m, const struct stack *s, u32 i)
 		find_user_symbol(&m->sym, f);
 	else if (ip != TRAMPOLINE_MARKER)
 		f->sym = find_symbol(&m->sym, ip, exact);
-	if (f->sym && (f->sym->replaced || (f->sym->passes && m->sym.unsure))) {
+	if (f->sym && is_gone(&m->sym, f->sym)) {
 		f->sym = NULL;
 		m->sym.nr_replaced++;
 	}

@@ -24,12 +24,14 @@ static bool in_list(const char *list, const struct tep_event *ev)
 	return found;
 }
 
-/* NULL if the event has no such field, or it is a text or an array. */
-static struct tep_format_field *find_number(struct tep_event *ev, const char *name)
+/* NULL if the event has no such field, or it is an array. @text: it may be a text */
+static struct tep_format_field *find_field(struct tep_event *ev, const char *name, bool text)
 {
 	const int others = TEP_FIELD_IS_ARRAY | TEP_FIELD_IS_DYNAMIC | TEP_FIELD_IS_STRING;
 	struct tep_format_field *f = name ? tep_find_any_field(ev, name) : NULL;
 
+	if (f && text && f->flags & TEP_FIELD_IS_STRING)
+		return f;
 	return f && !(f->flags & others) ? f : NULL;
 }
 
@@ -43,17 +45,19 @@ static u32 find_keys(struct tep_event *ev, const char *names, struct tep_format_
 	while ((name = strsep(&rest, ","))) {
 		if (nr == MAX_KEYS)
 			return 0;
-		fields[nr] = find_number(ev, name);
+		fields[nr] = strcmp(name, cpu_field.name) ? find_field(ev, name, false) :
+			     &cpu_field;
 		if (!fields[nr++])
 			return 0;
 	}
 	return nr;
 }
 
-/* With a weight, only what has it is counted. */
+/* With a weight or a field to group by, only what has it is counted. */
 static bool kind_is_wanted(const struct kind *k, const struct config *cfg)
 {
-	if (!k->is_sample || (cfg->events && !in_list(cfg->events, k->event)))
+	if (!k->is_sample || (cfg->events && !in_list(cfg->events, k->event)) ||
+	    (cfg->by_field && !k->field[FIELD_BY]))
 		return false;
 	if (cfg->allocs)
 		return k->is_alloc;
@@ -155,7 +159,8 @@ static struct kind *new_kind(const struct profile *p, struct tep_event *ev)
 	set_take(k);
 	k->name = name_of(ev);
 	k->is_own = !cfg->events && in_list(p->own_events, ev);
-	k->field[FIELD_WEIGHT] = find_number(ev, cfg->weight);
+	k->field[FIELD_WEIGHT] = find_field(ev, cfg->weight, false);
+	k->field[FIELD_BY] = find_field(ev, cfg->by_field, true);
 	k->nr_keys = find_keys(ev, cfg->keys, &k->field[FIELD_KEY]);
 	k->nr_end_keys = find_keys(ev, cfg->end_keys, &k->field[FIELD_END_KEY]);
 	k->is_alloc = k->is_event && k->nr_keys && in_list(cfg->allocs, ev);
@@ -245,9 +250,10 @@ const char *advice(const struct config *cfg)
 
 /*
  * Events that the file does not describe were not recorded. One of the list is enough. @list: NULL:
- * any event; @field: numbers that it needs, or NULL
+ * any event; @field: what it needs, or NULL; @text: one, which may be a text
  */
-static int check_any(struct profile *p, const char *path, const char *list, const char *field)
+static int check_any(struct profile *p, const char *path, const char *list, const char *field,
+		     bool text)
 {
 	struct tep_event **ev = tep_list_events(p->tep, TEP_EVENT_SORT_ID);
 	struct tep_format_field *fields[MAX_KEYS];
@@ -256,23 +262,26 @@ static int check_any(struct profile *p, const char *path, const char *list, cons
 		/* A stack without an event has no numbers. */
 		if (field && !strcmp(name_of(*ev), "stacktrace"))
 			continue;
-		if ((!list || in_list(list, *ev)) && (!field || find_keys(*ev, field, fields)))
+		if ((!list || in_list(list, *ev)) &&
+		    (!field || (text ? !!find_field(*ev, field, true) :
+				find_keys(*ev, field, fields))))
 			return 0;
 	}
 	if (!field)
 		return fail("%s: has no event %s%s", path, list, advice(p->cfg));
-	return fail("%s: has no event%s%s with a field %s that is a number%s", path,
-		    list ? " " : "", list ? list : "", field, advice(p->cfg));
+	return fail("%s: has no event%s%s with a field %s%s%s", path, list ? " " : "",
+		    list ? list : "", field, text ? "" : " that is a number", advice(p->cfg));
 }
 
-static int check_each(struct profile *p, const char *path, const char *list, const char *field)
+static int check_each(struct profile *p, const char *path, const char *list, const char *field,
+		      bool text)
 {
 	char *words __free(pointer) = list ? copy_string(list) : NULL;
 	char *rest = words, *word;
 	int ret = 0;
 
 	while (!ret && (word = strsep(&rest, ",")))
-		ret = check_any(p, path, word, field);
+		ret = check_any(p, path, word, field, text);
 	return ret;
 }
 
@@ -280,13 +289,15 @@ int check_events(struct profile *p, const char *path)
 {
 	const struct config *cfg = p->cfg;
 	const char *list = cfg->allocs ? cfg->allocs : cfg->events;
-	int (*check)(struct profile *p, const char *path, const char *list, const char *field) =
-		cfg->leaks ? check_any : check_each;
+	int (*check)(struct profile *p, const char *path, const char *list, const char *field,
+		     bool text) = cfg->leaks ? check_any : check_each;
 	int ret;
 
-	ret = check_each(p, path, cfg->events, NULL) ?:
-	      check_each(p, path, cfg->wakers ? "sched:sched_waking" : NULL, NULL) ?:
-	      check(p, path, cfg->allocs, cfg->keys) ?:
-	      check(p, path, cfg->frees, cfg->end_keys);
-	return ret || !cfg->weight ? ret : check_any(p, path, list, cfg->weight);
+	ret = check_each(p, path, cfg->events, NULL, false) ?:
+	      check_each(p, path, cfg->wakers ? "sched:sched_waking" : NULL, NULL, false) ?:
+	      check(p, path, cfg->allocs, cfg->keys, false) ?:
+	      check(p, path, cfg->frees, cfg->end_keys, false) ?:
+	      (cfg->weight ? check_any(p, path, list, cfg->weight, false) : 0) ?:
+	      (cfg->by_field ? check_any(p, path, list, cfg->by_field, true) : 0);
+	return ret ?: where_open(p, path);
 }

@@ -18,14 +18,14 @@ bool resolve_kernel(struct profile *p, u32 stack, struct words *w)
 }
 
 /* Says what it leaves out that the user has not named. */
-static bool is_wanted(const struct record *r, const struct task_state *t)
+static bool is_wanted(struct record *r, const struct task_state *t)
 {
 	const struct config *cfg = r->profile->cfg;
 	u64 *counts = r->profile->counts;
 
 	if (!r->kind->wanted || r->rec->ts < cfg->from || (cfg->to && r->rec->ts > cfg->to) ||
 	    (cfg->cpus && !number_in(cfg->cpus, r->rec->cpu)) ||
-	    (cfg->tids && !number_in(cfg->tids, r->pid)))
+	    (cfg->tids && !number_in(cfg->tids, r->pid)) || !where_matches(r))
 		return false;
 	if (cfg->pids && !(t->family & FAMILY_PID))
 		counts[COUNT_NOT_SELECTED] += !t->process && !t->is_child && t->id.pid &&
@@ -52,6 +52,8 @@ static struct sample *new_sample(struct record *r)
 	s->process = s->task->process;
 	s->task->seen = true;
 	s->unwanted = !is_wanted(r, s->task);
+	if (!s->unwanted)
+		take_value(r, s);
 	return s;
 }
 

@@ -77,28 +77,6 @@ static bool is_own_stack(const struct profile *p, u32 nr)
 	return false;
 }
 
-/* The label of what a sample is counted by. A process has the name that it had last. */
-static u32 group_of(struct profile *p, const struct sample *s)
-{
-	const struct task *task = p->cfg->by == BY_PROCESS && s->process ? s->process :
-				  task_of(p, s);
-	char *label __free(pointer) = NULL;
-
-	if (p->cfg->by == BY_NOTHING)
-		return 0;
-	if (p->cfg->by == BY_CPU)
-		label = format("CPU %u", s->cpu);
-	else if (p->cfg->by == BY_EVENT)
-		label = format("%s:%s", s->kind->event->system, s->kind->name);
-	else if (task->nth)
-		label = format("%s-%u (%u)", task->comm, task->pid, task->nth + 1);
-	else
-		label = format("%s-%u", task->comm, task->pid);
-	p->counts[COUNT_NO_PROCESS] += p->cfg->by == BY_PROCESS && !s->process && task->pid ?
-				       s->val[VAL_EVENTS] : 0;
-	return intern(&p->map->labels, label);
-}
-
 /* NULL if it does not count. */
 static struct stack *make_stack(struct profile *p, struct sample *sample)
 {
@@ -440,6 +418,7 @@ void profile_free(struct map *m)
 	pool_free(&p->sums);
 	pool_free(&p->addresses);
 	pool_free(&m->labels);
+	where_close(p);
 	kinds_free(p);
 	dat_close(p);
 	free(p);

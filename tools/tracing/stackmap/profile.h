@@ -7,6 +7,8 @@
  *   event.c	reads what is in a record
  *   gaps.c	knows what is missing at the ends of CPUs
  *   ids.c	definitions, the map beside the recording, and what an id stands for
+ *   where.c	a filter of libtraceevent
+ *   group.c	what samples are grouped by: a task, a field
  *   count.c	adds a finished sample to an equal one
  *   tasks.c	names and processes at a time
  *   weights.c	values that are known later: time off the CPU, memory that is not freed
@@ -23,10 +25,12 @@
 #include "count.h"
 #include "dat.h"
 #include "gaps.h"
+#include "group.h"
 #include "kinds.h"
 #include "match.h"
 #include "tasks.h"
 #include "weights.h"
+#include "where.h"
 
 #define MAX_KEPT	200000	/* samples that are printed */
 
@@ -52,6 +56,7 @@ struct profile {
 	struct pool		processes;	/* of a task's number and which it is to a task */
 	struct pool		addresses;	/* of {instance, address} to a sample */
 	size_t			max_addresses;
+	struct tep_event_filter	*where;		/* NULL: all */
 	bool			needs_threads;	/* which process they belong to */
 	bool			needs_gaps;	/* for times, and for what is not freed */
 	sample_fn		*print;		/* samples are printed, not added up; or NULL */

@@ -22,7 +22,7 @@ enum form {
 };
 
 enum sleep { SLEEP_ANY, SLEEP_PREEMPTED, SLEEP_UNINTERRUPTIBLE };
-enum by { BY_NOTHING, BY_CPU, BY_EVENT, BY_TASK, BY_PROCESS, NR_BY };
+enum by { BY_NOTHING, BY_CPU, BY_EVENT, BY_TASK, BY_PROCESS, BY_FIELD };
 
 struct config {
 	const char	*kallsyms;
@@ -49,6 +49,7 @@ struct config {
 	const char	*tids;		/* of threads */
 	const char	*comm;		/* a pattern of the shell */
 	const char	*cpus;
+	const char	*where;		/* a filter */
 	u64		from;		/* nanoseconds */
 	u64		to;
 	const char	*weight;	/* a field */
@@ -62,6 +63,7 @@ struct config {
 	bool		latency;	/* the time from the ones to the others */
 	bool		leaks;		/* not all of these are in each kernel */
 	enum by		by;
+	const char	*by_field;
 	bool		for_pprof;	/* by task */
 };
 

@@ -65,13 +65,29 @@ EVENTS = {
         "sys_enter_close": [("int", "fd")],
     },
     "block": {
-        "block_rq_issue": [("unsigned int", "dev"), ("u64", "sector")],
-        "block_rq_complete": [("unsigned int", "dev"), ("u64", "sector")],
+        "block_rq_issue": [("dev_t", "dev"), ("u64", "sector")],
+        "block_rq_complete": [("dev_t", "dev"), ("u64", "sector")],
+    },
+    "irq": {
+        "softirq_entry": [("unsigned int", "vec")],
+        "softirq_exit": [("unsigned int", "vec")],
+    },
+    "initcall": {
+        "initcall_start": [("initcall_t", "func")],
+        "initcall_finish": [("initcall_t", "func"), ("int", "ret")],
+    },
+    "lock": {
+        "contention_begin": [("void *", "lock_addr"), ("unsigned int", "flags")],
+        "contention_end": [("void *", "lock_addr"), ("int", "ret")],
+    },
+    "skb": {
+        "consume": [("string", "name"), ("unsigned long", "len"), ("int", "ret"),
+                    ("u8", "where[20]")],
     },
 }
 SIZES = {"int": 4, "unsigned int": 4, "unsigned long": 8, "long": 8, "u64": 8, "u8": 1, "char": 1,
-         "string": 4}
-CODES = {"int": "i", "unsigned int": "I", "unsigned long": "Q", "long": "q", "u64": "Q"}
+         "string": 4, "dev_t": 4, "initcall_t": 8, "void *": 8}
+CODES = {"dev_t": "I", "initcall_t": "Q", "void *": "Q", "int": "i", "unsigned int": "I", "unsigned long": "Q", "long": "q", "u64": "Q"}
 # The states of a task in the print format of sched_switch.
 STATES = '''(REC->prev_state & ((((0x00000000 | 0x00000001 | 0x00000002 | 0x00000004 | 0x00000008 | \
 0x00000010 | 0x00000020 | 0x00000040) + 1) << 1) - 1)) ? __print_flags(REC->prev_state & \
@@ -113,6 +129,9 @@ def format_text(system, name):
     if "prev_state" in args:
         text = text.replace("prev_state=%llu", "prev_state=%s")
         args["prev_state"] = STATES
+    if "vec" in args:
+        text += " [action=%s]"
+        args["action"] = '__print_symbolic(REC->vec, { 1, "TIMER" }, { 9, "RCU" })'
     lines += ["", "print fmt: \"%s\"%s" % (text, "".join(f", {a}" for a in args.values())), ""]
     return "\n".join(lines)
 

@@ -45,7 +45,7 @@ class Usage(Case):
             self.assertNotIn(out, seen)
             self.assertLessEqual(max(map(len, out.splitlines())), 100)
             seen.add(out)
-            self.assertLessEqual(len(options), 23, command)
+            self.assertLessEqual(len(options), 25, command)
             page = self.page("".join(command))
             told = set(re.findall(r"\*\*(--[a-z-]+)\*\*", "".join(re.findall(r"^\*\*-.*", page, re.M))))
             self.assertEqual(told, set(options), command)

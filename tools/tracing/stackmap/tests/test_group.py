@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Any field as a key, filters of recordings, and distributions."""
+
+import json
+import os
+from unittest import mock
+
+from common import TEXT, RecordingCase, golden_text
+
+
+class ByField(RecordingCase):
+    """--by FIELD."""
+
+    def softirqs(self):
+        """Of three vectors, one of which has no name."""
+        dat = self.dat()
+        for vec, stack in [(9, "AB"), (1, "AB"), (9, "CB"), (9, "AB"), (30, "A")]:
+            self.event(dat, "softirq_entry", vec, stack=stack)
+            self.event(dat, "softirq_exit", vec, stack=stack, after=vec)
+        return dat
+
+    def test_number(self):
+        dat = self.softirqs()
+        self.assertEqual(self.groups(dat, "vec", "-e", "softirq_entry"),
+                         {"vec=9 (RCU)": 3, "vec=1 (TIMER)": 1, "vec=30": 1})
+        self.assertEqual(self.groups(dat, "vec", "-w", "latency=softirq_entry,softirq_exit,cpu"),
+                         {"vec=9 (RCU)": 27, "vec=1 (TIMER)": 1, "vec=30": 30})
+        # Also of a stack that has no event.
+        dat = self.dat()
+        self.stack(dat, "AB", pid=7)
+        self.assertEqual(self.groups(dat, "common_pid"), {"common_pid=7": 1})
+
+    def test_text(self):
+        """Fixed, dynamic, empty; with bytes that no terminal should get."""
+        dat = self.dat()
+        for name in "dentry", "kmalloc-64", "", "dentry", "a\x1b;b":
+            self.event(dat, "consume", name, 8, 0, b"x", stack="AB")
+        out = json.loads(self.tool(dat, "-q", "-j", "--by", "name")[0])
+        self.assertEqual(sorted((s["by"], s["weight"]) for s in out), [
+            ("name=", 1), ("name=a\x1b;b", 1), ("name=dentry", 2), ("name=kmalloc-64", 1)])
+        self.assertIn("\n# name=a?;b: 1 (20.0%)\n", self.tool(dat, "report", "-q", "--by", "name")[0])
+        dat = self.dat()
+        self.switch(dat, 1, 2, stack="AB")
+        self.switch(dat, 2, 1, stack="AB")
+        self.assertEqual(self.groups(dat, "next_comm"), {"next_comm=t2": 1, "next_comm=t1": 1})
+
+    def test_address(self):
+        """Those of the kernel have names."""
+        dat = self.dat()
+        for func in TEXT + 0x100, TEXT + 0x20, TEXT + 0x100, TEXT + 0x104, 0x1000, 0, (1 << 64) - 2:
+            self.event(dat, "initcall_start", func, stack="AB")
+        self.assertEqual(self.groups(dat, "func"), {
+            "func=schedule": 2, "func=do_exit": 1, "func=schedule+0x4": 1, "func=4096": 1,
+            "func=0": 1, "func=18446744073709551614": 1})
+        dat = self.dat()
+        for lock in TEXT + 0x100, 0xffff888012345678:
+            self.event(dat, "contention_begin", lock, 0, stack="AB")
+        self.assertEqual(self.groups(dat, "lock_addr"),
+                         {"lock_addr=schedule": 1, "lock_addr=0xffff888012345678": 1})
+
+    def test_replaced_address(self):
+        """A name that was another one meanwhile is none."""
+        module = 0xffffffffc0000010
+        text = golden_text("kallsyms64").split("ffffffffc")[0] + f"{module:x} t one\t[m]\n"
+        start = text.replace("one", "two")
+        dat = self.dat()
+        self.event(dat, "initcall_start", module, stack="AB")
+        out = self.tool(dat, "report", "-q", "--by", "func", more={"kallsyms": text})[0]
+        self.assertIn("# func=one: 1", out)
+        out = self.tool(dat, "report", "-q", "--by", "func", more={"kallsyms": text, "kallsyms.start": start})[0]
+        self.assertIn(f"# func={module}: 1", out)
+
+    def test_signs_and_devices(self):
+        dat = self.dat()
+        for ret in 0, -22, 5:
+            self.event(dat, "consume", "x", 8, ret, b"x", stack="AB")
+        self.assertEqual(self.groups(dat, "ret"), {"ret=0": 1, "ret=-22": 1, "ret=5": 1})
+        dat = self.dat()
+        self.event(dat, "block_rq_issue", 8 << 20 | 16, 0, stack="AB")
+        self.event(dat, "block_rq_complete", 8 << 20 | 16, 0, after=9)
+        args = "-w", "latency=block_rq_issue,block_rq_complete,dev"
+        self.assertEqual(self.groups(dat, "dev", *args), {"dev=8,16": 9})
+
+    def test_off_cpu(self):
+        dat = self.dat()
+        for state, after in (1, 10), (2, 100), (1, 1000):
+            self.switch(dat, 1, 2, state=state, stack="AB")
+            self.switch(dat, 2, 1, stack="CB", after=after)
+        self.assertEqual(self.groups(dat, "prev_state", "-w", "off-cpu", "--tid", "1"),
+                         {"prev_state=1": 1010, "prev_state=2": 100})
+
+    def test_no_such_field(self):
+        dat = self.softirqs()
+        self.event(dat, "kmalloc", 1, 8, stack="AB")
+        self.assertIn("has no event with a field nothing", self.tool(dat, "--by", "nothing", rc=1)[1])
+        self.assertIn("has no event kmalloc with a field vec\n",
+                      self.tool(dat, "--by", "vec", "-e", "kmalloc", rc=1)[1])
+        self.assertIn("with a field caller\n", self.tool(dat, "--by", "caller", rc=1)[1])
+        for bad in "", "a,b", "a b", "vec=1":
+            self.assertIn("--by knows", self.tool(dat, "--by", bad, rc=2)[1])
+        # What lacks it does not count.
+        self.assertEqual(sum(self.groups(dat, "vec").values()), 10)
+
+    def test_cut_record(self):
+        """The text would be behind the end of the record."""
+        dat = self.dat()
+        self.event(dat, "consume", "abcdefghijkl", 8, 0, b"x" * 20, stack="AB")
+        time, data, lost = dat.cpus[""][0][0]
+        for size in range(8, len(data), 3):
+            dat.cpus[""][0][0] = time, data[:size], lost
+            for args in (["--by", "name"], ["--by", "len"], ["--where", "len == 8"],
+                         ["--where", "name == 'abc'"]):
+                out, err = self.tool(dat, "report", *args, rc=(0, 1))
+                self.assertNotIn("abcdefghijkl", out)
+
+
+class Where(RecordingCase):
+    """--where."""
+
+    def setUp(self):
+        super().setUp()
+        # libtraceevent leaks parts of filters.
+        env = mock.patch.dict(os.environ, ASAN_OPTIONS="detect_leaks=0")
+        env.start()
+        self.addCleanup(env.stop)
+
+    def test_where(self):
+        dat = self.dat()
+        for i, size in enumerate([8, 64, 4096]):
+            self.event(dat, "kmalloc", i, size, stack="AB", pid=1 + i)
+            self.event(dat, "kfree", i, stack="CB")
+        ab, cb = "do_exit;schedule", "do_exit;weak_one"
+        for where, want in [("bytes_alloc > 8", {ab: 2}), ("kmalloc: bytes_alloc > 64", {ab: 1}),
+                            ("kmem/kfree:ptr==1", {cb: 1}), ("ptr == 1", {ab: 1, cb: 1}),
+                            ("bytes_alloc == 64 || ptr == 0", {ab: 2, cb: 1}),
+                            ("kfree:ptr!=1", {cb: 2}), ("common_pid == 2", {ab: 1}),
+                            ("!(ptr == 1)", {ab: 2, cb: 2})]:
+            self.assertEqual(self.folded(dat, "--where", where), want, where)
+        self.assertEqual(self.all_forms(dat, "--where", "ptr == 1"), 2)
+        self.assertEqual(self.folded(dat, "--where", "bytes_alloc < 100", "-w", "bytes_alloc"), {ab: 72})
+
+    def test_text(self):
+        dat = self.dat()
+        for name in "dentry", "kmalloc-64", "a:b":
+            self.event(dat, "consume", name, 8, 0, b"x", stack="AB")
+        for where in 'name == "a:b"', "name == 'kmalloc-64'", "name =~ '^kmalloc'", "consume: name == 'a:b'":
+            self.assertEqual(sum(self.folded(dat, "--where", where).values()), 1, where)
+
+    def test_pairs(self):
+        """Of latency, the begin is selected."""
+        dat = self.dat()
+        for dev, sector in (1, 0), (2, 8):
+            self.event(dat, "block_rq_issue", dev, sector, stack="AB")
+            self.event(dat, "block_rq_complete", dev, sector, after=dev * 10)
+        args = "-w", "latency=block_rq_issue,block_rq_complete,dev"
+        self.assertEqual(sum(self.folded(dat, *args, "--where", "sector == 8").values()), 20)
+
+    def test_not_a_filter(self):
+        dat = self.dat()
+        self.event(dat, "kmalloc", 1, 8, stack="AB")
+        for bad in "nothing == 1", "kmalloc: nothing == 1", "nothing: ptr == 1", "(ptr", "", "'x'":
+            self.assertIn("no event takes the filter " + bad, self.tool(dat, "--where", bad, rc=1)[1], bad)
+        for bad in "kmalloc: ptr ==", "ptr + ", "ptr == +", "(ptr >)", "ptr == 1 &&", "=~", "ptr -":
+            self.assertIn("an operand is missing", self.tool(dat, "--where", bad, rc=2)[1], bad)
+        self.assertIn("has no stacks of such events",
+                      self.tool(dat, "--where", "ptr == 99", rc=1)[1])
+
+
+class CpuKey(RecordingCase):
+    """cpu is a key as the fields are."""
+
+    def test_cpu(self):
+        dat = self.dat()
+        for cpu in 0, 1:
+            self.event(dat, "softirq_entry", 9, stack="AB", cpu=cpu)
+        for cpu, after in (1, 10), (0, 100):
+            self.event(dat, "softirq_exit", 9, after=after, cpu=cpu)
+        args = "-w", "latency=softirq_entry,softirq_exit,vec,cpu"
+        self.assertEqual(self.groups(dat, "cpu", *args), {"CPU 0": 111, "CPU 1": 10})
+        self.assertEqual(self.groups(dat, "cpu", "-w", "latency=softirq_entry,softirq_exit,cpu"),
+                         {"CPU 0": 111, "CPU 1": 10})
+        # One that the event does not run on is a field.
+        dat = self.dat()
+        self.event(dat, "sched_waking", "t1", 1, 120, 1, stack="AB", cpu=0)
+        self.switch(dat, 0, 1, cpu=1, after=7)
+        self.assertEqual(self.folded(dat, "-w", "latency=sched_waking,sched_switch,target_cpu=cpu"),
+                         {"do_exit;schedule": 7})
