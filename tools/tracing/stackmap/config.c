@@ -271,6 +271,8 @@ struct choice by_choices[] = {
 	{ "by", 0, "WHAT", set_by, NULL,
 	  "one for each cpu, event, task, process, or value of a FIELD of\n"
 	  "the events (vec)" },
+	{ "histogram", 0, NULL, set_flag, &cfg.histogram,
+	  "how the single weights spread; of a report, for each --by" },
 	{}
 };
 
@@ -351,6 +353,8 @@ static void check_weights(enum form form)
 		usage("--wakers tells who ends a sleep: --weight off-cpu --wakers", NULL);
 	if (cfg.weight && (cfg.off_cpu || cfg.latency) && form != FORM_PPROF)
 		usage("two weights only go into export --format pprof", NULL);
+	if (cfg.histogram && !cfg.weight && !cfg.off_cpu && !cfg.latency)
+		usage("--histogram is of a --weight, events count 1", NULL);
 }
 
 void check_config(const struct command *cmd, enum form form)

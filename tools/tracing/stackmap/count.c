@@ -47,6 +47,9 @@ static void count_sample(struct profile *p, struct sample *s)
 	s->kind->in = s->kind->in ? s->kind->in : s->task->in;
 	p->counts[COUNT_OTHER_INSTANCES] += s->kind->in != s->task->in;
 	s->val[VAL_LARGEST] = s->val[p->map->main_value];
+	s->sum = e ? e - p->sums.list : 0;
+	if (p->cfg->histogram)
+		spread_add(p->map, s->sum, s->val[VAL_LARGEST]);
 	if (sum) {
 		add_values(sum->val, s->val);
 		free_sample(s);

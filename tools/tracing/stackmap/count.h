@@ -16,6 +16,7 @@ struct sample {
 	struct sample	*outer;		/* begin with the same keys, before it */
 	struct kind	*kind;
 	struct task_state *task;
+	u32		sum;		/* number of what it was added to */
 	u32		named;		/* the task, as it was named then */
 	const struct task *process;	/* as far as it is known */
 	u64		ts;

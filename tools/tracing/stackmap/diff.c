@@ -87,7 +87,7 @@ void print_diff(struct map *m, struct map *old, struct pool *names, const struct
 			continue;
 		}
 		printf("%llu", c->stack.ref);
-		print_merged(c->map, &c->stack, names);
+		print_merged(c->map, &c->stack, names, cfg);
 	}
 	pool_free_all(&changes);
 	pool_free(&texts);

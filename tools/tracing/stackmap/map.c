@@ -271,6 +271,9 @@ void map_free_stacks(struct map *m)
 	free(m->stacks);
 	free(m->ips);
 	pool_free(&m->files);
+	pool_free(&m->weights);
+	pool_free(&m->owners);
+	free(m->shares);
 	pool_free(&m->sym.modules);
 	free(m->name);
 	free(m->dir);

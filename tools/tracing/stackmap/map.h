@@ -50,6 +50,7 @@ struct stack {
 	u64		ref;		/* what it weighs */
 	u64		val[NR_VALUES];	/* in a profile */
 	const struct task *task;	/* in one for pprof */
+	u32		owner;		/* of single weights, see spread.c */
 	u32		group;		/* the label of what it is counted by; 0: none */
 };
 
@@ -81,6 +82,9 @@ struct map {
 	int		main_value;	/* which of them ref is */
 	struct pool	files;		/* of {id of a file} to the number of an object */
 	struct pool	labels;		/* texts that are no functions */
+	struct pool	weights;	/* of {owner, weight} to so many samples */
+	struct pool	owners;		/* of {owner} to that of the stack it was merged with */
+	struct share	*shares;	/* of the owners that are left */
 	struct symbols	sym;
 };
 

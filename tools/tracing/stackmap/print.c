@@ -26,19 +26,25 @@ void print_sum(const struct map *m)
 }
 
 /* Behind its weight. */
-void print_merged(struct map *m, const struct stack *s, struct pool *names)
+void print_merged(struct map *m, const struct stack *s, struct pool *names,
+		  const struct config *cfg)
 {
 	u32 i;
 
 	if (m->main_value != VAL_EVENTS)
 		printf(", %llu %s, at most %llu", s->val[VAL_EVENTS], m->values[VAL_EVENTS].type,
 		       s->val[VAL_LARGEST]);
+	if (cfg->histogram)
+		printf(", p50 %llu, p90 %llu, p99 %llu", spread_percentile(m, s, 50),
+		       spread_percentile(m, s, 90), spread_percentile(m, s, 99));
 	if (s->group)
 		printf(", %s", hide_controls(pool_string(&m->labels, s->group)));
 	putchar('\n');
 	for (i = 0; i < s->nr; i++)
 		printf("        %s\n", hide_controls(pool_string(names, m->ips[s->first + i])));
 	putchar('\n');
+	if (cfg->histogram)
+		print_histogram(m, s);
 }
 
 void print_text(struct map *m, struct pool *names, const struct config *cfg)
@@ -50,7 +56,7 @@ void print_text(struct map *m, struct pool *names, const struct config *cfg)
 	for (s = m->stacks; s != stacks_end(m); s++) {
 		if (m->merged) {
 			printf("%llu (%.1f%%)", s->ref, share(s->ref, m->sum));
-			print_merged(m, s, names);
+			print_merged(m, s, names, cfg);
 		} else {
 			print_stack(m, s, cfg);
 		}
@@ -127,8 +133,8 @@ static void print_json_stack(struct map *m, const struct stack *s, const struct 
 	fputs("]}", stdout);
 }
 
-static void print_json_merged(const struct map *m, const struct stack *s,
-			      const struct pool *names)
+static void print_json_merged(struct map *m, const struct stack *s, const struct pool *names,
+			      const struct config *cfg)
 {
 	u32 i;
 
@@ -139,6 +145,8 @@ static void print_json_merged(const struct map *m, const struct stack *s,
 		print_json_string(pool_string(&m->labels, s->group));
 		putchar(',');
 	}
+	if (cfg->histogram)
+		print_json_histogram(m, s);
 	fputs("\n  \"symbols\": [", stdout);
 	for (i = 0; i < s->nr; i++) {
 		fputs_unlocked(i ? ", " : "", stdout);
@@ -155,7 +163,7 @@ void print_json(struct map *m, struct pool *names, const struct config *cfg)
 	for (s = m->stacks; s != stacks_end(m); s++) {
 		fputs(s > m->stacks ? ",\n " : "\n ", stdout);
 		if (m->merged)
-			print_json_merged(m, s, names);
+			print_json_merged(m, s, names, cfg);
 		else
 			print_json_stack(m, s, cfg);
 	}

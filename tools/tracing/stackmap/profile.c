@@ -115,6 +115,7 @@ static struct stack *make_stack(struct profile *p, struct sample *sample)
 	s->ref = ref;
 	memcpy(s->val, sample->val, sizeof(s->val));
 	s->task = p->cfg->for_pprof ? task_of(p, sample) : NULL;
+	s->owner = sample->sum;
 	s->group = group_of(p, sample);
 	return s;
 }

@@ -327,7 +327,9 @@ static int run_stacks(const struct command *cmd, int argc, char **argv)
 
 static int run_report(const struct command *cmd, int argc, char **argv)
 {
-	return run(cmd, cfg.json ? FORM_REPORT_JSON : FORM_REPORT, one_argument(argc, argv), NULL);
+	cfg.flat = cfg.histogram;
+	return run(cmd, cfg.json ? (cfg.flat ? FORM_JSON : FORM_REPORT_JSON) :
+		   cfg.flat ? FORM_TEXT : FORM_REPORT, one_argument(argc, argv), NULL);
 }
 
 static int run_export(const struct command *cmd, int argc, char **argv)

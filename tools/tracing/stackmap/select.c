@@ -125,6 +125,7 @@ void merge_stacks(struct map *m, struct pool *names, const struct config *cfg)
 			m->ips[s->first + frame] = name_frame(m, s, frame, names);
 		if (cfg->function && !cut_stack(m, s, names, cfg))
 			continue;
+		s->nr = cfg->flat ? 0 : s->nr;
 		w.nr = 0;
 		add_words(&w, m->ips + s->first, s->nr);
 		add_word(&w, (uintptr_t)s->task);
@@ -134,6 +135,7 @@ void merge_stacks(struct map *m, struct pool *names, const struct config *cfg)
 			m->stacks[n++] = *s;
 			continue;
 		}
+		spread_join(m, m->stacks[nr - 1].owner, s->owner);
 		m->stacks[nr - 1].ref += s->ref;
 		add_values(m->stacks[nr - 1].val, s->val);
 	}

@@ -64,6 +64,8 @@ struct config {
 	bool		leaks;		/* not all of these are in each kernel */
 	enum by		by;
 	const char	*by_field;
+	bool		histogram;	/* of single weights */
+	bool		flat;		/* of groups, without their stacks */
 	bool		for_pprof;	/* by task */
 };
 
@@ -84,6 +86,12 @@ void sort_stacks(struct map *m);
 bool stack_matches(struct map *m, const struct stack *s, const struct config *cfg);
 void select_stacks(struct map *m, const struct config *cfg, size_t top);
 void drop_tracers(struct map *m);
+/* spread.c */
+void spread_add(struct map *m, u32 owner, u64 weight);
+void spread_join(struct map *m, u32 to, u32 from);
+u64 spread_percentile(struct map *m, const struct stack *s, u32 percent);
+void print_histogram(struct map *m, const struct stack *s);
+void print_json_histogram(struct map *m, const struct stack *s);
 /* annotate.c */
 int annotate(struct map *m, const struct config *cfg);
 /* print.c, pprof.c, report.c; @names: those of merged stacks */
@@ -91,7 +99,8 @@ typedef void print_fn(struct map *m, struct pool *names, const struct config *cf
 print_fn print_text, print_folded, print_json, print_pprof, print_functions, print_json_functions;
 void print_json_string(const char *s);
 void print_stack(struct map *m, const struct stack *s, const struct config *cfg);
-void print_merged(struct map *m, const struct stack *s, struct pool *names);
+void print_merged(struct map *m, const struct stack *s, struct pool *names,
+		  const struct config *cfg);
 void print_sum(const struct map *m);
 char *folded_name(char *name);
 void note_summary(struct map *m);

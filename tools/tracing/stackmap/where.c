@@ -19,9 +19,10 @@ static bool has_filter(const struct tep_event_filter *filter)
 
 int where_open(struct profile *p, const char *path)
 {
+	char *text __free(pointer) = NULL;
 	const char *where = p->cfg->where;
-	char *text __free(pointer) = NULL, why[256] = "";
-	enum tep_errno err;
+	char why[256] = "";
+	int err;
 
 	if (!where)
 		return 0;

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 from unittest import mock
 
 from common import TEXT, RecordingCase, golden_text
@@ -185,3 +186,100 @@ class CpuKey(RecordingCase):
         self.switch(dat, 0, 1, cpu=1, after=7)
         self.assertEqual(self.folded(dat, "-w", "latency=sched_waking,sched_switch,target_cpu=cpu"),
                          {"do_exit;schedule": 7})
+
+
+class Histogram(RecordingCase):
+    """--histogram, and p50, p90, p99."""
+
+    WEIGHTS = [0, 1, 1, 3, 4, 7, 8, 100, 1000, 5000, 100000]
+
+    def sizes(self):
+        """Of two stacks and two tasks."""
+        dat = self.dat()
+        for i, n in enumerate(self.WEIGHTS):
+            self.event(dat, "kmalloc", 1, n, stack="AB" if i % 3 else "CB", pid=1 + i % 2)
+        return dat
+
+    @staticmethod
+    def expected(weights):
+        """p50, p90, p99, and the rows."""
+        weights = sorted(weights)
+        at = lambda percent: weights[-(-len(weights) * percent // 100) - 1]
+        rows, first = [], 0
+        while first <= weights[-1]:
+            last = max(2 * first - 1, 1)
+            rows.append((first, last, sum(first <= w <= last for w in weights)))
+            first = last + 1
+        return [at(50), at(90), at(99), rows]
+
+    def close(self, got, want):
+        """The first ten bits of a weight are right."""
+        for a, b in zip(got[:3], want[:3]):
+            self.assertTrue(a <= b <= a * 1.002, (a, b))
+        self.assertEqual(got[3], want[3])
+
+    def test_of_all(self):
+        dat = self.sizes()
+        args = "report", "-q", "-w", "bytes_alloc", "--histogram"
+        out = self.tool(dat, *args)[0]
+        self.assertTrue(out.startswith("# 106124 bytes_alloc (bytes)\n106124 (100.0%), 11 events, at most 100000, "
+                                       "p50 7, p90 5000, p99 99968\n"), out)
+        rows = [tuple(map(int, r)) for r in re.findall(r"^ +(\d+) -> (\d+) +: (\d+) +\|[* ]{40}\|$", out, re.M)]
+        self.assertEqual(rows, self.expected(self.WEIGHTS)[3])
+        self.assertIn("         0 -> 1          : 3        |" + "*" * 40 + "|\n", out)
+        self.assertIn("         2 -> 3          : 1        |" + "*" * 13 + " " * 27 + "|\n", out)
+        out = json.loads(self.tool(dat, *args, "-j")[0])
+        self.assertEqual([len(out), out[0]["weight"], out[0]["symbols"]], [1, 106124, []])
+
+    def json(self, dat, *args):
+        """By what, and what is expected() of it."""
+        out = json.loads(self.tool(dat, *args, "-q", "-j", "--histogram")[0])
+        return [(s, [s["p50"], s["p90"], s["p99"],
+                     [(h["from"], h["to"], h["count"]) for h in s["histogram"]]]) for s in out]
+
+    def test_of_groups_and_stacks(self):
+        dat = self.sizes()
+        self.assertEqual(len(self.json(dat, "-w", "bytes_alloc")), 2)
+        for s, got in self.json(dat, "-w", "bytes_alloc"):
+            want = [w for i, w in enumerate(self.WEIGHTS) if (i % 3 > 0) == (s["symbols"][0] == "schedule")]
+            self.assertEqual((s["weight"], s["count"]), (sum(want), len(want)))
+            self.close(got, self.expected(want))
+        for args in [], ["report"]:
+            for s, got in self.json(dat, *args, "-w", "bytes_alloc", "--by", "common_pid"):
+                want = [w for i, w in enumerate(self.WEIGHTS) if f"common_pid={1 + i % 2}" == s["by"] and (
+                    args or (i % 3 > 0) == (s["symbols"][0] == "schedule"))]
+                self.assertEqual((s["weight"], s["count"]), (sum(want), len(want)))
+                self.close(got, self.expected(want))
+        self.assertEqual(len(self.json(dat, "report", "-w", "bytes_alloc", "--by", "common_pid", "-t", "1")), 1)
+
+    def test_merged_stacks(self):
+        """Those that differ only in offsets are one."""
+        dat = self.dat()
+        for i in range(1, 100):
+            self.event(dat, "kmalloc", 1, i)
+            dat.add(self.now, "kernel_stack", 2, [self.A + i % 4, self.B])
+        (_, got), = self.json(dat, "-w", "bytes_alloc")
+        self.assertEqual(got, self.expected(range(1, 100)))
+
+    def test_times(self):
+        dat = self.dat()
+        for us in 5, 50, 500:
+            self.switch(dat, 1, 0, stack="AB")
+            self.switch(dat, 0, 1, after=us)
+            self.event(dat, "softirq_entry", 1, stack="AB")
+            self.event(dat, "softirq_exit", 1, after=us)
+        for args in ["off-cpu"], ["latency=softirq_entry,softirq_exit,cpu"]:
+            out = self.tool(dat, "-q", "--histogram", "-w", *args)[0]
+            self.assertIn(", at most 500, p50 50, p90 500, p99 500\n", out)
+            self.assertIn("            microseconds : count    distribution\n", out)
+
+    def test_large(self):
+        dat = self.dat()
+        self.event(dat, "kmalloc", 1, (1 << 62) + 5, stack="AB")
+        (_, got), = self.json(dat, "-w", "bytes_alloc")
+        self.assertEqual(got[3][-1], (1 << 62, (1 << 63) - 1, 1))
+
+    def test_needs_a_weight(self):
+        dat = self.sizes()
+        for args in [], ["-w", "events"], ["-w", "outstanding=kmalloc,kfree,ptr"]:
+            self.assertIn("--histogram is of a --weight", self.tool(dat, "--histogram", *args, rc=2)[1])
