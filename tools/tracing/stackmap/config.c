@@ -70,13 +70,14 @@ static void set_format(const struct choice *c, char *arg)
 {
 	static const char * const names[] = {
 		[FORM_FOLDED] = "folded", [FORM_PPROF] = "pprof", [FORM_PERF] = "perf",
+		[FORM_PERFETTO] = "perfetto",
 	};
 
-	for (cfg.format = FORM_PERF; cfg.format >= FORM_FOLDED; cfg.format--) {
+	for (cfg.format = FORM_PERFETTO; cfg.format >= FORM_FOLDED; cfg.format--) {
 		if (!strcmp(arg, names[cfg.format]))
 			return;
 	}
-	usage("--format knows folded, pprof and perf, not", arg);
+	usage("--format knows folded, pprof, perf and perfetto, not", arg);
 }
 
 /* Either one may be missing. */
@@ -280,7 +281,8 @@ struct choice format_choices[] = {
 	{ "format", 0, "FORMAT", set_format, NULL,
 	  "folded   root;...;leaf count, for flame graphs\n"
 	  "pprof    for pprof, speedscope, Pyroscope, Parca (binary)\n"
-	  "perf     the samples, as perf script prints them" },
+	  "perf     the samples, as perf script prints them\n"
+	  "perfetto a timeline of the scheduler and the samples, for Perfetto (binary)" },
 	{}
 };
 
@@ -338,7 +340,8 @@ static void check_choice(const struct choice *c, enum form form)
 	refuse(c->to == &cfg.symfs && !HAS_LIBS, c, WITHOUT_LIBS);
 	refuse(c->to == &cfg.lines && !cfg.vmlinux, c, "needs --vmlinux FILE");
 	refuse(c->to == &cfg.lines && !cfg.of_map, c, "is for maps (--map)");
-	refuse(form == FORM_PERF && (selects || cfg.of_map), c, "does not go with --format perf");
+	refuse((form == FORM_PERF || form == FORM_PERFETTO) && (selects || cfg.of_map), c,
+	       "does not go with --format perf and perfetto");
 	refuse(cfg.of_map && (is_among(c, weight_choices) || is_among(c, sample_choices) ||
 			      c->set == set_by), c, "needs a recording, a map has no events");
 	refuse(cfg.of_map && form == FORM_DIFF && c->set == set_function, c,

@@ -20,6 +20,7 @@ struct sample {
 	u32		named;		/* the task, as it was named then */
 	const struct task *process;	/* as far as it is known */
 	u64		ts;
+	u64		since;		/* when its time began; 0: it has none */
 	u64		by;		/* the field, or the label of its text */
 	u64		seq;		/* they are printed in this order */
 	u64		val[NR_VALUES];

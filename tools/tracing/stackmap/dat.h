@@ -16,6 +16,7 @@ const char *tracecmd_get_trace_clock(struct tracecmd_input *handle);
 struct tep_record *tracecmd_peek_data(struct tracecmd_input *handle, int cpu);
 int tracecmd_cpus(struct tracecmd_input *handle);
 const char *tracecmd_get_cpustats(struct tracecmd_input *handle);
+const char *tracecmd_get_uname(struct tracecmd_input *handle);
 struct kbuffer *tracecmd_record_kbuf(struct tracecmd_input *handle, struct tep_record *record);
 void *tracecmd_record_page(struct tracecmd_input *handle, struct tep_record *record);
 int tracecmd_set_cursor(struct tracecmd_input *handle, int cpu, size_t offset);

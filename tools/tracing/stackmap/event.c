@@ -51,11 +51,14 @@ static bool read_at(struct record *r, const struct tep_format_field *f, int size
 	return true;
 }
 
+bool field_number(struct record *r, const struct tep_format_field *f, u64 *n)
+{
+	return read_at(r, f, f ? f->size : 0, 0, n);
+}
+
 bool get_number(struct record *r, enum field which, u64 *n)
 {
-	const struct tep_format_field *f = r->kind->field[which];
-
-	return read_at(r, f, f ? f->size : 0, 0, n);
+	return field_number(r, r->kind->field[which], n);
 }
 
 static int long_size(const struct record *r)
@@ -70,14 +73,13 @@ static bool get_long(struct record *r, enum field which, u32 i, u64 *n)
 }
 
 /* An array without a length goes on to the end of the record. A string may be elsewhere in it. */
-bool get_bytes(struct record *r, enum field which, const char **bytes, u32 *len)
+bool field_bytes(struct record *r, const struct tep_format_field *f, const char **bytes, u32 *len)
 {
-	const struct tep_format_field *f = r->kind->field[which];
 	int offset = f ? f->offset : -1, size = f ? f->size : 0;
 	u64 place;
 
 	if (f && f->flags & TEP_FIELD_IS_DYNAMIC) {
-		if (!get_number(r, which, &place))
+		if (!field_number(r, f, &place))
 			return false;
 		offset = place & 0xffff;
 		size = place >> 16 & 0xffff;
@@ -88,6 +90,11 @@ bool get_bytes(struct record *r, enum field which, const char **bytes, u32 *len)
 	*bytes = (const char *)r->rec->data + offset;
 	*len = size > 0 ? size : r->rec->size - offset;
 	return true;
+}
+
+bool get_bytes(struct record *r, enum field which, const char **bytes, u32 *len)
+{
+	return field_bytes(r, r->kind->field[which], bytes, len);
 }
 
 /* "" if there is none. */

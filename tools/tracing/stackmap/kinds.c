@@ -236,6 +236,8 @@ int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unuse
 	if (read_head(&r)) {
 		get_number(&r, FIELD_PREEMPT, &r.preempt);
 		r.kind->take(&r);
+		if (p->see)
+			p->see(&r);
 	}
 	p->counts[COUNT_CUT] += r.cut;
 	return 0;

@@ -84,5 +84,5 @@ void print_perf_sample(struct profile *p, const struct sample *sample, const str
 
 int print_perf(struct map *m, const char *path, const struct config *cfg)
 {
-	return make_profile(m, path, print_perf_sample, cfg);
+	return make_profile(m, path, print_perf_sample, NULL, cfg);
 }

@@ -430,7 +430,8 @@ void profile_free(struct map *m)
  * Replaces the stacks of the map in @m by those of the recording, or prints the samples. The
  * recording stays open, as frames may get their names from it.
  */
-int make_profile(struct map *m, const char *path, sample_fn *print, const struct config *cfg)
+int make_profile(struct map *m, const char *path, sample_fn *print, see_fn *see,
+		 const struct config *cfg)
 {
 	char *lost __free(pointer) = NULL;
 	struct profile *p = check_mem(calloc(1, sizeof(*p)));
@@ -442,11 +443,12 @@ int make_profile(struct map *m, const char *path, sample_fn *print, const struct
 	p->ids.users = &m->sym.users;
 	p->cfg = cfg;
 	p->print = print;
+	p->see = see;
 	m->sym.profile = p;
 	m->sym.find_symbol = m->sym.kallsyms.nr ? NULL : load_recorded_symbols;
 	read_directory(p);
 	set_value_types(m, cfg);
-	p->needs_threads &= cfg->pids || cfg->by == BY_PROCESS;
+	p->needs_threads &= cfg->pids || cfg->by == BY_PROCESS || see;
 	p->needs_gaps = cfg->off_cpu || cfg->allocs;
 	ret = dat_open(p, path) ?: check_events(p, path) ?: check_boot(p, path);
 	if (ret) {

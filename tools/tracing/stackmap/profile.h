@@ -60,6 +60,7 @@ struct profile {
 	bool			needs_threads;	/* which process they belong to */
 	bool			needs_gaps;	/* for times, and for what is not freed */
 	sample_fn		*print;		/* samples are printed, not added up; or NULL */
+	see_fn			*see;		/* all records pass, too; or NULL */
 	struct sample		**samples;	/* that count */
 	size_t			nr_samples;
 	struct words		words;		/* of one stack */

@@ -211,9 +211,9 @@ static int make_profiles(struct input *new, struct input *old)
 	int ret = 0, old_ret = 0;
 
 	if (HAS_LIBS && new->recording)
-		ret = make_profile(&new->map, new->recording, NULL, &cfg);
+		ret = make_profile(&new->map, new->recording, NULL, NULL, &cfg);
 	if (HAS_LIBS && old && old->recording)
-		old_ret = make_profile(&old->map, old->recording, NULL, &cfg);
+		old_ret = make_profile(&old->map, old->recording, NULL, NULL, &cfg);
 	if ((ret && !new->map.nr_stacks) || (old_ret && !old->map.nr_stacks))
 		return -EINVAL;
 	return ret || old_ret;
@@ -226,7 +226,10 @@ static int show_stream(enum form form, struct input *in)
 		return -EINVAL;
 	if (form == FORM_ANNOTATE)
 		return annotate(&in->map, &cfg);
-	return HAS_LIBS ? print_perf(&in->map, in->recording, &cfg) : 0;
+	if (!HAS_LIBS)
+		return 0;
+	return form == FORM_PERF ? print_perf(&in->map, in->recording, &cfg) :
+	       print_perfetto(&in->map, in->recording, &cfg);
 }
 
 static int show_input(enum form form, struct input *new, struct input *old)
@@ -234,7 +237,7 @@ static int show_input(enum form form, struct input *new, struct input *old)
 	struct map *m = &new->map;
 	int ret;
 
-	if (form == FORM_ANNOTATE || form == FORM_PERF)
+	if (form == FORM_ANNOTATE || form == FORM_PERF || form == FORM_PERFETTO)
 		return show_stream(form, new);
 	if (m->split && cfg.of_map)
 		note("interrupts split %llu stacks, the parts are separate", m->split);
@@ -296,8 +299,9 @@ static int dump(enum form form, const char *path, const char *old_path)
 static int run(const struct command *cmd, enum form form, const char *path, const char *old_path)
 {
 	check_config(cmd, form);
-	if (form == FORM_PPROF && !cfg.output && isatty(STDOUT_FILENO))
-		usage("--format pprof is binary: -o FILE", NULL);
+	if ((form == FORM_PPROF || form == FORM_PERFETTO) && !cfg.output && isatty(STDOUT_FILENO))
+		usage(form == FORM_PPROF ? "--format pprof is binary: -o FILE" :
+		      "--format perfetto is binary: -o FILE", NULL);
 	/* The others do not tell how often there is what weighs nothing. */
 	if (!cfg.of_map && !cfg.min_ref && form >= FORM_FOLDED && form != FORM_PPROF)
 		cfg.min_ref = 1;
@@ -335,7 +339,7 @@ static int run_report(const struct command *cmd, int argc, char **argv)
 static int run_export(const struct command *cmd, int argc, char **argv)
 {
 	if (!cfg.format)
-		usage("name a --format: folded, pprof or perf", NULL);
+		usage("name a --format: folded, pprof, perf or perfetto", NULL);
 	return run(cmd, cfg.format, one_argument(argc, argv), NULL);
 }
 
@@ -416,7 +420,7 @@ const struct command report_command = {
 
 const struct command export_command = {
 	.name = "export", .run = run_export, .args = "--format FORMAT [OPTIONS] [FILE | DIR]",
-	.summary = "a recording for flame graphs, pprof, speedscope, perf's readers",
+	.summary = "a recording for flame graphs, pprof, speedscope, Perfetto",
 	.text = "Print a profile for other programs, " OF_A_RECORDING,
 	.groups = {
 		{ "Output", format_choices }, { "", output_choices }, INPUT, { "", map_choices },

@@ -14,10 +14,11 @@
 #include "ids.h"
 
 struct profile;
+struct record;
 struct sample;
 
 enum form {
-	FORM_TEXT, FORM_JSON, FORM_FOLDED, FORM_PPROF, FORM_PERF, FORM_REPORT, FORM_REPORT_JSON,
+	FORM_TEXT, FORM_JSON, FORM_FOLDED, FORM_PPROF, FORM_PERF, FORM_PERFETTO, FORM_REPORT, FORM_REPORT_JSON,
 	FORM_DIFF, FORM_ANNOTATE,
 };
 
@@ -109,10 +110,14 @@ void print_diff(struct map *m, struct map *old, struct pool *names, const struct
 
 /* profile.c */
 typedef void sample_fn(struct profile *p, const struct sample *sample, const struct stack *s);
-int make_profile(struct map *m, const char *path, sample_fn *print, const struct config *cfg);
+typedef void see_fn(struct record *r);
+int make_profile(struct map *m, const char *path, sample_fn *print, see_fn *see,
+		 const struct config *cfg);
 void profile_free(struct map *m);
 /* perf.c */
 sample_fn print_perf_sample;
 int print_perf(struct map *m, const char *path, const struct config *cfg);
+/* perfetto.c */
+int print_perfetto(struct map *m, const char *path, const struct config *cfg);
 
 #endif

@@ -114,6 +114,7 @@ static bool end_time(struct profile *p, struct sample *s, u64 now, u32 cpu)
 	}
 	p->rest += s->unwanted ? 0 : now - s->ts;
 	s->early = count_later(s->task->in, s->ts);
+	s->since = s->ts;
 	s->val[VAL_DELAY] = p->rest / 1000;
 	p->rest %= 1000;
 	s->ts = now;

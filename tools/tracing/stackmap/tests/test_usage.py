@@ -157,7 +157,7 @@ class Usage(Case):
                 (["report", "--cpu", "0,4-1", "-"], "a range begins with the smaller number: 0,4-1"),
                 (["report", "-w", "latency=a,b"], "--weight latency=BEGIN,END,KEY"),
                 (["report", "-w", "off-cpu=x"], "off-cpu knows :preempted and :uninterruptible"),
-                (["export"], "name a --format: folded, pprof or perf"),
+                (["export"], "name a --format: folded, pprof, perf or perfetto"),
                 (["save"], "name one directory")]:
             self.assertIn(text, self.run_tool(*args, rc=2)[1])
         for command in ["stacks", "report"]:
