@@ -66,18 +66,31 @@ static void set_by(const struct choice *c, char *arg)
 	cfg.by_field = cfg.by == BY_FIELD ? arg : NULL;
 }
 
+static bool is_diff(enum form form)
+{
+	return form >= FORM_DIFF;
+}
+
 static void set_format(const struct choice *c, char *arg)
 {
-	static const char * const names[] = {
-		[FORM_FOLDED] = "folded", [FORM_PPROF] = "pprof", [FORM_PERF] = "perf",
-		[FORM_PERFETTO] = "perfetto",
+	static const struct {
+		const char	*name;
+		enum form	form;
+	} formats[] = {
+		{ "folded", FORM_FOLDED }, { "pprof", FORM_PPROF }, { "perf", FORM_PERF },
+		{ "perfetto", FORM_PERFETTO }, { "stacks", FORM_DIFF },
+		{ "functions", FORM_DIFF_FUNCTIONS }, { "folded", FORM_DIFF_FOLDED },
 	};
+	bool of_diff = c == diff_format_choices;
+	size_t i;
 
-	for (cfg.format = FORM_PERFETTO; cfg.format >= FORM_FOLDED; cfg.format--) {
-		if (!strcmp(arg, names[cfg.format]))
-			return;
+	for (i = 0; i < ARRAY_SIZE(formats); i++) {
+		if (!strcmp(arg, formats[i].name) && of_diff == is_diff(formats[i].form))
+			cfg.format = formats[i].form;
 	}
-	usage("--format knows folded, pprof, perf and perfetto, not", arg);
+	if (!cfg.format)
+		usage(of_diff ? "--format of diff knows stacks, functions and folded, not" :
+		      "--format knows folded, pprof, perf and perfetto, not", arg);
 }
 
 /* Either one may be missing. */
@@ -286,6 +299,14 @@ struct choice format_choices[] = {
 	{}
 };
 
+struct choice diff_format_choices[] = {
+	{ "format", 0, "FORMAT", set_format, NULL,
+	  "stacks      with frames, the default\n"
+	  "functions   self and total\n"
+	  "folded      root;...;leaf old new, for red and blue flame graphs" },
+	{}
+};
+
 static void refuse_old(const struct choice *c, char *arg)
 {
 	usage(format("--%s: %s", c->name, (char *)c->to), NULL);
@@ -344,7 +365,7 @@ static void check_choice(const struct choice *c, enum form form)
 	       "does not go with --format perf and perfetto");
 	refuse(cfg.of_map && (is_among(c, weight_choices) || is_among(c, sample_choices) ||
 			      c->set == set_by), c, "needs a recording, a map has no events");
-	refuse(cfg.of_map && form == FORM_DIFF && c->set == set_function, c,
+	refuse(cfg.of_map && is_diff(form) && c->set == set_function, c,
 	       "of maps, goes with report and export");
 }
 

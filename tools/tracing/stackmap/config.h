@@ -21,6 +21,7 @@ extern struct choice output_choices[];
 extern struct choice json_choices[];
 extern struct choice by_choices[];
 extern struct choice format_choices[];
+extern struct choice diff_format_choices[];
 extern struct choice old_choices[];
 
 void check_config(const struct command *cmd, enum form form);

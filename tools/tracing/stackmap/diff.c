@@ -65,29 +65,44 @@ static int compare_by(const void *a, const void *b)
 }
 
 /* @names: of the functions of merged stacks */
+static void print_change(struct change *c, struct pool *names, const struct config *cfg)
+{
+	printf("%+lld %s ", c->by, !c->refs[1] ? "new" : c->refs[0] ? "moved" : "gone");
+	if (!c->map->merged) {
+		print_stack(c->map, &c->stack, cfg);
+		return;
+	}
+	printf("%llu", c->stack.ref);
+	print_merged(c->map, &c->stack, names, cfg);
+}
+
+/* Flame graphs need what has not changed, too. */
 void print_diff(struct map *m, struct map *old, struct pool *names, const struct config *cfg)
 {
+	bool folded = cfg->format == FORM_DIFF_FOLDED;
 	struct pool changes = {}, texts = {};
 	struct change *c;
 	size_t i, n = 0;
 
+	for (i = 1; folded && i <= names->nr; i++)
+		folded_name(pool_string(names, i));
 	add_stacks(&changes, &texts, m, false);
 	add_stacks(&changes, &texts, old, true);
 	pool_sort(&changes, compare_by);
 	for (i = 1; i <= changes.nr && (!cfg->top || n < cfg->top); i++) {
 		c = changes.list[i].ptr;
-		if (!c->by || (u64)llabs(c->by) < cfg->min_ref ||
+		c->stack.ref = c->refs[0] ? c->refs[0] : c->refs[1];
+		if ((!folded && !c->by) ||
+		    (folded ? c->stack.ref : (u64)llabs(c->by)) < cfg->min_ref ||
 		    !stack_matches(c->map, &c->stack, cfg))
 			continue;
 		n++;
-		c->stack.ref = c->refs[0] ? c->refs[0] : c->refs[1];
-		printf("%+lld %s ", c->by, !c->refs[1] ? "new" : c->refs[0] ? "moved" : "gone");
-		if (!m->merged) {
-			print_stack(c->map, &c->stack, cfg);
+		if (!folded) {
+			print_change(c, names, cfg);
 			continue;
 		}
-		printf("%llu", c->stack.ref);
-		print_merged(c->map, &c->stack, names, cfg);
+		print_path(c->map, &c->stack, names);
+		printf("%llu %llu\n", c->refs[1], c->refs[0]);
 	}
 	pool_free_all(&changes);
 	pool_free(&texts);

@@ -75,19 +75,26 @@ char *folded_name(char *name)
 	return name;
 }
 
+/* From the root to the leaf. */
+void print_path(const struct map *m, const struct stack *s, const struct pool *names)
+{
+	u32 i;
+
+	for (i = s->nr; i--; ) {
+		fputs_unlocked(pool_string(names, m->ips[s->first + i]), stdout);
+		putchar_unlocked(i ? ';' : ' ');
+	}
+}
+
 void print_folded(struct map *m, struct pool *names, const struct config *cfg)
 {
 	const struct stack *s;
-	u32 frame;
 	size_t i;
 
 	for (i = 1; i <= names->nr; i++)
 		folded_name(pool_string(names, i));
 	for (s = m->stacks; s != stacks_end(m); s++) {
-		for (frame = s->nr; frame--; ) {
-			fputs_unlocked(pool_string(names, m->ips[s->first + frame]), stdout);
-			putchar_unlocked(frame ? ';' : ' ');
-		}
+		print_path(m, s, names);
 		printf("%llu\n", s->ref);
 	}
 }

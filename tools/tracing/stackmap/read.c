@@ -128,7 +128,7 @@ static bool is_report(enum form form)
 /* Of a map, too: the others print it as it is. */
 static bool is_profile(enum form form)
 {
-	return is_report(form) || form == FORM_FOLDED || form == FORM_PPROF;
+	return is_report(form) || form == FORM_FOLDED || form == FORM_PPROF || form > FORM_DIFF;
 }
 
 /* Stacks that become names of functions lose their addresses. */
@@ -144,6 +144,8 @@ static int print_stacks(enum form form, struct map *m, struct map *old)
 
 	if (cfg.of_map && is_profile(form))
 		drop_tracers(m);
+	if (cfg.of_map && is_profile(form) && old)
+		drop_tracers(old);
 	if (!cfg.of_map || is_profile(form)) {
 		merge_stacks(m, &names, &cfg);
 		if (old)
@@ -152,7 +154,9 @@ static int print_stacks(enum form form, struct map *m, struct map *old)
 	m->sum = sum_of(m);
 	if (cfg.function && !m->nr_stacks && (!old || !old->nr_stacks))
 		ret = fail("%s: no stack has a function %s", m->name, cfg.function);
-	if (old) {
+	if (form == FORM_DIFF_FUNCTIONS) {
+		print_function_diff(m, old, &names, &cfg);
+	} else if (old) {
 		print_diff(m, old, &names, &cfg);
 	} else if (!ret) {
 		select_stacks(m, &cfg, is_report(form) ? 0 : cfg.top);
@@ -350,7 +354,7 @@ static int run_diff(const struct command *cmd, int argc, char **argv)
 		usage("diff compares two", argv[2]);
 	if (!argc && cfg.of_map)
 		usage("diff --map needs an OLD map", NULL);
-	return run(cmd, FORM_DIFF, argc > 1 ? argv[1] : NULL,
+	return run(cmd, cfg.format ? cfg.format : FORM_DIFF, argc > 1 ? argv[1] : NULL,
 		   argc ? argv[0] : LAST_RECORDING ".old");
 }
 
@@ -440,7 +444,7 @@ const struct command diff_command = {
 	.groups = {
 		INPUT, { "", map_choices }, SYMBOLS, { "", line_choices }, WEIGHT, SAMPLES, STACKS,
 		{ "", min_choices }, { "", grep_choices }, { "", function_choices }, OUTPUT,
-		OTHER, OLD,
+		{ "", diff_format_choices }, OTHER, OLD,
 	},
 	.examples = "Example, what a change has cost:\n"
 		    "  stackmap_dump diff --weight off-cpu stackmap.data.old stackmap.data\n",

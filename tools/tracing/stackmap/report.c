@@ -10,6 +10,8 @@ struct function {
 	u32			name;	/* 0: the group */
 	u64			self;
 	u64			total;
+	u64			old_self;	/* in a diff */
+	u64			old_total;
 	const struct stack	*last;	/* that counted here: recursion counts once */
 };
 
@@ -104,7 +106,6 @@ static void count_functions(struct pool *fs, const struct map *m)
 
 	for (s = m->stacks; s != stacks_end(m); s++)
 		count_stack(fs, m, s);
-	pool_sort(fs, compare_functions);
 }
 
 void print_functions(struct map *m, struct pool *names, const struct config *cfg)
@@ -112,6 +113,7 @@ void print_functions(struct map *m, struct pool *names, const struct config *cfg
 	struct pool fs = {};
 
 	count_functions(&fs, m);
+	pool_sort(&fs, compare_functions);
 	print_sum(m);
 	printf("#%15s %6s %16s %6s  function\n", "self", "", "total", "");
 	print_list(m, &fs, names, cfg->top);
@@ -123,6 +125,69 @@ void print_json_functions(struct map *m, struct pool *names, const struct config
 	struct pool fs = {};
 
 	count_functions(&fs, m);
+	pool_sort(&fs, compare_functions);
 	print_json_list(m, &fs, names, cfg->top);
+	pool_free_all(&fs);
+}
+
+static long long grown(u64 now, u64 before)
+{
+	return now - before;
+}
+
+/* What weighs more or less itself is first. */
+static int compare_growth(const void *a, const void *b)
+{
+	const struct function *fa = ((const struct pooled *)a)->ptr;
+	const struct function *fb = ((const struct pooled *)b)->ptr;
+
+	return compare_u64(llabs(grown(fb->self, fb->old_self)),
+			   llabs(grown(fa->self, fa->old_self))) ?:
+	       compare_u64(llabs(grown(fb->total, fb->old_total)),
+			   llabs(grown(fa->total, fa->old_total))) ?: compare_u64(fa->nr, fb->nr);
+}
+
+/* What was counted so far is of the old map. */
+static void make_old(struct pool *fs)
+{
+	struct function *f;
+	u32 i;
+
+	for (i = 1; i <= fs->nr; i++) {
+		f = fs->list[i].ptr;
+		f->old_self = f->self;
+		f->old_total = f->total;
+		f->self = 0;
+		f->total = 0;
+		f->last = NULL;
+	}
+}
+
+static void print_growth(const struct function *f, const char *name)
+{
+	printf("%+16lld %16llu %+16lld %16llu  %s\n", grown(f->self, f->old_self), f->self,
+	       grown(f->total, f->old_total), f->total, name);
+}
+
+void print_function_diff(const struct map *m, const struct map *old, const struct pool *names,
+			 const struct config *cfg)
+{
+	const struct function *f;
+	struct pool fs = {};
+	u64 i, n = 0;
+
+	count_functions(&fs, old);
+	make_old(&fs);
+	count_functions(&fs, m);
+	pool_sort(&fs, compare_growth);
+	for (i = 1; i <= fs.nr && (!cfg->top || n < cfg->top); i++) {
+		f = fs.list[i].ptr;
+		if (!f->name || (f->self == f->old_self && f->total == f->old_total) ||
+		    (u64)llabs(grown(f->total, f->old_total)) < cfg->min_ref)
+			continue;
+		if (!n++)
+			printf("#%15s %16s %16s %16s  function\n", "self", "now", "total", "now");
+		print_growth(f, hide_controls(pool_string(names, f->name)));
+	}
 	pool_free_all(&fs);
 }

@@ -18,8 +18,9 @@ struct record;
 struct sample;
 
 enum form {
-	FORM_TEXT, FORM_JSON, FORM_FOLDED, FORM_PPROF, FORM_PERF, FORM_PERFETTO, FORM_REPORT, FORM_REPORT_JSON,
-	FORM_DIFF, FORM_ANNOTATE,
+	FORM_TEXT, FORM_JSON, FORM_FOLDED, FORM_PPROF, FORM_PERF, FORM_PERFETTO,
+	FORM_REPORT, FORM_REPORT_JSON, FORM_ANNOTATE,
+	FORM_DIFF, FORM_DIFF_FUNCTIONS, FORM_DIFF_FOLDED,
 };
 
 enum sleep { SLEEP_ANY, SLEEP_PREEMPTED, SLEEP_UNINTERRUPTIBLE };
@@ -104,9 +105,13 @@ void print_merged(struct map *m, const struct stack *s, struct pool *names,
 		  const struct config *cfg);
 void print_sum(const struct map *m);
 char *folded_name(char *name);
+void print_path(const struct map *m, const struct stack *s, const struct pool *names);
 void note_summary(struct map *m);
 /* diff.c */
 void print_diff(struct map *m, struct map *old, struct pool *names, const struct config *cfg);
+/* report.c */
+void print_function_diff(const struct map *m, const struct map *old, const struct pool *names,
+			 const struct config *cfg);
 
 /* profile.c */
 typedef void sample_fn(struct profile *p, const struct sample *sample, const struct stack *s);

@@ -131,6 +131,29 @@ class Diff(Case):
         out = self.dump(new, "diff", "--map", "-k", KALLSYMS, old, "--grep", r"schedule\+0x2/")
         self.assertEqual(re.findall(r"^[-+]\S+", out, re.M), ["-7"])
 
+    def test_of_functions(self):
+        a, b, c = ([TEXT + i, TEXT + 0x21] for i in (0x101, 0x181, 0x102))
+        old = self.file("old", mkmap.make([(1, 10, a), (2, 7, b)]))
+        new = mkmap.make([(101, 13, a), (104, 2, c), (105, 1, a[1:] + a)])
+        args = "diff", "--map", "-k", KALLSYMS, "--format"
+        out = self.dump(new, *args, "functions", old)
+        rows = [line.split() for line in out.splitlines()[1:]]
+        self.assertEqual(rows, [["-7", "0", "-7", "0", "weak_one"], ["+5", "15", "+6", "16", "schedule"],
+                                ["+1", "1", "-1", "16", "do_exit"]])
+        self.assertEqual(self.dump(new, *args, "functions", "-t", "1", old).count("\n"), 2)
+        self.assertNotIn("do_exit", self.dump(new, *args, "functions", "-m", "2", old))
+        self.assertEqual(self.dump(new, *args, "functions", "-g", "weak", old).split()[10::5],
+                         ["weak_one", "do_exit"])
+        same = self.file("new", new)
+        self.assertEqual(self.dump(new, *args, "functions", same), "")
+        # For difffolded.pl: the weights of both, also of what is the same.
+        out = self.dump(new, *args, "folded", old)
+        self.assertEqual(out, "do_exit;weak_one 7 0\ndo_exit;schedule 10 15\ndo_exit;schedule;do_exit 0 1\n")
+        self.assertEqual(self.dump(new, *args, "folded", same),
+                         "do_exit;schedule 15 15\ndo_exit;schedule;do_exit 1 1\n")
+        self.assertIn("--format of diff knows", self.run_tool(*args, "perf", old, rc=2)[1])
+        self.assertIn("--format knows", self.run_tool("export", "--format", "functions", rc=2)[1])
+
     def test_diff_of_generations(self):
         a, b = ([TEXT + i, TEXT + 0x21] for i in (0x101, 0x102))
         gen = 1 << 19
