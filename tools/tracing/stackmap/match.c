@@ -128,7 +128,7 @@ void take_event(struct record *r)
 	if (r->kind->learn)
 		r->kind->learn(r);
 	if (r->kind->is_free)
-		set_owner(r, NULL, p->cfg->latency ? COUNT_NO_BEGIN : COUNT_FREE_UNKNOWN);
+		end_latency(r);
 	p->counts[COUNT_ALLOCS] += r->kind->is_free || r->kind->is_alloc;
 	r->cpu->has_gap = false;
 	s = add_sample(r);

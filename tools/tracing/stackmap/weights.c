@@ -182,6 +182,36 @@ bool set_owner(struct record *r, struct sample *s, enum count other)
 	return true;
 }
 
+/*
+ * A time that ends when a task comes to a CPU. If it leaves one meanwhile, it was woken while it ran,
+ * and did not wait; or it was woken on its way from the CPU.
+ */
+static void drop_running(struct record *r)
+{
+	u64 key[] = { r->in->nr, 0 };
+	struct sample *s;
+	struct pooled *e;
+
+	if (r->kind->nr_end_keys != 1 ||
+	    r->kind->field[FIELD_END_KEY] != r->kind->field[FIELD_NEXT_PID] ||
+	    !get_number(r, FIELD_PREV_PID, &key[1]))
+		return;
+	e = find_address(r->profile, key, ARRAY_SIZE(key));
+	s = e->ptr;
+	if (!s || r->rec->ts < s->ts + MAX_LEAVE)
+		return;
+	r->profile->counts[COUNT_NOT_ENDED] += !s->unwanted;
+	e->ptr = s->outer;
+	drop_sample(r->profile, s);
+}
+
+void end_latency(struct record *r)
+{
+	if (r->kind->is_switch && r->profile->cfg->latency)
+		drop_running(r);
+	set_owner(r, NULL, r->profile->cfg->latency ? COUNT_NO_BEGIN : COUNT_FREE_UNKNOWN);
+}
+
 /* A task is woken, maybe a moment before it leaves the CPU. What it does not need is dropped. */
 void take_waking(struct record *r, struct sample *s)
 {

@@ -11,6 +11,7 @@
 void take_weight(struct record *r, struct sample *s);
 void take_leave(struct record *r, struct sample *s);
 bool set_owner(struct record *r, struct sample *s, enum count other);
+void end_latency(struct record *r);
 void take_waking(struct record *r, struct sample *s);
 bool is_skipped_task(const struct profile *p, const struct task_state *t);
 void take_switch(struct record *r);

@@ -502,6 +502,22 @@ class Latency(RecordingCase):
             self.assertIn("has no event", self.tool(dat, *FOLDED, "-w", "latency=sched_waking,"
                                                     "sched_switch," + bad, rc=1)[1])
 
+    def test_woken_while_it_runs(self):
+        """It does not wait then. But it may be woken on its way from the CPU."""
+        args = "-w", "latency=sched_waking,sched_switch,pid=next_pid"
+        for before_it_leaves, want in (11, {"do_exit;weak_one": 1010}), (5, {"do_exit;schedule": 105,
+                                                                             "do_exit;weak_one": 1010}):
+            dat = self.dat()
+            self.event(dat, "sched_waking", "t1", 1, 120, 0, stack="AB", pid=2, cpu=1)
+            self.switch(dat, 1, 3, state=0, after=before_it_leaves)
+            self.switch(dat, 3, 1, after=100)
+            self.switch(dat, 1, 3, after=1000)
+            self.event(dat, "sched_waking", "t1", 1, 120, 0, stack="CB", pid=2, cpu=1)
+            self.switch(dat, 3, 1, after=1010)
+            self.assertEqual(self.folded(dat, *args), want)
+            err = self.tool(dat, *FOLDED, *args)[1]
+            self.assertEqual(": 1 times left out: they had not ended" in err, before_it_leaves == 11)
+
     def test_latency_of_idle_tasks(self):
         """Each CPU has its own, with one number."""
         dat = self.dat()
