@@ -58,7 +58,7 @@ EVENTS = {
     "kmem": {
         "kmalloc": [("unsigned long", "ptr"), ("unsigned long", "bytes_alloc")],
         "kfree": [("unsigned long", "ptr")],
-        "kmem_cache_alloc": [("unsigned long", "ptr"), ("unsigned long", "bytes_alloc")],
+        "kmem_cache_alloc": [("unsigned long", "ptr"), ("unsigned long", "bytes_alloc"), ("string", "name")],
         "kmem_cache_free": [("unsigned long", "ptr")],
     },
     "syscalls": {
@@ -142,6 +142,8 @@ def payload(name, pid, flags, preempt, values):
     out = bytearray(struct.pack("<HBBi", IDS[name], flags, preempt, pid))
     fields = layout(system, name)
     end, strings = fields[-1][2] + fields[-1][3], b""
+    if fields[-1][0] == "string" and len(values) == len(fields) - 1:
+        values = *values, ""
     for (kind, field, at, size, _), value in zip(fields, values):
         out += bytes(at - len(out))
         if kind == "string":

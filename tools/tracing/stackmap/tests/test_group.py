@@ -90,6 +90,16 @@ class ByField(RecordingCase):
         self.assertEqual(self.groups(dat, "prev_state", "-w", "off-cpu", "--tid", "1"),
                          {"prev_state=1": 1010, "prev_state=2": 100})
 
+    def test_what_is_not_freed(self):
+        """Which cache, by its name."""
+        dat = self.dat()
+        for ptr, size, name in (1, 8, "a"), (2, 16, "b"), (3, 32, "a"), (4, 64, "a"):
+            self.event(dat, "kmem_cache_alloc", ptr, size, name, stack="AB")
+        self.event(dat, "kmem_cache_free", 3)
+        args = "-w", "outstanding=kmem_cache_alloc,kmem_cache_free,ptr"
+        self.assertEqual(self.groups(dat, "name", *args), {"name=a": 2, "name=b": 1})
+        self.assertEqual(self.groups(dat, "name", *args, "-w", "bytes_alloc"), {"name=a": 72, "name=b": 16})
+
     def test_no_such_field(self):
         dat = self.softirqs()
         self.event(dat, "kmalloc", 1, 8, stack="AB")

@@ -230,7 +230,7 @@ class Examples(RecordingCase):
     # tests have them.
     ELSEWHERE = (r"stackmap_dump (record|save|top) |stackmap_dump map --top 3$|/sys/kernel/|^make |"
                  r"^rmdir |^trace-cmd (record|restore) |--vmlinux|kernelshark|^cd DIR$|"
-                 r"probe_events$|^trace-cmd report \||^libc=|^at\(\)|/tmp/(read|heap)$|"
+                 r"probe_events$|^trace-cmd report \||^libc=|^at\(\)|/tmp/(read|heap|boot)$|"
                  r"^stackmap_dump diff --map|^# 2997|^1990|^futex_wait$|^do_syscall_64$")
 
     def commands(self):
@@ -248,7 +248,9 @@ class Examples(RecordingCase):
     def test_typed(self):
         dat = self.dat()
         self.event(dat, "kmalloc", 1, 8, stack="AB", pid=99)
-        self.event(dat, "kmem_cache_alloc", 2, 8, stack="CB", pid=99)
+        self.event(dat, "kmem_cache_alloc", 2, 8, "dentry", stack="CB", pid=99)
+        for pair in ("softirq_entry", 9), ("softirq_exit", 9), ("contention_begin", 1, 0), ("contention_end", 1, 0):
+            self.event(dat, *pair, stack="AB")
         self.event(dat, "block_rq_issue", 1, 8, stack="AB")
         self.event(dat, "block_rq_complete", 1, 8)
         self.switch(dat, 99, 0, stack="AB")
