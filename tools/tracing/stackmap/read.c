@@ -120,15 +120,10 @@ static int load_both(struct input *new, struct input *old)
 	return old_ret ? old_ret : ret;
 }
 
-static bool is_report(enum form form)
-{
-	return form == FORM_REPORT || form == FORM_REPORT_JSON;
-}
-
 /* Of a map, too: the others print it as it is. */
 static bool is_profile(enum form form)
 {
-	return is_report(form) || form == FORM_FOLDED || form == FORM_PPROF || form > FORM_DIFF;
+	return form == FORM_REPORT || form == FORM_FOLDED || form == FORM_PPROF || form > FORM_DIFF;
 }
 
 /* Stacks that become names of functions lose their addresses. */
@@ -137,7 +132,6 @@ static int print_stacks(enum form form, struct map *m, struct map *old)
 	static print_fn * const print[] = {
 		[FORM_TEXT] = print_text, [FORM_JSON] = print_json, [FORM_FOLDED] = print_folded,
 		[FORM_PPROF] = print_pprof, [FORM_REPORT] = print_functions,
-		[FORM_REPORT_JSON] = print_json_functions,
 	};
 	struct pool names = {};
 	int ret = 0;
@@ -159,7 +153,7 @@ static int print_stacks(enum form form, struct map *m, struct map *old)
 	} else if (old) {
 		print_diff(m, old, &names, &cfg);
 	} else if (!ret) {
-		select_stacks(m, &cfg, is_report(form) ? 0 : cfg.top);
+		select_stacks(m, &cfg, form == FORM_REPORT ? 0 : cfg.top);
 		print[form](m, &names, &cfg);
 	}
 	pool_free(&names);
@@ -309,7 +303,7 @@ static int run(const struct command *cmd, enum form form, const char *path, cons
 	/* The others do not tell how often there is what weighs nothing. */
 	if (!cfg.of_map && !cfg.min_ref && form >= FORM_FOLDED && form != FORM_PPROF)
 		cfg.min_ref = 1;
-	cfg.direct = is_report(form);
+	cfg.direct = form == FORM_REPORT;
 	cfg.for_pprof = form == FORM_PPROF;
 	return dump(form, path, old_path);
 }
@@ -336,8 +330,8 @@ static int run_stacks(const struct command *cmd, int argc, char **argv)
 static int run_report(const struct command *cmd, int argc, char **argv)
 {
 	cfg.flat = cfg.histogram;
-	return run(cmd, cfg.json ? (cfg.flat ? FORM_JSON : FORM_REPORT_JSON) :
-		   cfg.flat ? FORM_TEXT : FORM_REPORT, one_argument(argc, argv), NULL);
+	return run(cmd, !cfg.flat ? FORM_REPORT : cfg.json ? FORM_JSON : FORM_TEXT,
+		   one_argument(argc, argv), NULL);
 }
 
 static int run_export(const struct command *cmd, int argc, char **argv)

@@ -114,19 +114,13 @@ void print_functions(struct map *m, struct pool *names, const struct config *cfg
 
 	count_functions(&fs, m);
 	pool_sort(&fs, compare_functions);
-	print_sum(m);
-	printf("#%15s %6s %16s %6s  function\n", "self", "", "total", "");
-	print_list(m, &fs, names, cfg->top);
-	pool_free_all(&fs);
-}
-
-void print_json_functions(struct map *m, struct pool *names, const struct config *cfg)
-{
-	struct pool fs = {};
-
-	count_functions(&fs, m);
-	pool_sort(&fs, compare_functions);
-	print_json_list(m, &fs, names, cfg->top);
+	if (cfg->json) {
+		print_json_list(m, &fs, names, cfg->top);
+	} else {
+		print_sum(m);
+		printf("#%15s %6s %16s %6s  function\n", "self", "", "total", "");
+		print_list(m, &fs, names, cfg->top);
+	}
 	pool_free_all(&fs);
 }
 

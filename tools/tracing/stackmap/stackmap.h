@@ -19,8 +19,7 @@ struct sample;
 
 enum form {
 	FORM_TEXT, FORM_JSON, FORM_FOLDED, FORM_PPROF, FORM_PERF, FORM_PERFETTO,
-	FORM_REPORT, FORM_REPORT_JSON, FORM_ANNOTATE,
-	FORM_DIFF, FORM_DIFF_FUNCTIONS, FORM_DIFF_FOLDED,
+	FORM_REPORT, FORM_ANNOTATE, FORM_DIFF, FORM_DIFF_FUNCTIONS, FORM_DIFF_FOLDED,
 };
 
 enum sleep { SLEEP_ANY, SLEEP_PREEMPTED, SLEEP_UNINTERRUPTIBLE };
@@ -98,7 +97,7 @@ void print_json_histogram(struct map *m, const struct stack *s);
 int annotate(struct map *m, const struct config *cfg);
 /* print.c, pprof.c, report.c; @names: those of merged stacks */
 typedef void print_fn(struct map *m, struct pool *names, const struct config *cfg);
-print_fn print_text, print_folded, print_json, print_pprof, print_functions, print_json_functions;
+print_fn print_text, print_folded, print_json, print_pprof, print_functions;
 void print_json_string(const char *s);
 void print_stack(struct map *m, const struct stack *s, const struct config *cfg);
 void print_merged(struct map *m, const struct stack *s, struct pool *names,
