@@ -388,5 +388,6 @@ int print_perfetto(struct map *m, const char *path, const struct config *cfg)
 	pool_free(&out.mappings);
 	pool_free(&out.stacks);
 	pool_free_all(&out.tracks);
+	memset(&out, 0, sizeof(out));
 	return ret;
 }

@@ -89,11 +89,13 @@ static void print_names(struct map *m, const char *function)
 	merge_stacks(m, &names, &cfg);
 	select_stacks(m, &cfg, 0);
 	print_functions(m, &names, &cfg);
+	print_function_diff(m, m, &names, &cfg);
 	print_text(m, &names, &cfg);
 	print_json(m, &names, &cfg);
 	print_diff(m, m, &names, &cfg);
 	print_folded(m, &names, &cfg);
-	print_json_functions(m, &names, &cfg);
+	cfg.json = true;
+	print_functions(m, &names, &cfg);
 	print_pprof(m, &names, &cfg);
 	pool_free(&names);
 }
@@ -237,10 +239,12 @@ int __wrap_dat_read(struct profile *p, const char *path, record_fn *take)
 
 static void fuzz_records(const uint8_t *data, size_t size)
 {
-	struct config cfg = { .by = data[0] % NR_BY, .for_pprof = data[0] & 1 };
+	struct config cfg = { .by = data[0] % (BY_FIELD + 1), .for_pprof = data[0] & 1 };
 	struct map m = { .name = copy_string("map") };
 	char users[] = "map 1 5000-6000 0 - /x/cat";
 
+	cfg.by_field = cfg.by == BY_FIELD ? data[0] & 32 ? "name" : "vec" : NULL;
+	cfg.histogram = data[0] & 64;
 	cfg.weight = data[0] & 2 ? "bytes_alloc" : NULL;
 	cfg.off_cpu = data[0] & 4;
 	cfg.wakers = cfg.off_cpu && data[0] & 64;
@@ -255,7 +259,10 @@ static void fuzz_records(const uint8_t *data, size_t size)
 	parse_user_line(&m.sym.users, users);
 	records = data + 1;
 	records_size = size - 1;
-	make_profile(&m, getenv("DAT"), data[0] & 16 ? print_perf_sample : NULL, &cfg);
+	if (data[0] & 16 && data[0] & 1)
+		print_perfetto(&m, getenv("DAT"), &cfg);
+	else
+		make_profile(&m, getenv("DAT"), data[0] & 16 ? print_perf_sample : NULL, NULL, &cfg);
 	print_names(&m, data[0] & 32 ? "[no stack]" : NULL);
 	profile_free(&m);
 	map_free(&m);

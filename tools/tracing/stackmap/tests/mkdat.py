@@ -277,6 +277,7 @@ def corpus(path, directory):
         ("module_free", "m"), ("kernel_stack", 2, [3, (1 << 64) - 1]),
         ("sched_switch", "b", 2, 120, 2, "a", 1, 120), ("sched_waking", "b", 2, 120, 0),
         ("stack_id", 7), ("sched_switch", "a", 1, 120, 0, "b", 2, 120),
+        ("softirq_entry", 9), ("stack_id", 7), ("consume", "x", 8, 0, b"y"), ("stack_id", 7),
     ]
     data = b""
     for name, *values in records:
