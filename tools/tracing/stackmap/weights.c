@@ -183,8 +183,8 @@ bool set_owner(struct record *r, struct sample *s, enum count other)
 }
 
 /*
- * A time that ends when a task comes to a CPU. If it leaves one meanwhile, it was woken while it ran,
- * and did not wait; or it was woken on its way from the CPU.
+ * A time that ends when a task comes to a CPU. If the task leaves one meanwhile, it was woken while
+ * it ran, and did not wait; or it was woken on its way from the CPU.
  */
 static void drop_running(struct record *r)
 {
