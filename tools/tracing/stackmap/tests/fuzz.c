@@ -262,7 +262,8 @@ static void fuzz_records(const uint8_t *data, size_t size)
 	if (data[0] & 16 && data[0] & 1)
 		print_perfetto(&m, getenv("DAT"), &cfg);
 	else
-		make_profile(&m, getenv("DAT"), data[0] & 16 ? print_perf_sample : NULL, NULL, &cfg);
+		make_profile(&m, getenv("DAT"), data[0] & 16 ? print_perf_sample : NULL, NULL,
+			     &cfg);
 	print_names(&m, data[0] & 32 ? "[no stack]" : NULL);
 	profile_free(&m);
 	map_free(&m);
