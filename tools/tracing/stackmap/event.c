@@ -56,6 +56,14 @@ bool field_number(struct record *r, const struct tep_format_field *f, u64 *n)
 	return read_at(r, f, f ? f->size : 0, 0, n);
 }
 
+/* The number of a field that may be below 0, and is of fewer bits then. */
+long long signed_number(const struct tep_format_field *f, u64 n)
+{
+	u32 unused = n && f->flags & TEP_FIELD_IS_SIGNED ? 64 - 8 * f->size : 0;
+
+	return (long long)(n << unused) >> unused;
+}
+
 bool get_number(struct record *r, enum field which, u64 *n)
 {
 	return field_number(r, r->kind->field[which], n);

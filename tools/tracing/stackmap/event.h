@@ -74,6 +74,7 @@ extern struct tep_format_field cpu_field;	/* which each record has */
 void init_kind(struct kind *k, struct tep_event *ev);
 void get_text(struct record *r, enum field which, char *text, size_t size);
 bool field_number(struct record *r, const struct tep_format_field *f, u64 *n);
+long long signed_number(const struct tep_format_field *f, u64 n);
 bool field_bytes(struct record *r, const struct tep_format_field *f, const char **bytes, u32 *len);
 bool get_number(struct record *r, enum field which, u64 *n);
 bool get_bytes(struct record *r, enum field which, const char **bytes, u32 *len);

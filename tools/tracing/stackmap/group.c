@@ -7,15 +7,23 @@ static bool is_text(const struct kind *k)
 	return k->field[FIELD_BY] && k->field[FIELD_BY]->flags & TEP_FIELD_IS_STRING;
 }
 
+/* Frees @label. */
+static u32 intern_label(const struct profile *p, char *label)
+{
+	u32 nr = intern(&p->map->labels, label);
+
+	free(label);
+	return nr;
+}
+
 static u32 text_label(struct record *r)
 {
-	char *label __free(pointer) = NULL;
 	const char *text = "";
 	u32 len = 0;
 
 	get_bytes(r, FIELD_BY, &text, &len);
-	label = format("%s=%.*s", r->profile->cfg->by_field, (int)len, text);
-	return intern(&r->profile->map->labels, label);
+	return intern_label(r->profile, format("%s=%.*s", r->profile->cfg->by_field, (int)len,
+					       text));
 }
 
 /* A number becomes a label in the end, when all symbols are known. */
@@ -55,7 +63,6 @@ static char *number_text(const struct kind *k, u64 n)
 {
 	const struct tep_format_field *f = k->field[FIELD_BY];
 	const char *name = name_of_value(k->event->print_fmt.args, f->name, n);
-	u32 unused = 64 - 8 * f->size;
 
 	if (name)
 		return format("%llu (%s)", n, name);
@@ -63,7 +70,7 @@ static char *number_text(const struct kind *k, u64 n)
 		return format("%llu,%llu", n >> 20, n & 0xfffff);
 	if (f->flags & TEP_FIELD_IS_POINTER)
 		return format("%#llx", n);
-	return f->flags & TEP_FIELD_IS_SIGNED ? format("%lld", (long long)(n << unused) >> unused) :
+	return f->flags & TEP_FIELD_IS_SIGNED ? format("%lld", signed_number(f, n)) :
 	       format("%llu", n);
 }
 
@@ -81,29 +88,18 @@ static char *value_text(const struct profile *p, const struct kind *k, u64 n)
 
 static u32 number_label(const struct profile *p, const struct sample *s)
 {
-	char *value __free(pointer) = value_text(p, s->kind, s->by), *label __free(pointer) = NULL;
+	char *value __free(pointer) = value_text(p, s->kind, s->by);
 
-	label = format("%s=%s", p->cfg->by_field, value);
-	return intern(&p->map->labels, label);
+	return intern_label(p, format("%s=%s", p->cfg->by_field, value));
 }
 
 static u32 task_label(const struct profile *p, const struct task *task)
 {
-	char *label __free(pointer) = NULL, nth[16] = "";
+	char nth[16] = "";
 
 	if (task->nth)
 		snprintf(nth, sizeof(nth), " (%u)", task->nth + 1);
-	label = format("%s-%u%s", task->comm, task->pid, nth);
-	return intern(&p->map->labels, label);
-}
-
-static u32 cpu_or_event_label(const struct profile *p, const struct sample *s)
-{
-	char *label __free(pointer) = NULL;
-
-	label = p->cfg->by == BY_CPU ? format("CPU %u", s->cpu) :
-		format("%s:%s", s->kind->event->system, s->kind->name);
-	return intern(&p->map->labels, label);
+	return intern_label(p, format("%s-%u%s", task->comm, task->pid, nth));
 }
 
 /* The label of the group of a sample. A process has the name that it had last. */
@@ -111,7 +107,7 @@ u32 group_of(struct profile *p, const struct sample *s)
 {
 	switch (p->cfg->by) {
 	case BY_NOTHING:
-		return 0;
+		break;
 	case BY_FIELD:
 		return is_text(s->kind) ? s->by : number_label(p, s);
 	case BY_TASK:
@@ -120,7 +116,10 @@ u32 group_of(struct profile *p, const struct sample *s)
 		p->counts[COUNT_NO_PROCESS] += !s->process && task_of(p, s)->pid ?
 					       s->val[VAL_EVENTS] : 0;
 		return task_label(p, s->process ? s->process : task_of(p, s));
-	default:
-		return cpu_or_event_label(p, s);
+	case BY_CPU:
+		return intern_label(p, format("CPU %u", s->cpu));
+	case BY_EVENT:
+		return intern_label(p, format("%s:%s", s->kind->event->system, s->kind->name));
 	}
+	return 0;
 }

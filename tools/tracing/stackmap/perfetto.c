@@ -112,7 +112,7 @@ static void put_field(struct record *r, u32 nr, const char *name)
 {
 	const struct tep_format_field *f = tep_find_field(r->kind->event, name);
 	const char *text;
-	u32 len, unused;
+	u32 len;
 	u64 n;
 
 	if (f && f->flags & TEP_FIELD_IS_STRING) {
@@ -121,9 +121,7 @@ static void put_field(struct record *r, u32 nr, const char *name)
 	} else if (f && field_number(r, f, &n)) {
 		if (f == r->kind->field[FIELD_PREV_STATE] && !out.has_release)
 			n &= SAME_STATES;
-		unused = 64 - 8 * f->size;
-		put_number(&out.part, nr, f->flags & TEP_FIELD_IS_SIGNED ?
-			   (u64)((long long)(n << unused) >> unused) : n);
+		put_number(&out.part, nr, signed_number(f, n));
 	}
 }
 

@@ -65,7 +65,6 @@ void vmlinux_free(struct vmlinux *v);
 char *vmlinux_lines(const struct vmlinux *v, u64 addr);
 /* frame.c */
 bool is_gone(const struct symbols *k, const struct symbol *s);
-bool is_gone(const struct symbols *k, const struct symbol *s);
 const struct symbol *find_symbol(const struct symbols *k, u64 ip, bool exact);
 const char *frame_name(struct frame *f, const char **mod);
 const char *frame_lines(const struct symbols *k, struct frame *f);

@@ -11,13 +11,13 @@
 void take_weight(struct record *r, struct sample *s)
 {
 	const struct tep_format_field *f = r->kind->field[FIELD_WEIGHT];
-	bool is_signed = f->flags & TEP_FIELD_IS_SIGNED, below;
+	bool below;
 	u64 n;
 
 	if (!get_number(r, FIELD_WEIGHT, &n))
 		return;
 	/* A kernel has no such large numbers but those below 0. */
-	below = n && (long long)(n << (is_signed ? 64 - 8 * f->size : 0)) < 0;
+	below = signed_number(f, n) < 0;
 	r->profile->counts[COUNT_BELOW_0] += below;
 	s->val[VAL_FIELD] = below ? 0 : n;
 }
