@@ -119,11 +119,14 @@ static struct user_file *user_file_of(const struct stackmap_record *rec)
 
 /*
  * What proves a file that survived a reboot: a hash of all that follows the size of its build id,
- * and of what tells it. @nr is the number of words of its record.
+ * and of what tells it. @nr is the number of words of its record. Other maps need no proof.
  */
 static u32 user_file_hash(const struct ftrace_stackmap *map, const struct user_file *file,
 			  unsigned int nr, u32 id_size)
 {
+	if (!map->persistent)
+		return 0;
+
 	return hsiphash(file->id, nr * sizeof(long) - offsetof(struct user_file, id),
 			&map->hash_key) +
 	       hsiphash(&file->key, sizeof(file->key), &map->hash_key) + id_size;
