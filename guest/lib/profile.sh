@@ -5,6 +5,9 @@
 # shellcheck disable=SC2154 # record.sh sets it
 events() { trace-cmd report -q -t -N -i "$out/trace.dat" 2> /dev/null; }
 
+# Whether two numbers of microseconds are the same but for what was rounded.
+same_us() { [ $(($1 - $2)) -le 1 ] && [ $(($2 - $1)) -le 1 ]; }
+
 # awk's own way, over lines of a report, "comm-pid [cpu] time: event: fields". A task is followed if it was from
 # the start or its parent is; all are if the recording is of no command. It prints the same as profile() below, and
 # by how much that may differ, the number of times: each is whole microseconds there, and what is left over goes to

@@ -23,7 +23,7 @@ said=$(total < "$TMPDIR/tool")
 echo "$n initcalls, $sum us; $(wc -l < "$TMPDIR/tool") names, $said us"
 [ "$n" -gt 50 ] || fail "few initcalls"
 # Names may be those of two.
-[ $((said - sum)) -le 1 ] && [ $((sum - said)) -le 1 ] && [ "$(wc -l < "$TMPDIR/tool")" -ge $((n * 9 / 10)) ] ||
+same_us "$said" "$sum" && [ "$(wc -l < "$TMPDIR/tool")" -ge $((n * 9 / 10)) ] ||
 	fail "awk says something else"
 # shellcheck disable=SC2013 # a word each
 for name in $(cut -d' ' -f1 "$TMPDIR/tool"); do

@@ -85,7 +85,7 @@ read -r sum n longest < "$TMPDIR/awk"
 said=$(sed -nE 's/^([0-9]+) \(100.0%\), ([0-9]+) events, at most ([0-9]+), p50 [0-9]+, p90 [0-9]+, p99 [0-9]+$/\1 \2 \3/p' "$TMPDIR/text")
 echo "microseconds, times, the longest: $said; awk: $sum $n $longest"
 read -r said_sum said_n said_longest <<< "$said"
-[ "$n" -gt 10 ] && [ "$said_n" -eq "$n" ] && [ $((said_sum - sum)) -le 1 ] && [ $((sum - said_sum)) -le 1 ] &&
+[ "$n" -gt 10 ] && [ "$said_n" -eq "$n" ] && same_us "$said_sum" "$sum" &&
 	[ $((said_longest - longest)) -le 1 ] && [ "$said_longest" -ge "$longest" ] || fail "run queue: awk says something else"
 [ "$(sed -nE 's/^ *[0-9]+ -> [0-9]+ +: ([0-9]+) +\|.*/\1/p' "$TMPDIR/text" | total)" -eq "$n" ] || fail "the rows have another sum"
 
@@ -104,7 +104,7 @@ truth=$(cat "$TMPDIR/awk")
 n=$(total < "$TMPDIR/named")
 echo "locks: $n us, awk: $truth"
 if [ "$(lines | grep -c ' contention_end ')" -gt 0 ]; then
-	[ $((n - truth)) -le 1 ] && [ $((truth - n)) -le 1 ] || fail "locks: awk says something else"
+	same_us "$n" "$truth" || fail "locks: awk says something else"
 	stacks=$(stackmap_dump stacks -q "${args[@]}" "$out" | awk '/^[0-9]+ \(/ { n += $1 } END { print n + 0 }')
 	[ "$stacks" -eq "$n" ] || fail "locks by stack have another sum: $stacks"
 else
