@@ -82,7 +82,7 @@ understood "$TMPDIR/report"
 paired "$TMPDIR/report"
 # Raw fields, without the print format.
 trace-cmd report -q -R -i "$TMPDIR/trace.dat" > "$TMPDIR/raw" 2> /dev/null
-[ "$(grep -cE 'stack_(id|split): +stack_id=(0x)?[0-9a-f]+' "$TMPDIR/raw")" -eq "$ids" ] || fail "report -R has other ids"
+[ "$(grep -cE 'stack_(id|split3?): +stack_id=(0x)?[0-9a-f]+' "$TMPDIR/raw")" -eq "$ids" ] || fail "report -R has other ids"
 check_map
 
 echo "start, stop, show, extract"
