@@ -117,7 +117,7 @@ instance() { # name
 		[ ! -e "$dir/options/$option" ] || echo $(((n / 2 + ${#option}) % 2)) > "$dir/options/$option"
 	done
 	echo 1 > "$dir/events/sched/enable"
-	echo 1 > "$dir/events/kmem/enable"
+	echo 1 > "$dir/events/kmem/mm_page_alloc/enable"
 	if [ $((n % 3)) -eq 0 ]; then
 		echo 'vfs_*' > "$dir/set_ftrace_filter"
 		echo '*rcu*' '*lock*' > "$dir/set_ftrace_notrace"
@@ -160,7 +160,8 @@ filter_some .
 echo "the function tracer has $(wc -l < set_ftrace_filter) functions"
 [ "$(wc -l < set_ftrace_filter)" -lt 1500 ] || fail "these are too many"
 echo function > current_tracer
-echo 1 > events/kmem/enable
+echo 1 > events/kmem/mm_page_alloc/enable
+echo 1 > events/kmem/kfree/enable
 echo 1 > events/sched/enable
 echo 1 > tracing_on
 
@@ -175,8 +176,11 @@ start storm1 instance storm1
 start storm2 instance storm2
 start churn churn storm_churn
 
-replaced() {
-	awk '{ n += $1 } END { print n + 0, "maps of instances were replaced"; exit !n }' "$storm/rotations"
+replaced() { # also in instances that are still there
+	{
+		cat "$storm/rotations"
+		sed -n 's/^rotations: //p' instances/storm*/stack_map_stat || true
+	} 2> /dev/null | awk '{ n += $1 } END { print n + 0, "maps of instances were replaced"; exit !n }'
 }
 
 : > "$storm/rotations"
