@@ -7,22 +7,10 @@
 #include "stackmap.h"
 
 extern struct config cfg;
-extern struct choice instance_choices[];
-extern struct choice map_choices[];
-extern struct choice symbol_choices[];
-extern struct choice line_choices[];
-extern struct choice weight_choices[];
-extern struct choice sample_choices[];
-extern struct choice top_choices[];
-extern struct choice min_choices[];
-extern struct choice grep_choices[];
-extern struct choice function_choices[];
-extern struct choice output_choices[];
-extern struct choice json_choices[];
-extern struct choice by_choices[];
-extern struct choice format_choices[];
-extern struct choice diff_format_choices[];
-extern struct choice old_choices[];
+extern struct choice instance_choices[], map_choices[], symbol_choices[], line_choices[],
+		     weight_choices[], sample_choices[], top_choices[], min_choices[],
+		     grep_choices[], function_choices[], output_choices[], json_choices[],
+		     by_choices[], format_choices[], diff_format_choices[], old_choices[];
 
 void check_config(const struct command *cmd, enum form form);
 /* read.c */
