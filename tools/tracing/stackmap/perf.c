@@ -81,8 +81,3 @@ void print_perf_sample(struct profile *p, const struct sample *sample, const str
 		print_perf_frame(p->map, s, i);
 	putchar('\n');
 }
-
-int print_perf(struct map *m, const char *path, const struct config *cfg)
-{
-	return make_profile(m, path, print_perf_sample, NULL, cfg);
-}

@@ -226,8 +226,8 @@ static int show_stream(enum form form, struct input *in)
 		return annotate(&in->map, &cfg);
 	if (!HAS_LIBS)
 		return 0;
-	return form == FORM_PERF ? print_perf(&in->map, in->recording, &cfg) :
-	       print_perfetto(&in->map, in->recording, &cfg);
+	return form == FORM_PERFETTO ? print_perfetto(&in->map, in->recording, &cfg) :
+	       make_profile(&in->map, in->recording, print_perf_sample, NULL, &cfg);
 }
 
 static int show_input(enum form form, struct input *new, struct input *old)

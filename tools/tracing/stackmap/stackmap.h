@@ -120,7 +120,6 @@ int make_profile(struct map *m, const char *path, sample_fn *print, see_fn *see,
 void profile_free(struct map *m);
 /* perf.c */
 sample_fn print_perf_sample;
-int print_perf(struct map *m, const char *path, const struct config *cfg);
 /* perfetto.c */
 int print_perfetto(struct map *m, const char *path, const struct config *cfg);
 
