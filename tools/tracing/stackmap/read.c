@@ -127,6 +127,15 @@ static bool is_profile(enum form form)
 }
 
 /* Stacks that become names of functions lose their addresses. */
+static void name_stacks(enum form form, struct map *m, struct pool *names)
+{
+	if (cfg.of_map && !is_profile(form))
+		return;
+	if (cfg.of_map)
+		drop_tracers(m);
+	merge_stacks(m, names, &cfg);
+}
+
 static int print_stacks(enum form form, struct map *m, struct map *old)
 {
 	static print_fn * const print[] = {
@@ -136,15 +145,9 @@ static int print_stacks(enum form form, struct map *m, struct map *old)
 	struct pool names = {};
 	int ret = 0;
 
-	if (cfg.of_map && is_profile(form))
-		drop_tracers(m);
-	if (cfg.of_map && is_profile(form) && old)
-		drop_tracers(old);
-	if (!cfg.of_map || is_profile(form)) {
-		merge_stacks(m, &names, &cfg);
-		if (old)
-			merge_stacks(old, &names, &cfg);
-	}
+	name_stacks(form, m, &names);
+	if (old)
+		name_stacks(form, old, &names);
 	m->sum = sum_of(m);
 	if (cfg.function && !m->nr_stacks && (!old || !old->nr_stacks))
 		ret = fail("%s: no stack has a function %s", m->name, cfg.function);
@@ -257,11 +260,6 @@ static void input_free(struct input *in)
 	free(in->path);
 }
 
-static bool find_both(struct input *new, const char *path, struct input *old, const char *old_path)
-{
-	return !find_input(new, path) && (!old_path || !find_input(old, old_path));
-}
-
 static int load_and_show(enum form form, struct input *new, struct input *old)
 {
 	int ret = load_both(new, old);
@@ -282,20 +280,11 @@ static int load_and_show(enum form form, struct input *new, struct input *old)
 }
 
 /* @path: NULL: the last recording, or the live map; @old_path: with diff, what it is compared to */
-static int dump(enum form form, const char *path, const char *old_path)
-{
-	struct input new = {}, old = {};
-	int ret = 1;
-
-	if (find_both(&new, path, &old, old_path))
-		ret = load_and_show(form, &new, old_path ? &old : NULL);
-	input_free(&old);
-	input_free(&new);
-	return !!ret;
-}
-
 static int run(const struct command *cmd, enum form form, const char *path, const char *old_path)
 {
+	struct input new = {}, old = {};
+	int ret;
+
 	check_config(cmd, form);
 	if ((form == FORM_PPROF || form == FORM_PERFETTO) && !cfg.output && isatty(STDOUT_FILENO))
 		usage(form == FORM_PPROF ? "--format pprof is binary: -o FILE" :
@@ -305,7 +294,11 @@ static int run(const struct command *cmd, enum form form, const char *path, cons
 		cfg.min_ref = 1;
 	cfg.direct = form == FORM_REPORT;
 	cfg.for_pprof = form == FORM_PPROF;
-	return dump(form, path, old_path);
+	ret = find_input(&new, path) || (old_path && find_input(&old, old_path)) ||
+	      load_and_show(form, &new, old_path ? &old : NULL);
+	input_free(&old);
+	input_free(&new);
+	return ret;
 }
 
 /* NULL if there is none. */
