@@ -122,24 +122,6 @@ static char *take_list(char **arg)
 	return list;
 }
 
-/* "pid=next_pid,dev": the fields of the one, and of the other */
-static void set_keys(char *arg)
-{
-	char *first = check_mem(calloc(1, strlen(arg) + 1)), *key;
-	char *second = check_mem(calloc(1, strlen(arg) + 1));
-	const char *comma = "", *other;
-
-	while ((key = strsep(&arg, ","))) {
-		other = strchr(key, '=') ? strchr(key, '=') + 1 : key;
-		key[strcspn(key, "=")] = '\0';
-		sprintf(first + strlen(first), "%s%s", comma, key);
-		sprintf(second + strlen(second), "%s%s", comma, other);
-		comma = ",";
-	}
-	cfg.keys = first;
-	cfg.end_keys = second;
-}
-
 static void set_pair(const char *name, char *arg)
 {
 	cfg.allocs = take_list(&arg);
@@ -148,7 +130,7 @@ static void set_pair(const char *name, char *arg)
 	if (!arg || !*cfg.allocs || !*cfg.frees || !*arg)
 		usage(cfg.latency ? "--weight latency=BEGIN,END,KEY" :
 		      "--weight outstanding=ALLOC,FREE,KEY", NULL);
-	set_keys(arg);
+	cfg.keys = arg;
 }
 
 #define LEAKS \

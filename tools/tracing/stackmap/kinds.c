@@ -35,18 +35,24 @@ static struct tep_format_field *find_field(struct tep_event *ev, const char *nam
 	return f && !(f->flags & others) ? f : NULL;
 }
 
-/* @names: with commas between them. Returns their number; 0 if the event lacks one. */
-static u32 find_keys(struct tep_event *ev, const char *names, struct tep_format_field **fields)
+/*
+ * @keys: with commas between them; @which: "pid=next_pid" is next_pid for FIELD_END_KEY, else pid.
+ * Returns their number; 0 if the event lacks one.
+ */
+static u32 find_keys(struct tep_event *ev, const char *keys, enum field which,
+		     struct tep_format_field **fields)
 {
-	char *words __free(pointer) = copy_string(names ? names : "");
-	char *rest = words, *name;
+	char *words __free(pointer) = copy_string(keys ? keys : "");
+	char *rest = words, *key, *name;
 	u32 nr = 0;
 
-	while ((name = strsep(&rest, ","))) {
+	while ((key = strsep(&rest, ","))) {
+		name = strsep(&key, "=");
+		name = key && which == FIELD_END_KEY ? key : name;
 		if (nr == MAX_KEYS)
 			return 0;
-		fields[nr] = strcmp(name, cpu_field.name) ? find_field(ev, name, false) :
-			     &cpu_field;
+		fields[nr] = !strcmp(name, cpu_field.name) ? &cpu_field :
+			     find_field(ev, name, which == FIELD_BY);
 		if (!fields[nr++])
 			return 0;
 	}
@@ -161,8 +167,8 @@ static struct kind *new_kind(const struct profile *p, struct tep_event *ev)
 	k->is_own = !cfg->events && in_list(p->own_events, ev);
 	k->field[FIELD_WEIGHT] = find_field(ev, cfg->weight, false);
 	k->field[FIELD_BY] = find_field(ev, cfg->by_field, true);
-	k->nr_keys = find_keys(ev, cfg->keys, &k->field[FIELD_KEY]);
-	k->nr_end_keys = find_keys(ev, cfg->end_keys, &k->field[FIELD_END_KEY]);
+	k->nr_keys = find_keys(ev, cfg->keys, FIELD_KEY, &k->field[FIELD_KEY]);
+	k->nr_end_keys = find_keys(ev, cfg->keys, FIELD_END_KEY, &k->field[FIELD_END_KEY]);
 	k->is_alloc = k->is_event && k->nr_keys && in_list(cfg->allocs, ev);
 	k->is_free = k->is_event && k->nr_end_keys && in_list(cfg->frees, ev);
 	k->wanted = kind_is_wanted(k, cfg);
@@ -252,10 +258,10 @@ const char *advice(const struct config *cfg)
 
 /*
  * Events that the file does not describe were not recorded. One of the list is enough. @list: NULL:
- * any event; @field: what it needs, or NULL; @text: one, which may be a text
+ * any event; @field: what it needs, or NULL; @which: for FIELD_BY, it may be a text
  */
 static int check_any(struct profile *p, const char *path, const char *list, const char *field,
-		     bool text)
+		     enum field which)
 {
 	struct tep_event **ev = tep_list_events(p->tep, TEP_EVENT_SORT_ID);
 	struct tep_format_field *fields[MAX_KEYS];
@@ -265,25 +271,25 @@ static int check_any(struct profile *p, const char *path, const char *list, cons
 		if (field && !strcmp(name_of(*ev), "stacktrace"))
 			continue;
 		if ((!list || in_list(list, *ev)) &&
-		    (!field || (text ? !!find_field(*ev, field, true) :
-				find_keys(*ev, field, fields))))
+		    (!field || find_keys(*ev, field, which, fields)))
 			return 0;
 	}
 	if (!field)
 		return fail("%s: has no event %s%s", path, list, advice(p->cfg));
 	return fail("%s: has no event%s%s with a field %s%s%s", path, list ? " " : "",
-		    list ? list : "", field, text ? "" : " that is a number", advice(p->cfg));
+		    list ? list : "", field, which == FIELD_BY ? "" : " that is a number",
+		    advice(p->cfg));
 }
 
 static int check_each(struct profile *p, const char *path, const char *list, const char *field,
-		      bool text)
+		      enum field which)
 {
 	char *words __free(pointer) = list ? copy_string(list) : NULL;
 	char *rest = words, *word;
 	int ret = 0;
 
 	while (!ret && (word = strsep(&rest, ",")))
-		ret = check_any(p, path, word, field, text);
+		ret = check_any(p, path, word, field, which);
 	return ret;
 }
 
@@ -292,14 +298,14 @@ int check_events(struct profile *p, const char *path)
 	const struct config *cfg = p->cfg;
 	const char *list = cfg->allocs ? cfg->allocs : cfg->events;
 	int (*check)(struct profile *p, const char *path, const char *list, const char *field,
-		     bool text) = cfg->leaks ? check_any : check_each;
+		     enum field which) = cfg->leaks ? check_any : check_each;
 	int ret;
 
-	ret = check_each(p, path, cfg->events, NULL, false) ?:
-	      check_each(p, path, cfg->wakers ? "sched:sched_waking" : NULL, NULL, false) ?:
-	      check(p, path, cfg->allocs, cfg->keys, false) ?:
-	      check(p, path, cfg->frees, cfg->end_keys, false) ?:
-	      (cfg->weight ? check_any(p, path, list, cfg->weight, false) : 0) ?:
-	      (cfg->by_field ? check_any(p, path, list, cfg->by_field, true) : 0);
+	ret = check_each(p, path, cfg->events, NULL, 0) ?:
+	      check_each(p, path, cfg->wakers ? "sched:sched_waking" : NULL, NULL, 0) ?:
+	      check(p, path, cfg->allocs, cfg->keys, FIELD_KEY) ?:
+	      check(p, path, cfg->frees, cfg->keys, FIELD_END_KEY) ?:
+	      (cfg->weight ? check_any(p, path, list, cfg->weight, FIELD_WEIGHT) : 0) ?:
+	      (cfg->by_field ? check_any(p, path, list, cfg->by_field, FIELD_BY) : 0);
 	return ret ?: where_open(p, path);
 }

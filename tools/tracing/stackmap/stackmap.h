@@ -59,8 +59,7 @@ struct config {
 	bool		wakers;
 	const char	*allocs;	/* events */
 	const char	*frees;
-	const char	*keys;		/* their fields, */
-	const char	*end_keys;	/* which are called so in the latter */
+	const char	*keys;		/* their fields: pid=next_pid,dev */
 	bool		latency;	/* the time from the ones to the others */
 	bool		leaks;		/* not all of these are in each kernel */
 	enum by		by;

@@ -252,7 +252,6 @@ static void fuzz_records(const uint8_t *data, size_t size)
 		cfg.allocs = "kmalloc";
 		cfg.frees = "kfree";
 		cfg.keys = "ptr";
-		cfg.end_keys = "ptr";
 		cfg.latency = data[0] & 64;
 	}
 	fixed_map(&m);
