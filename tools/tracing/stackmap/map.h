@@ -83,7 +83,8 @@ struct map {
 	struct pool	files;		/* of {id of a file} to the number of an object */
 	struct pool	labels;		/* texts that are no functions */
 	struct pool	weights;	/* of {owner, weight} to so many samples */
-	struct pool	owners;		/* of {owner} to that of the stack it was merged with */
+	struct pool	owners;		/* of {owner, 0} to that of the stack it was merged with, */
+					/* of {owner, 1} to its first share */
 	struct share	*shares;	/* of the owners that are left */
 	struct symbols	sym;
 };

@@ -24,15 +24,6 @@ void spread_add(struct map *m, u32 owner, u64 weight)
 	pool_find(&m->weights, owner, weight >> lost << lost)->value++;
 }
 
-static u64 final_owner(struct map *m, u64 owner)
-{
-	u64 to;
-
-	while ((to = pool_find(&m->owners, owner, 0)->value))
-		owner = to;
-	return owner;
-}
-
 /* The stacks were merged. */
 void spread_join(struct map *m, u32 to, u32 from)
 {
@@ -50,33 +41,26 @@ static void sort_shares(struct map *m)
 {
 	struct share *list = check_mem(calloc(m->weights.nr + 1, sizeof(*list)));
 	const u64 *key;
+	u64 to;
 	u32 i;
 
 	for (i = 1; i <= m->weights.nr; i++) {
 		key = pool_words(&m->weights, i);
-		list[i - 1] = (struct share) {
-			final_owner(m, key[0]), key[1], m->weights.list[i].value,
-		};
+		to = pool_find(&m->owners, key[0], 0)->value;
+		list[i - 1] = (struct share) { to ? to : key[0], key[1], m->weights.list[i].value };
 	}
 	sort_array(list, m->weights.nr, sizeof(*list), compare_shares);
+	for (i = m->weights.nr; i--; )
+		pool_find(&m->owners, list[i].owner, 1)->value = i;
 	m->shares = list;
 }
 
 /* Those of a stack, the smallest weight first; they end where the owner is another one. */
 static const struct share *shares_of(struct map *m, const struct stack *s)
 {
-	size_t low = 0, high = m->weights.nr, i;
-
 	if (!m->shares)
 		sort_shares(m);
-	while (low < high) {
-		i = low + (high - low) / 2;
-		if (m->shares[i].owner < s->owner)
-			low = i + 1;
-		else
-			high = i;
-	}
-	return &m->shares[low];
+	return &m->shares[pool_find(&m->owners, s->owner, 1)->value];
 }
 
 /* So many percent of the samples weigh this or less. */
