@@ -128,10 +128,11 @@ class ByField(RecordingCase):
 class Where(RecordingCase):
     """--where."""
 
-    def setUp(self):
-        super().setUp()
-        # libtraceevent leaks parts of filters.
-        env = mock.patch.dict(os.environ, ASAN_OPTIONS="detect_leaks=0")
+    def known_leaks(self):
+        """What libtraceevent (1.7.1) does not free. Only whole backtraces show that it is there."""
+        known = self.file("known", "leak:tep_filter_add_filter_str\n")
+        env = mock.patch.dict(os.environ, ASAN_OPTIONS="fast_unwind_on_malloc=0",
+                              LSAN_OPTIONS=f"suppressions={known}:print_suppressions=0")
         env.start()
         self.addCleanup(env.stop)
 
@@ -144,11 +145,17 @@ class Where(RecordingCase):
         for where, want in [("bytes_alloc > 8", {ab: 2}), ("kmalloc: bytes_alloc > 64", {ab: 1}),
                             ("kmem/kfree:ptr==1", {cb: 1}), ("ptr == 1", {ab: 1, cb: 1}),
                             ("bytes_alloc == 64 || ptr == 0", {ab: 2, cb: 1}),
-                            ("kfree:ptr!=1", {cb: 2}), ("common_pid == 2", {ab: 1}),
-                            ("!(ptr == 1)", {ab: 2, cb: 2})]:
+                            ("kfree:ptr!=1", {cb: 2}), ("common_pid == 2", {ab: 1})]:
             self.assertEqual(self.folded(dat, "--where", where), want, where)
         self.assertEqual(self.all_forms(dat, "--where", "ptr == 1"), 2)
         self.assertEqual(self.folded(dat, "--where", "bytes_alloc < 100", "-w", "bytes_alloc"), {ab: 72})
+
+    def test_not(self):
+        self.known_leaks()
+        dat = self.dat()
+        for i in range(3):
+            self.event(dat, "kmalloc", i, 8, stack="AB")
+        self.assertEqual(self.folded(dat, "--where", "!(ptr == 1)"), {"do_exit;schedule": 2})
 
     def test_text(self):
         dat = self.dat()
@@ -167,6 +174,7 @@ class Where(RecordingCase):
         self.assertEqual(sum(self.folded(dat, *args, "--where", "sector == 8").values()), 20)
 
     def test_not_a_filter(self):
+        self.known_leaks()
         dat = self.dat()
         self.event(dat, "kmalloc", 1, 8, stack="AB")
         for bad in "nothing == 1", "kmalloc: nothing == 1", "nothing: ptr == 1", "(ptr", "", "'x'":
