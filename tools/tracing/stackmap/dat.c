@@ -56,13 +56,15 @@ static int add_instance(struct profile *p, const char *path, int i)
 	return check_clock(p, path, clock_of(handle));
 }
 
-/* tracecmd_open() crashes if data is missing, and so does tracecmd_close(). So it stays open. */
+/* tracecmd_open() crashes if data is missing, and so does tracecmd_close(). So they stay open. */
 static struct tracecmd_input *open_file(const char *path)
 {
-	static struct tracecmd_input *in;
+	static struct tracecmd_input *files[2];
+	struct tracecmd_input *in;
 	int ret;
 
 	in = tracecmd_open_head(path, TRACECMD_FL_LOAD_NO_PLUGINS);
+	files[!!files[0]] = in;
 	ret = in ? tracecmd_init_data(in) : 0;
 	if (in && !ret)
 		return in;

@@ -240,6 +240,10 @@ class Damage(RecordingCase):
         for cut in [0, 5, 10, 20, 500, len(data) // 2, len(data) - 4096, len(data) - 1]:
             err = self.tool(data[:cut], *FOLDED, rc=1)[1]
             self.assertRegex(err, "trace.dat")
+        # What stays open is no leak, also of two.
+        both = self.file("new", data[:-1]), self.file("old", data[:-1])
+        err = self.run_tool("diff", *both, rc=1)[1]
+        self.assertEqual(err.count(": is cut off\n"), 2, err)
         self.assertEqual(sum(self.folded(dat).values()), 300)
         for name, whole in [("stack_map_bin", golden_map("le64")),
                             ("kallsyms", golden_text("kallsyms64").encode())]:
