@@ -30,6 +30,8 @@ static char *address_text(const struct frame *f)
 		return copy_string("[no stack]");
 	if (!f->user && f->ip == WORD_UNDEFINED)
 		return copy_string("[stack not defined]");
+	if (!f->user && f->ip == WORD_NOT_LOADED)
+		return copy_string("[not loaded]");
 	if (!f->user && f->ip == WORD_WOKEN_BY)
 		return copy_string(WOKEN_BY);
 	return format("0x%llx", f->ip);

@@ -105,6 +105,40 @@ void use_map(struct ids *k, const struct map *m, u32 in)
 	}
 }
 
+/* @list: what "save" has written down, or NULL */
+void use_moved(struct ids *k, char *list)
+{
+	struct moved m;
+	char *line;
+
+	while ((line = strsep(&list, "\n"))) {
+		if (sscanf(line, "%llx %llx %llx", &m.start, &m.end, &m.now) == 3)
+			*APPEND(k->moved, k->nr_moved) = m;
+	}
+}
+
+/* Where that is now. What is not there any more has no name, and not another one. */
+static u64 moved(const struct ids *k, u64 ip)
+{
+	const struct moved *m;
+
+	if (!k->nr_moved || !ip || ip == TRAMPOLINE_MARKER)
+		return ip;
+	for (m = k->moved; m < k->moved + k->nr_moved; m++) {
+		if (ip >= m->start && ip < m->end)
+			return ip - m->start + m->now;
+	}
+	return WORD_NOT_LOADED;
+}
+
+void move_frames(const struct ids *k, u64 *ips, u32 nr)
+{
+	u32 i;
+
+	for (i = 0; i < nr; i++)
+		ips[i] = moved(k, ips[i]);
+}
+
 u32 stack_of_parts(struct ids *k, u32 in, bool user, u64 epoch, const struct parts *parts)
 {
 	u64 w[2 + 2 * MAX_PARTS] = { user ? STACK_USER : 0, epoch };
@@ -116,7 +150,7 @@ u32 stack_of_parts(struct ids *k, u32 in, bool user, u64 epoch, const struct par
 		ref = get_ref(k, in, user, parts->id[i]);
 		if (alone && ref->stack)
 			return ref->stack;
-		w[nr++] = parts->ip[i];
+		w[nr++] = user ? parts->ip[i] : moved(k, parts->ip[i]);
 		w[nr++] = ref - k->refs;
 	}
 	nr = pool_add(&k->recorded, w, nr);
@@ -195,4 +229,5 @@ void ids_free(struct ids *k)
 	pool_free(&k->objects);
 	pool_free(&k->recorded);
 	free(k->refs);
+	free(k->moved);
 }

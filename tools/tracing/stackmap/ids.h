@@ -12,6 +12,13 @@ struct parts {
 	u64		ip[MAX_PARTS];	/* what an interrupt hit, before the part; or 0 */
 };
 
+/* Memory with code in the last boot, and where that is now. */
+struct moved {
+	u64		start;
+	u64		end;
+	u64		now;
+};
+
 /* The ids of a trace, and the stacks that were recorded by them, see ids.c. */
 struct ids {
 	struct users	*users;
@@ -21,11 +28,15 @@ struct ids {
 	struct pool	contents;	/* frames */
 	struct pool	objects;	/* of {instance, id of a file} to the number of an object */
 	struct pool	recorded;	/* stacks, as parts or in full */
+	struct moved	*moved;		/* NULL: the addresses are those of this boot */
+	size_t		nr_moved;
 };
 
 bool define_id(struct ids *k, u32 in, bool user, u32 id, u32 content);
 void define_file(struct ids *k, u32 in, u32 id, u32 object);
 size_t count_differing(const struct ids *k);
+void use_moved(struct ids *k, char *list);
+void move_frames(const struct ids *k, u64 *ips, u32 nr);
 void use_map(struct ids *k, const struct map *m, u32 in);
 u32 stack_of_parts(struct ids *k, u32 in, bool user, u64 epoch, const struct parts *parts);
 u32 stack_of_frames(struct ids *k, bool user, u64 epoch, const u64 *ips, u32 nr);

@@ -59,6 +59,8 @@ struct stack {
 #define WORD_UNDEFINED	(UINT64_MAX - 2)
 /* Before the stack of who woke the task, and the label with its name: no address is there. */
 #define WORD_WOKEN_BY	(UINT64_MAX - 3)
+/* In the place of an address of the last boot: that of a module which is not there now. */
+#define WORD_NOT_LOADED	(UINT64_MAX - 4)
 #define WOKEN_BY	"[woken by]"
 #define WORD_LABEL	0x7ffe000000000000ULL
 

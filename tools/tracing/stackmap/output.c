@@ -17,7 +17,7 @@
 static const char * const our_files[] = {
 	"head.dat", "trace.dat", "stack_map_bin", "trace", "stack_map_stat", "kallsyms",
 	"kallsyms.start", "build_id", "user_maps", "vdso", "command", "own_events", "own_pids",
-	"threads", "lost", "checksums", CPU_FILES, "(null).cpu[0-9]*",
+	"threads", "lost", "moved", "checksums", CPU_FILES, "(null).cpu[0-9]*",
 };
 
 #define NR_MAIN		3

@@ -433,7 +433,7 @@ void profile_free(struct map *m)
 int make_profile(struct map *m, const char *path, sample_fn *print, see_fn *see,
 		 const struct config *cfg)
 {
-	char *lost __free(pointer) = NULL;
+	char *lost __free(pointer) = NULL, *moved __free(pointer) = NULL;
 	struct profile *p = check_mem(calloc(1, sizeof(*p)));
 	int ret;
 
@@ -455,6 +455,8 @@ int make_profile(struct map *m, const char *path, sample_fn *print, see_fn *see,
 		map_drop_stacks(m);
 		return ret;
 	}
+	moved = read_beside(p, "moved");
+	use_moved(&p->ids, moved);
 	use_saved_map(p);
 	lost = read_beside(p, "lost");
 	find_gaps(p, lost, p->needs_threads ? look_at_record : NULL);

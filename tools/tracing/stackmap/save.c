@@ -4,6 +4,9 @@
 
 #include "record.h"
 
+/* Of the kernel's text and data, if no symbol tells. */
+#define MAX_KERNEL	0x40000000ULL
+
 /* What came behind the last record that was read of a CPU: it was left there, or found no room. */
 int save_lost(const char *from)
 {
@@ -43,6 +46,48 @@ static int save_by(void (*write)(FILE *f), const char *name)
 	if (f)
 		write(f);
 	return output_check(f, name);
+}
+
+/* A module of the last boot, if it is here. */
+static void write_moved_module(FILE *f, u64 start, const char *name)
+{
+	FILE *modules __free(file) = open_in("/proc", "modules", "re");
+	char line[512], other[64];
+	u64 size, now;
+
+	while (modules && fgets(line, sizeof(line), modules)) {
+		if (sscanf(line, "%63s %llu %*s %*s %*s %llx", other, &size, &now) == 3 &&
+		    !strcmp(other, name))
+			fprintf(f, "%llx %llx %llx\n", start, start + size, now);
+	}
+}
+
+/*
+ * Raw events of the last boot have its addresses. A line is "start end now", of the kernel first,
+ * then of each module.
+ */
+static int save_moved(const char *from)
+{
+	char *kallsyms __free(pointer) = format("%s/kallsyms", output_path);
+	FILE *last __free(file) = open_in(from, "last_boot_info", "re");
+	FILE *f __free(file) = NULL;
+	char line[128], name[64];
+	struct symtab t = {};
+	u64 start, end;
+
+	if (!last || !fgets(line, sizeof(line), last) || sscanf(line, "%llx [kernel]", &start) != 1)
+		return 0;
+	f = output_open("moved");
+	if (f && !symtab_load(&t, kallsyms)) {
+		end = t.kernel_end ?: t.text + MAX_KERNEL;
+		fprintf(f, "%llx %llx %llx\n", start, start + end - t.text, t.text);
+		while (fgets(line, sizeof(line), last)) {
+			if (sscanf(line, "%llx %63s", &start, name) == 2)
+				write_moved_module(f, start, name);
+		}
+	}
+	symtab_free(&t);
+	return output_check(f, "moved");
 }
 
 /* Now, as it is too late when someone reads it. To parse it all takes long. */
@@ -109,7 +154,7 @@ static int save_buffer(const char *from)
 	size_t nr_stacks;
 	int ret;
 
-	ret = save_map(from, true, &nr_stacks) ||
+	ret = save_map(from, true, &nr_stacks) || save_moved(from) ||
 	      (extracts ? run_extract(from) : save_file(from, "trace", "trace"));
 	/* What was read is not in the buffer any more. */
 	if (ret && output_bytes("*.cpu[0-9]*"))

@@ -99,6 +99,22 @@ class Match(RecordingCase):
         self.assertEqual(self.folded(dat), {"schedule;schedule;do_exit;schedule;weak_one": 1,
                                             "do_exit;schedule;weak_one": 1})
 
+    def test_last_boot(self):
+        """The events are of the boot before, in which the kernel and a module were elsewhere."""
+        shift, gone = 0x5000000, 0x7000000
+        dat = self.dat()
+        self.add(dat, "stack_def", 5, 2, [self.C + shift, self.B + shift])
+        for name, *args in [("kernel_stack", 2, [self.A + shift, self.B + shift]), ("stack_id", 5),
+                            ("stack_split", 7, 5, TEXT + 0x100 + shift),
+                            ("kernel_stack", 2, [self.A + gone, self.B + shift])]:
+            self.event(dat, "kmalloc", 1, 8)
+            self.add(dat, name, *args)
+        more = {"stack_map_bin": mkmap.make([(7, 1, [self.A])]),
+                "moved": f"{TEXT + shift:x} {TEXT + shift + 0x100000:x} {TEXT:x}\n"}
+        self.assertEqual(self.folded(dat, more=more), {
+            "do_exit;schedule": 1, "do_exit;weak_one": 1, "do_exit;schedule;schedule;schedule": 1,
+            "do_exit;[not_loaded]": 1})
+
     def test_wrong_map(self):
         dat = self.dat()
         self.add(dat, "stack_def", 7, 1, [self.C])
