@@ -24,7 +24,9 @@ int trace_error(const char *dir, const char *file, int err)
 /* Tells why there is no map to read. */
 int check_instance(const char *dir)
 {
-	FILE *f __free(file) = open_in(dir, "tracing_on", "re");
+	/* A read-only instance lacks the first one. */
+	FILE *f __free(file) = open_in(dir, "tracing_on", "re") ?:
+			       open_in(dir, "trace_clock", "re");
 
 	if (f && is_beside(dir, "options/stackmap"))
 		return 0;

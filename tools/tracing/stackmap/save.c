@@ -181,7 +181,8 @@ static int save_paused(const char *from)
 	int ret;
 
 	block_signals(&signals);
-	set(from, "tracing_on", "0");
+	if (was_on)
+		set(from, "tracing_on", "0");
 	ret = save_buffer(from);
 	if (was_on)
 		set(from, "tracing_on", "1");
