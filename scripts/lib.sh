@@ -94,7 +94,7 @@ base_cpio() {
 overlay_files() {
 	local d dirs=() without
 	without=$ROOT/patches/$(base)/without
-	for d in kernel Documentation tools arch include lib; do
+	for d in kernel Documentation tools arch include lib scripts/gdb; do
 		[ ! -d "$ROOT/$d" ] || dirs+=("$d")
 	done
 	[ ${#dirs[@]} -eq 0 ] || (cd "$ROOT" && find "${dirs[@]}" -type f ! -name '*~' ! -name '.*.sw?' \
