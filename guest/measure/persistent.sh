@@ -1,42 +1,65 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# How many events a persistent buffer holds with full stacks and with a map, by the same work.
-# Usage: scripts/guest -c 1 -t 1200 -a "reserve_mem=4M:4096:one reserve_mem=4M:4096:two
-#        trace_instance=full^traceoff@one trace_instance=map^traceoff^stackmap@two" guest/measure/persistent.sh
+# How much persistent buffers of 4 and 12 MB hold with full stacks and with a map, by the same work. The last rows have
+# several events at once, without and with user stacks (addresses, so each run of a program has its own).
+# Usage: scripts/guest -c 1 -t 3000 -a "reserve_mem=4M:4096:a reserve_mem=4M:4096:b reserve_mem=12M:4096:c
+#        reserve_mem=12M:4096:d trace_instance=full4^traceoff@a trace_instance=map4^traceoff^stackmap@b
+#        trace_instance=full12^traceoff@c trace_instance=map12^traceoff^stackmap@d"
+#        guest/measure/persistent.sh [EVENT...]
 cd /sys/kernel/tracing/instances || exit 1
 
+# Processes, programs, files, directories, and a token that two processes pass to each other.
+mkfifo /tmp/there /tmp/back
+exec 3<>/tmp/there 4<>/tmp/back
 work() {
-	for _ in 1 2 3 4 5 6 7 8 9 10; do
+	local i
+	for ((i = 0; i < 1500; i++)); do read -r <&3; echo >&4; done &
+	for ((i = 0; i < 1500; i++)); do echo >&3; read -r <&4; done
+	wait
+	for ((i = 0; i < 1000; i++)); do : < /proc/self/stat; done
+	for ((i = 0; i < 5; i++)); do
 		( : )
-		/usr/bin/true
 		echo some text | cat > /tmp/file
-		ls -lR /proc/self /sys/kernel/debug/kunit /sys/class > /dev/null 2>&1
+		dd if=/dev/zero of=/tmp/zeroes bs=64k count=32 2> /dev/null
 	done
+	ls -lR /proc/self /proc/sys/kernel > /dev/null 2>&1
 }
 
 full() { # instance: its buffer has lost events
 	awk '/^overrun/ { n += $2 } END { exit !n }' "$1"/per_cpu/cpu0/stats
 }
 
-for event in sched/sched_switch kmem/kmem_cache_alloc kmem/mm_page_alloc syscalls/sys_enter_close irq/softirq_entry; do
-	for i in full map; do
-		echo 0 > $i/options/stackmap-frames
-		echo 1 > $i/options/stacktrace
-		echo 1 > $i/events/$event/enable
-		echo > $i/trace
-		[ $i = full ] || echo reset > $i/stack_map
-		echo 1 > $i/tracing_on
+entries() { # instance
+	awk '/^entries/ { print $2 }' "$1"/per_cpu/cpu0/stats
+}
+
+all="sched/sched_switch kmem/kmem_cache_alloc kmem/mm_page_alloc syscalls/sys_enter_close"
+# shellcheck disable=SC2086
+[ $# -gt 0 ] || set -- $all "$all" "$all user"
+for events; do
+	for i in *; do
+		echo 0 > "$i/options/stackmap-frames"
+		echo 1 > "$i/options/stacktrace"
+		echo > "$i/trace"
+		[[ $i = full* ]] || echo reset > "$i/stack_map"
+		for e in $events; do
+			[ "$e" = user ] && e=options/userstacktrace || e=events/$e/enable
+			echo 1 > "$i/$e"
+		done
+		echo 1 > "$i/tracing_on"
 	done
-	while ! full map; do
+	until full map4 && full map12; do
 		work
 	done
-	for i in full map; do
-		echo 0 > $i/tracing_on
-		echo 0 > $i/events/$event/enable
+	for i in *; do
+		echo 0 > "$i/tracing_on"
+		echo 0 > "$i/events/enable"
+		echo 0 > "$i/options/userstacktrace"
 	done
-	# Without the map, each event is one entry, and its stack another one.
-	a=$(awk '/^entries/ { print int($2 / 2) }' full/per_cpu/cpu0/stats)
-	b=$(awk '/^entries/ { print int($2 / 2) }' map/per_cpu/cpu0/stats)
-	awk -v e="$event" -v a="$a" -v b="$b" -v s="$(awk '/^(entries|drops):/ { printf "%s ", $0 }' map/stack_map_stat)" \
-		'BEGIN { printf "%-24s %7d events in full, %7d with a map, %.2f times as many; %s\n", e, a, b, b / a, s }'
+	for size in 4 12; do
+		# An event is one entry, and its stack another one; so is a user stack, if the task has one.
+		awk -v e="$(sed 's|[a-z]*/||g' <<< "$events")" -v size=$size -v a="$(entries full$size)" -v b="$(entries map$size)" \
+			-v s="$(awk '/^(entries|drops.*|successes):/ && $2 { printf "%s ", $0 }' map$size/stack_map_stat)" '
+			BEGIN { printf "%s, %d MB: %d entries in full, %d with a map, %.2f times as many; %s\n", e, size, a, b, b / a, s }'
+	done
 done
