@@ -4,6 +4,8 @@
 # persistent instance has of the boot before, then records, prints that, and ends. What is printed is between
 # lines "@@ NAME" and "@@".
 # Usage: boots.sh panic|reset|end [seconds]     how to end, and after how many seconds
+#        boots.sh save [seconds]                the same as panic, but stackmap_dump save reads what it has
+#        boots.sh start [seconds]               the same as panic, in a guest that has recorded since boot
 #        boots.sh run                           prints the stacks until the guest is killed
 cd /sys/kernel/tracing/instances/boot_map || exit 1
 
@@ -50,9 +52,57 @@ events() {
 	head -n 12000 trace | sed -E '/^#/d; s/^ *[^ ]+-([0-9]+) +/\1 /; s/ @[0-9a-f]{16}//g; s/(: [a-z_]+[:(]).*/\1/'
 }
 
-log() { dmesg | grep 'stack map of'; }
+# The last event of each CPU.
+mark() {
+	local cpu
+	for cpu in $(seq 0 $(($(nproc) - 1))); do
+		taskset -c "$cpu" sh -c 'echo the last one > trace_marker'
+	done
+}
+marks() { grep -c 'the last one' "$1/trace"; }
+
+# Kernel stacks with the numbers of their events: of the text of trace with addresses, and of what perf script
+# prints, which lacks the frames of the event itself.
+text_stacks() {
+	awk 'function end() { if (s) n[s]++; s = "" }
+		/^ => / { if (on && (s || !/ => (__traceiter_|trace_|ftrace_)/)) s = s " " $NF; next }
+		{ end(); on = /: <(stack_id|stack_split|stack trace)/ }
+		END { end(); for (s in n) print n[s] s }' | tr -d '<>' | sort
+}
+perf_stacks() {
+	awk '/^\tffff/ { s = s " " $1 }
+		/^$/ { if (s) n[s]++; s = "" }
+		END { if (s) n[s]++; for (s in n) print n[s] s }' | sort
+}
+
+# What "save" has of the instance, or of its copy, is what its trace has printed.
+save() { # instance
+	if [ "$1" = boot_map ]; then
+		echo 1 > options/sym-addr
+		text_stacks < trace > /tmp/text
+		echo 0 > options/sym-addr
+	fi
+	rm -rf /tmp/saved
+	stackmap_dump save -i "$1" /tmp/saved 2>&1 || echo "FAIL: save of $1"
+	stackmap_dump export -q --format perf /tmp/saved | perf_stacks > /tmp/perf
+	awk '{ n += $1 } END { print n, "events,", NR, "stacks" }' /tmp/perf
+	cmp /tmp/text /tmp/perf || diff /tmp/text /tmp/perf | sed 's/^/FAIL: saved: /' | head -n 5
+}
+
+log() { dmesg | grep 'stack map of boot_map'; }
 stale() { grep -c '(stale)' trace; }
 by_id() { grep -cE '<(user_)?(unwind_)?stack_(id|split)' trace; }
+
+# What the last boot has left is in the copy as well, and only there if the instance records already.
+if [ "$1" = start ]; then
+	echo 0 > tracing_on
+	[ "$(marks .)" -eq 0 ] || echo "FAIL: $(marks .) CPUs have events of the last boot beside those of this one"
+	cd ../copy || exit 1
+	echo "@@ marks $(marks .)"
+elif [ -d ../copy ]; then
+	cmp stack_map ../copy/stack_map || echo "FAIL: the copy has other stacks"
+	cmp trace ../copy/trace || echo "FAIL: the copy has other events"
+fi
 
 # Modules at other addresses.
 modprobe preemptirq_delay_test 2> /dev/null
@@ -67,6 +117,17 @@ if command -v stackmap_dump > /dev/null; then
 	stackmap_dump map . > /tmp/map || echo "FAIL: stackmap_dump map"
 fi
 
+if [ "$1" = save ]; then
+	show saved save boot_map
+	[ -z "$(cat stack_map)" ] || echo "FAIL: the map has stacks"
+	cp /tmp/saved/stack_map_bin /tmp/
+	show saved-copy save copy
+	cmp /tmp/saved/stack_map_bin /tmp/stack_map_bin || echo "FAIL: the copy of the map differs"
+	sleep 1
+	[ ! -d ../copy ] || echo "FAIL: the copy is still there"
+fi
+cd ../boot_map || exit 1
+
 # The instance records again: the old stacks are gone.
 [ "$(cat options/stackmap)" = 1 ] || { echo "FAIL: the option is not set"; exit 1; }
 record
@@ -77,6 +138,7 @@ if [ "$1" = run ]; then
 	done
 fi
 sleep "${2:-3}"
+mark
 echo 0 > tracing_on
 show stacks cat stack_map
 show counts counts
@@ -84,6 +146,6 @@ show events events
 if [ "$(stale)" -gt 0 ]; then echo "FAIL: an event of this boot is stale"; fi
 echo "@@ done"
 case $1 in
-panic) echo 1 > /proc/sys/kernel/sysrq; echo c > /proc/sysrq-trigger; sleep 60 ;;
+panic|save|start) echo 1 > /proc/sys/kernel/sysrq; echo c > /proc/sysrq-trigger; sleep 60 ;;
 reset) echo 1 > /proc/sys/kernel/sysrq; echo b > /proc/sysrq-trigger; sleep 60 ;;
 esac

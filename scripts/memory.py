@@ -3,14 +3,20 @@
 """Damages the stack map of a persistent instance in the memory file of a guest (scripts/guest -M).
 
 Usage: memory.py FILE ADDRESS SIZE KIND [SEED]    ADDRESS and SIZE of the reserved memory; KIND is show or one of
-  bits lines slots frames swap copy kinds words header:FIELD range
+  bits lines slots frames swap copy kinds words header:FIELD header:rest range
+header:rest are all fields of the header that are not proven, but made anew.
 """
 import mmap
 import random
 import struct
 import sys
 
-FIELDS = {"first_id": 0, "max_entries": 4, "nr_slots": 8, "offset_mask": 12, "arena_units": 16, "hash_key": 24}
+# The offsets and sizes of struct ftrace_stackmap.
+FIELDS = {"first_id": (0, 4), "max_entries": (4, 4), "nr_slots": (8, 4), "offset_mask": (12, 4), "arena_units": (16, 4),
+          "hash_key": (24, 16), "irqentry_start": (40, 8), "irqentry_size": (48, 8), "gen": (56, 8), "arena": (64, 8),
+          "cache": (72, 8), "persistent": (80, 1), "flushed": (81, 1), "check": (84, 4), "entries": (128, 4),
+          "files": (132, 4), "tail": (136, 4)}
+PROVEN = ("first_id", "hash_key", "check")
 SLOTS_ALIGN = 64
 RECORD = struct.Struct("<QQIHBB")	# ref, proof, defined, nr, user, file
 
@@ -92,7 +98,9 @@ def damage(m, kind):
             at = random.randrange(m.start // 8, (m.start + m.size) // 8) * 8
             m.m[at:at + 8] = random.randbytes(8)
     elif kind.startswith("header:"):
-        m.m[m.at + FIELDS[kind[7:]]] ^= 1 << random.randrange(8)
+        for field in [f for f in FIELDS if f not in PROVEN] if kind == "header:rest" else [kind[7:]]:
+            at, size = FIELDS[field]
+            m.m[m.at + at + random.randrange(size)] ^= 1 << random.randrange(8)
     elif kind != "show":
         sys.exit(f"no such kind: {kind}")
 
