@@ -127,8 +127,10 @@ void take_event(struct record *r)
 
 	if (r->kind->learn)
 		r->kind->learn(r);
-	if (r->kind->is_free)
+	if (r->kind->is_free) {
+		p->counts[COUNT_FREES]++;
 		end_latency(r);
+	}
 	p->counts[COUNT_ALLOCS] += r->kind->is_free || r->kind->is_alloc;
 	r->cpu->has_gap = false;
 	s = add_sample(r);

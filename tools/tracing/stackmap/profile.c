@@ -244,8 +244,10 @@ static int tell_empty(const struct profile *p, const char *path)
 		return fail("%s: all times are over lost records, or a clock that went back", path);
 	if (!n[COUNT_NOT_SO] || n[COUNT_SKIPPED] || !switches_have_stacks(p))
 		return fail("%s: has no %s%s", path, !n[COUNT_RECORDS] ? "records" :
-			    n[COUNT_SAMPLES] ? "stacks" : "stacks of such events",
-			    advice(p->cfg));
+			    n[COUNT_SAMPLES] ? "stacks" :
+			    p->cfg->comm ? "stacks of such events of tasks with such a name" :
+			    "stacks of such events",
+			    p->cfg->off_cpu && switches_have_stacks(p) ? "" : advice(p->cfg));
 	tell_nobody(p);
 	return 0;
 }
@@ -265,6 +267,9 @@ static int tell_counts(const struct profile *p, const char *path)
 		else
 			ret = fail("%s: %llu %s", path, n[i], count_texts[i]);
 	}
+	if (p->cfg->allocs && n[COUNT_ALLOCS] && !n[COUNT_FREES])
+		note("no event %s was recorded, so all counts as %s", p->cfg->frees,
+		     p->cfg->latency ? "not ended" : "not freed");
 	if (n[COUNT_UNDEFINED])
 		note("or put the stack_map_bin and kallsyms of then beside it, in a directory");
 	if (p->is_too_large)

@@ -62,9 +62,12 @@ void take_leave(struct record *r, struct sample *s)
 	}
 	if (s->unwanted || !p->cfg->off_cpu)
 		return;
-	s->unwanted = !t->id.pid || ends || !sleeps_so(r->kind, p->cfg, state) || !has_comm(p, s);
-	p->counts[COUNT_PREEMPTED] += s->unwanted && t->id.pid && !(state & r->kind->sleeps);
-	p->counts[COUNT_NOT_SO] += t->id.pid && !ends && !sleeps_so(r->kind, p->cfg, state);
+	s->unwanted = !t->id.pid || ends || !has_comm(p, s);
+	if (!s->unwanted && !sleeps_so(r->kind, p->cfg, state)) {
+		s->unwanted = true;
+		p->counts[COUNT_NOT_SO]++;
+		p->counts[COUNT_PREEMPTED] += !(state & r->kind->sleeps);
+	}
 	p->counts[COUNT_CLOCKS] += !s->unwanted && r->late;
 	if (s->unwanted || r->late)
 		return;

@@ -296,6 +296,8 @@ class WhatItIs(RecordingCase):
         self.assertEqual(result(dat, "report", "-w", "off-cpu:uninterruptible", "--tid", "7"), (
             "# 0 delay (microseconds)\n#           self                   total         function\n",
             "no task slept in state D" + preempted.replace("6", "3")))
+        self.assertIn("has no stacks of such events of tasks with such a name\n",
+                      self.tool(dat, *FOLDED, "-w", "off-cpu", "--comm", "nobody", rc=1)[1])
         dat = self.dat()
         self.switch(dat, 7, 0, stack="AB")
         self.assertEqual(result(dat, *FOLDED, "-w", "off-cpu:preempted")[1], "no task was preempted")

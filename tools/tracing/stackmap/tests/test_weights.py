@@ -401,6 +401,16 @@ class Outstanding(RecordingCase):
         out, err = self.tool(dat, "report", "-w", "leaks")
         self.assertTrue(out.startswith("# 0 bytes_alloc (bytes)"), out)
 
+    def test_outstanding_without_frees(self):
+        dat = self.dat()
+        self.event(dat, "kmalloc", 0x1000, 8, stack="A")
+        for what, state in [("outstanding", "freed"), ("latency", "ended")]:
+            args = ["-w", what + "=kmalloc,kfree,ptr"]
+            self.assertIn("no event kfree was recorded, so all counts as not " + state,
+                          self.tool(dat, *FOLDED, *args, rc=what == "latency")[1])
+        self.event(dat, "kfree", 0x2000)
+        self.assertNotIn("was recorded", self.tool(dat, *FOLDED, "-w", "outstanding=kmalloc,kfree,ptr")[1])
+
     def test_outstanding_and_gaps(self):
         dat = self.dat()
         self.event(dat, "kmalloc", 0x1000, 8, stack="A")
