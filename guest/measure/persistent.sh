@@ -37,6 +37,10 @@ all="sched/sched_switch kmem/kmem_cache_alloc kmem/mm_page_alloc syscalls/sys_en
 # shellcheck disable=SC2086
 [ $# -gt 0 ] || set -- $all "$all" "$all user"
 for events; do
+	names=
+	for e in $events; do
+		names+="${names:+ }${e##*/}"
+	done
 	for i in *; do
 		echo 0 > "$i/options/stackmap-frames"
 		echo 1 > "$i/options/stacktrace"
@@ -58,7 +62,7 @@ for events; do
 	done
 	for size in 4 12; do
 		# An event is one entry, and its stack another one; so is a user stack, if the task has one.
-		awk -v e="$(sed 's|[a-z]*/||g' <<< "$events")" -v size=$size -v a="$(entries full$size)" -v b="$(entries map$size)" \
+		awk -v e="$names" -v size=$size -v a="$(entries full$size)" -v b="$(entries map$size)" \
 			-v s="$(awk '/^(entries|drops.*|successes):/ && $2 { printf "%s ", $0 }' map$size/stack_map_stat)" '
 			BEGIN { printf "%s, %d MB: %d entries in full, %d with a map, %.2f times as many; %s\n", e, size, a, b, b / a, s }'
 	done
