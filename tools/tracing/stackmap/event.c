@@ -182,8 +182,6 @@ u32 read_stack(struct record *r, struct ids *k, u32 in, u64 epoch)
 	if (r->kind->field[FIELD_ID])
 		return read_parts(r, &parts) ? stack_of_parts(k, in, user, epoch, &parts) : 0;
 	nr = read_frames(r, ips);
-	if (!user && nr > 0)
-		move_frames(k, ips, nr);
 	return nr > 0 ? stack_of_frames(k, user, epoch, ips, nr) : 0;
 }
 
@@ -196,9 +194,7 @@ int read_definition(struct record *r, struct ids *k, u32 in)
 	/* Below what an interrupt has hit, there may be no more frames of user space. */
 	if (nr < !r->kind->is_user || !get_number(r, FIELD_ID, &id) || id > INT32_MAX)
 		return -EINVAL;
-	if (!r->kind->is_user)
-		move_frames(k, ips, nr);
-	return !define_id(k, in, r->kind->is_user, id, pool_add(&k->contents, ips, nr));
+	return !define_id(k, in, r->kind->is_user, id, add_frames(k, r->kind->is_user, ips, nr));
 }
 
 /* user_file_def: a file, by its id. Returns our number, 0 if there is none. */

@@ -131,12 +131,14 @@ static u64 moved(const struct ids *k, u64 ip)
 	return WORD_NOT_LOADED;
 }
 
-void move_frames(const struct ids *k, u64 *ips, u32 nr)
+/* @ips: as they were recorded */
+u32 add_frames(struct ids *k, bool user, u64 *ips, u32 nr)
 {
 	u32 i;
 
-	for (i = 0; i < nr; i++)
+	for (i = 0; !user && i < nr; i++)
 		ips[i] = moved(k, ips[i]);
+	return pool_add(&k->contents, ips, nr);
 }
 
 u32 stack_of_parts(struct ids *k, u32 in, bool user, u64 epoch, const struct parts *parts)
@@ -159,10 +161,10 @@ u32 stack_of_parts(struct ids *k, u32 in, bool user, u64 epoch, const struct par
 	return nr;
 }
 
-u32 stack_of_frames(struct ids *k, bool user, u64 epoch, const u64 *ips, u32 nr)
+u32 stack_of_frames(struct ids *k, bool user, u64 epoch, u64 *ips, u32 nr)
 {
 	const u64 w[] = {
-		STACK_FRAMES | (user ? STACK_USER : 0), epoch, 0, pool_add(&k->contents, ips, nr),
+		STACK_FRAMES | (user ? STACK_USER : 0), epoch, 0, add_frames(k, user, ips, nr),
 	};
 
 	return pool_add(&k->recorded, w, ARRAY_SIZE(w));

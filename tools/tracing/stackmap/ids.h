@@ -36,10 +36,10 @@ bool define_id(struct ids *k, u32 in, bool user, u32 id, u32 content);
 void define_file(struct ids *k, u32 in, u32 id, u32 object);
 size_t count_differing(const struct ids *k);
 void use_moved(struct ids *k, char *list);
-void move_frames(const struct ids *k, u64 *ips, u32 nr);
+u32 add_frames(struct ids *k, bool user, u64 *ips, u32 nr);
 void use_map(struct ids *k, const struct map *m, u32 in);
 u32 stack_of_parts(struct ids *k, u32 in, bool user, u64 epoch, const struct parts *parts);
-u32 stack_of_frames(struct ids *k, bool user, u64 epoch, const u64 *ips, u32 nr);
+u32 stack_of_frames(struct ids *k, bool user, u64 epoch, u64 *ips, u32 nr);
 bool resolve_stack(struct ids *k, u32 stack, struct words *w);
 void ids_free(struct ids *k);
 
