@@ -24,16 +24,15 @@ int trace_error(const char *dir, const char *file, int err)
 /* Tells why there is no map to read. */
 int check_instance(const char *dir)
 {
-	/* A read-only instance lacks the first one. */
-	FILE *f __free(file) = open_in(dir, "tracing_on", "re") ?:
-			       open_in(dir, "trace_clock", "re");
+	/* A read-only instance has this one, too. */
+	FILE *f __free(file) = open_in(dir, "trace_clock", "re");
 
 	if (f && is_beside(dir, "options/stackmap"))
 		return 0;
 	if (f)
 		complain("this kernel has no stack map: there is no %s/options/stackmap", dir);
 	else if (errno != ENOENT)
-		trace_error(dir, "tracing_on", -errno);
+		trace_error(dir, "trace_clock", -errno);
 	else if (strcmp(dir, TRACEFS))
 		complain("there is no trace instance %s", basename(dir));
 	else

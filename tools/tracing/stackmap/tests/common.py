@@ -434,6 +434,7 @@ class Tracefs(Case):
     def make_map(self):
         """What the tool looks for in tracefs."""
         self.file("tracing_on", "1")
+        self.file("trace_clock", "[local]")
         os.mkdir(os.path.join(self.dir, "options"))
         for option in ["stackmap", "stacktrace"]:
             self.file("options/" + option, "1")

@@ -216,7 +216,7 @@ class Output(Tracefs):
         args = ["record", "-o", out, "/usr/bin/touch", ran]
         os.chmod(self.file("trace-cmd", "#!/bin/sh\nexit 1\n"), 0o755)
         self.assertIn("no tracefs is mounted", self.run_fake(0, *args, rc=1)[1])
-        self.file("tracing_on", "1")
+        self.file("trace_clock", "[local]")
         self.assertIn("this kernel has no stack map", self.run_fake(0, *args, rc=1)[1])
         os.mkdir(os.path.join(self.dir, "options"))
         self.file("options/stackmap", "0")
