@@ -56,18 +56,18 @@ static int add_instance(struct profile *p, const char *path, int i)
 	return check_clock(p, path, clock_of(handle));
 }
 
-/* tracecmd_open() crashes if data is missing, and so does tracecmd_close(). So they stay open. */
+/* tracecmd_open() crashes if data is missing, and so does tracecmd_close(). So it stays open. */
 static struct tracecmd_input *open_file(const char *path)
 {
-	static struct tracecmd_input *files[2];
+	static struct tracecmd_input *broken[2];	/* diff has two */
 	struct tracecmd_input *in;
 	int ret;
 
 	in = tracecmd_open_head(path, TRACECMD_FL_LOAD_NO_PLUGINS);
-	files[!!files[0]] = in;
 	ret = in ? tracecmd_init_data(in) : 0;
 	if (in && !ret)
 		return in;
+	broken[!!broken[0]] = in;
 	complain("%s: %s", path, !in ? "not a trace.dat that can be read" : ret < 0 ? "is cut off" :
 		 "is of a latency tracer, a text without events (trace-cmd report)");
 	return NULL;

@@ -127,11 +127,10 @@ void take_event(struct record *r)
 
 	if (r->kind->learn)
 		r->kind->learn(r);
-	if (r->kind->is_free) {
-		p->counts[COUNT_FREES]++;
+	if (r->kind->is_free)
 		end_latency(r);
-	}
 	p->counts[COUNT_ALLOCS] += r->kind->is_free || r->kind->is_alloc;
+	p->counts[COUNT_FREES] += r->kind->is_free;
 	r->cpu->has_gap = false;
 	s = add_sample(r);
 	/* Also what does not count has its address. */
