@@ -75,13 +75,15 @@ def find(tr, stack_id):
         if gen['first_id'] != stack_id - idx:
             continue
         # The records are in a map, or behind an index.
-        index = read(int(gen['index']), int(gen['nr']) * UNIT)
-        units = {utils.read_u32(index, at): utils.read_u32(index, at + 4)
-                 for at in range(0, len(index), UNIT)}
-        base, unit = gen['index'], units.get(idx, 0)
-        if gen['map'] and idx < load(gen['map'])['nr_slots']:
-            base = load(gen['map'])['arena']
-            unit = load(gen['map']['slots'][idx].address) & load(gen['map'])['offset_mask']
+        if gen['map']:
+            base, unit = load(gen['map'])['arena'], 0
+            if idx < load(gen['map'])['nr_slots']:
+                unit = load(gen['map']['slots'][idx].address) & load(gen['map'])['offset_mask']
+        else:
+            index = read(int(gen['index']), int(gen['nr']) * UNIT)
+            units = {utils.read_u32(index, at): utils.read_u32(index, at + 4)
+                     for at in range(0, len(index), UNIT)}
+            base, unit = gen['index'], units.get(idx, 0)
         if unit:
             ptr = gdb.Value(int(base) + int(unit) * UNIT).cast(pointer_to("stackmap_record"))
             size = int(load(ptr)['nr']) * utils.get_ulong_type().sizeof
