@@ -1,19 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # Guest side of scripts/test-persistent, whose guests have the same memory, one after the other. Prints what the
-# persistent instance has of the boot before, then records, prints that, and ends. What is printed is between
-# lines "@@ NAME" and "@@".
+# persistent instance has of the boot before, then records, prints that, and ends.
 # Usage: boots.sh panic|reset|end [seconds]     how to end, and after how many seconds
 #        boots.sh save [seconds]                the same as panic, but stackmap_dump save reads what it has
 #        boots.sh start [seconds]               the same as panic, in a guest that has recorded since boot
 #        boots.sh run                           prints the stacks until the guest is killed
+. /guest/lib/show.sh
 cd /sys/kernel/tracing/instances/boot_map || exit 1
-
-show() { # NAME command
-	echo "@@ $1"
-	"${@:2}"
-	echo "@@"
-}
 
 # Events with stacks of all kinds, on all CPUs.
 record() {

@@ -1,14 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Guest side of scripts/test-gdb: records, prints what the stack maps have, and ends by a panic. What is printed is
-# between lines "@@ NAME" and "@@".
+# Guest side of scripts/test-gdb: records, prints what the stack maps have, and ends by a panic.
 . /guest/lib/lib.sh
-
-show() { # NAME command
-	echo "@@ $1"
-	"${@:2}"
-	echo "@@"
-}
+. /guest/lib/show.sh
 
 # ids DIR: of the events of each CPU, in order, without those of definitions.
 ids() {
