@@ -341,6 +341,12 @@ static struct stackmap_gen *stackmap_gen_copy(const struct stackmap_gen *gen, un
 	return new;
 }
 
+/* Are all its stacks freed? */
+static bool stackmap_gen_is_stale(const struct stackmap_gen *gen)
+{
+	return !gen->map && !gen->nr;
+}
+
 /* The generation as it is, with one more reference. */
 static struct stackmap_gen *stackmap_gen_whole(struct stackmap_gen *gen)
 {
@@ -359,7 +365,7 @@ static struct stackmap_gen *stackmap_gen_packed(struct stackmap_gen *gen, unsign
 	struct stackmap_gen_counts count = { };
 	struct stackmap_gen *new = NULL;
 
-	if (!gen->map && !gen->nr)
+	if (stackmap_gen_is_stale(gen))
 		return in_use ? stackmap_gen_whole(gen) : NULL;
 	if (gen->nr && gen->in_use == in_use)
 		return stackmap_gen_whole(gen);
@@ -444,7 +450,11 @@ struct stackmap_gens *stackmap_gens_stale(struct stackmap_instance *inst, struct
 		goto fail;
 
 	for (u32 i = 0; old && i < old->nr; i++) {
-		gen = stackmap_gen_copy(old->gen[i], 0, &none);
+		gen = old->gen[i];
+		if (stackmap_gen_is_stale(gen))
+			gen = stackmap_gen_whole(gen);
+		else
+			gen = stackmap_gen_copy(gen, 0, &none);
 		if (!gen)
 			goto fail;
 		stackmap_add_gen(gens, gen);
