@@ -7,6 +7,7 @@
 #   seconds    at least; a slow machine gets more, as new call paths come in the beginning
 #   permille   limit of what the split map gains, relative to the other one
 # takes: 60
+# full: a measurement; KUnit and stackmap-interrupt.tc have the stacks that are split
 # timeout: 400
 # out: build/growth
 . /guest/lib/lib.sh

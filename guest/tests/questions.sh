@@ -3,6 +3,7 @@
 # The questions that bcc's tools answer, as the table of the man page has them: a program knows the numbers, and awk
 # makes them of the report of the same recording. In all forms of output they are the same.
 # takes: 60
+# full: leaks.sh, off-cpu.sh and the tests of the tool have each weight; the page changes seldom
 # timeout: 400
 . /guest/lib/lib.sh
 . /guest/lib/record.sh

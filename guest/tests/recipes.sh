@@ -3,6 +3,7 @@
 # The recipes of the page of "report": locks, softirqs, slab caches, the latency of the run queue. Each sum is what awk
 # makes of the report of the same recording. That of initcalls is in initcalls.sh, that of requests in biolatency.sh.
 # takes: 60
+# full: the tests of the tool have each key and weight; the page changes seldom
 # timeout: 400
 . /guest/lib/lib.sh
 . /guest/lib/record.sh
