@@ -121,7 +121,7 @@ struct ftrace_stackmap {
 	struct stackmap_cache __percpu *cache;
 	/* Of the map of a persistent instance. */
 	bool			persistent;
-	bool			flushed;	/* the references in the caches were saved */
+	u8			flushed;	/* not 0: the references in the caches were saved */
 	u32			check;		/* hash of the values above */
 	/* Written by inserts; hits read the lines above and below. */
 	atomic_t		entries ____cacheline_aligned_in_smp;
