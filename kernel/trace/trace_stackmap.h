@@ -86,6 +86,10 @@ int ftrace_stackmap_set(struct trace_array *tr, bool enable);
 void ftrace_stackmap_destroy(struct trace_array *tr);
 bool ftrace_stackmap_hidden(const struct trace_iterator *iter);
 void ftrace_stackmap_undefine(struct trace_array *tr);
+void ftrace_stackmap_reserve(struct trace_array *tr);
+size_t ftrace_stackmap_range_size(const struct trace_array *tr);
+void ftrace_stackmap_restore(struct trace_array *tr, void *mem, unsigned long text);
+void ftrace_stackmap_next_boot(struct trace_array *tr);
 #else
 static inline int ftrace_stackmap_set(struct trace_array *tr, bool enable)
 {
@@ -100,14 +104,7 @@ static inline bool ftrace_stackmap_hidden(const struct trace_iterator *iter)
 }
 
 static inline void ftrace_stackmap_undefine(struct trace_array *tr) { }
-#endif /* CONFIG_FTRACE_STACKMAP */
 
-#ifdef CONFIG_FTRACE_STACKMAP_PERSIST
-void ftrace_stackmap_reserve(struct trace_array *tr);
-size_t ftrace_stackmap_range_size(const struct trace_array *tr);
-void ftrace_stackmap_restore(struct trace_array *tr, void *mem, unsigned long text);
-void ftrace_stackmap_next_boot(struct trace_array *tr);
-#else
 static inline void ftrace_stackmap_reserve(struct trace_array *tr) { }
 
 static inline size_t ftrace_stackmap_range_size(const struct trace_array *tr)
@@ -119,7 +116,7 @@ static inline void ftrace_stackmap_restore(struct trace_array *tr, void *mem,
 					   unsigned long text) { }
 
 static inline void ftrace_stackmap_next_boot(struct trace_array *tr) { }
-#endif
+#endif /* CONFIG_FTRACE_STACKMAP */
 
 /* Only with options/stackmap on. These are not called without CONFIG_FTRACE_STACKMAP. */
 int ftrace_stackmap_record(struct trace_array *tr, struct trace_buffer *buffer,

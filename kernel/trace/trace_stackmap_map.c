@@ -27,7 +27,7 @@
 #define STACKMAP_COUNT_MASK	((1UL << STACKMAP_COUNT_BITS) - 1)
 
 /* Units for 2^@bits stacks, unit 0 included. */
-u32 stackmap_arena_units(unsigned int bits)
+static u32 stackmap_arena_units(unsigned int bits)
 {
 	return stackmap_units(STACKMAP_MEAN_DEPTH) << bits;
 }

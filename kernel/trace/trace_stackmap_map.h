@@ -158,7 +158,6 @@ struct ftrace_stackmap *stackmap_alloc(unsigned int bits, u32 first_id);
 void stackmap_init(struct ftrace_stackmap *map, unsigned int bits, u32 first_id);
 void stackmap_free(struct ftrace_stackmap *map);
 size_t stackmap_size(unsigned int bits);
-u32 stackmap_arena_units(unsigned int bits);
 int stackmap_find(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr,
 		  struct stackmap_key *key);
 int stackmap_find_file(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr,

@@ -391,9 +391,7 @@ unsigned int user_file_intact(const struct ftrace_stackmap *map, const struct st
 	if (rec->nr * sizeof(long) <= offsetof(struct user_file, path) ||
 	    ((char *)&rec->ips[rec->nr])[-1] || file->id_size > BUILD_ID_SIZE_MAX)
 		return 0;
-	if (file->check != user_file_hash(map, file, rec->nr, file->id_size))
-		return 0;
-	return USER_FILE_KEY;
+	return file->check == user_file_hash(map, file, rec->nr, file->id_size) ? USER_FILE_KEY : 0;
 }
 
 /**
