@@ -5,6 +5,7 @@
 Usage: memory.py FILE ADDRESS SIZE KIND [SEED]    ADDRESS and SIZE of the reserved memory; KIND is show or one of
   bits lines slots frames swap copy kinds words header:FIELD header:rest range
 header:rest are all fields of the header that are not proven, but made anew.
+       memory.py fields    prints the kinds that damage one field of the header
 """
 import mmap
 import random
@@ -106,6 +107,9 @@ def damage(m, kind):
 
 
 def main():
+    if sys.argv[1:] == ["fields"]:
+        print(*(f"header:{f}" for f in FIELDS))
+        return
     path, start, size, kind = sys.argv[1], int(sys.argv[2], 0), int(sys.argv[3], 0), sys.argv[4]
     random.seed(int(sys.argv[5]) if len(sys.argv) > 5 else 0)
     with open(path, "r+b") as f, mmap.mmap(f.fileno(), 0) as memory:
