@@ -122,9 +122,6 @@ stackmap_record_ids(struct trace_array *tr, struct ftrace_stackmap *map,
 	u32 define = 0;
 	int nr, ret;
 
-	if (user_by_file(user) && user->map != map)
-		return -STACKMAP_DROP_FILES;
-
 	parts[0].user = !!user;
 	nr = stackmap_find_parts(map, stack->ips, stack->nr, parts);
 	if (nr < 0)
@@ -156,9 +153,11 @@ stackmap_record_ids(struct trace_array *tr, struct ftrace_stackmap *map,
 int ftrace_stackmap_record_stack(struct trace_array *tr, struct trace_buffer *buffer,
 				 unsigned int trace_ctx, const struct stackmap_stack *stack)
 {
-	struct ftrace_stackmap *map = stackmap_active(tr);
+	struct ftrace_stackmap *map;
 	int ret;
 
+	/* One by file is recorded where its files are, even if that map is being replaced. */
+	map = user_by_file(stack->user) ? stack->user->map : stackmap_active(tr);
 	if (!map)
 		return 1;
 

@@ -162,7 +162,7 @@ stackmap_hash_find(struct ftrace_stackmap *map, struct stackmap_key *key)
  * Where the stack is split, @key is its first part. Writes nothing to the map, so that
  * it can be called before an event is reserved.
  *
- * Context: any, NMI included, with preemption off since the map was obtained.
+ * Context: any, NMI included, with preemption off, under RCU since the map was obtained.
  * Return: 0, with a negative @idx in @key if the stack is not in the map. Else why it
  * can't be stored (enum stackmap_drop, negated).
  */
@@ -249,8 +249,8 @@ static void stackmap_fill(struct stackmap_record *rec, const struct stackmap_key
  * Takes no lock, waits for no other context and ends after a bounded number of
  * steps. The stack gets no reference.
  *
- * Context: any, NMI included, with preemption off since the map was obtained, or for a
- * file under RCU.
+ * Context: any, NMI included, under RCU since the map was obtained, for a stack with
+ * preemption off.
  * Return: 0, or why it does not fit (enum stackmap_drop, negated).
  */
 int stackmap_insert(struct ftrace_stackmap *map, struct stackmap_key *key)

@@ -72,7 +72,6 @@ enum stackmap_drop {
 	STACKMAP_DROP_EMPTY,		/* no frames */
 	STACKMAP_DROP_PARTS,		/* more than STACKMAP_MAX_PARTS parts */
 	STACKMAP_DROP_BUFFER,		/* a definition would go to the snapshot */
-	STACKMAP_DROP_FILES,		/* by file, and its files are in the map before */
 	STACKMAP_NR_DROPS,
 };
 

@@ -253,7 +253,6 @@ static int stackmap_stat_show(struct seq_file *m, void *v)
 	seq_printf(m, "kept: %u\n", stats.kept);
 	seq_printf(m, "deep: %lu\n", stats.counts[STACKMAP_DEEP]);
 	if (IS_ENABLED(CONFIG_TRACE_USER_FILES)) {
-		seq_printf(m, "drops_files: %lu\n", stats.counts[STACKMAP_DROP_FILES]);
 		seq_printf(m, "files: %u\n", stats.files);
 		seq_printf(m, "cut: %lu\n", stats.counts[STACKMAP_CUT]);
 		seq_printf(m, "addresses: %lu\n", stats.counts[STACKMAP_ADDRESSES]);

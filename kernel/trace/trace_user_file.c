@@ -338,10 +338,10 @@ static void user_stack_split(struct stackmap_stack *stack, unsigned long *words)
  * @words: room for as many words
  *
  * The stack ends at the first frame outside of executable memory. The instruction that
- * an interrupt has hit is not a part of it. A stack with a mapping that is just being
- * changed gets no frames, so that no map takes it.
+ * an interrupt has hit is not a part of it. Without a map, or with a mapping that is just
+ * being changed, it gets no frames, so that no map takes it.
  *
- * To be called on the way back to user space, under RCU.
+ * To be called on the way back to user space, under RCU up to ftrace_stackmap_record_stack().
  */
 void user_files_translate(struct trace_array *tr, struct stackmap_stack *stack,
 			  unsigned long *words)
@@ -350,15 +350,14 @@ void user_files_translate(struct trace_array *tr, struct stackmap_stack *stack,
 	unsigned int i = 0, from, nr = stack->nr;
 	const unsigned long *ips = stack->ips;
 
+	stack->nr = 0;
 	if (!m.map)
 		return;
 
 	while (i < nr) {
 		/* A return address may be behind the end of its function, and of the mapping. */
-		if (!user_mapping_find(&m, ips[i] - !!i)) {
-			stack->nr = 0;
+		if (!user_mapping_find(&m, ips[i] - !!i))
 			return;
-		}
 		/* Code without frame pointers leads to data. */
 		stack->user->cut = i && !m.size;
 		if (stack->user->cut)

@@ -338,7 +338,7 @@ static void user_file_frames(struct kunit *test)
 	}
 }
 
-/* Nobody waits for a program that changes its mappings: such a stack is in full. */
+/* Nobody waits for a program that changes its mappings: its stack is in full, as without a map. */
 static void user_file_busy(struct kunit *test)
 {
 	struct trace_array *tr = test_file_instance(test);
@@ -359,6 +359,15 @@ static void user_file_busy(struct kunit *test)
 	scoped_guard(rcu)
 		user_files_translate(tr, &stack, words);
 	KUNIT_EXPECT_PTR_EQ(test, user.map, test_current(tr));
+
+	KUNIT_EXPECT_EQ(test, test_set_option(tr, "nostackmap"), 0);
+	KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
+	stack = (struct stackmap_stack) { .ips = ips, .nr = 1, .user = &user };
+	user.map = NULL;
+	scoped_guard(rcu)
+		user_files_translate(tr, &stack, words);
+	KUNIT_EXPECT_NULL(test, user.map);
+	KUNIT_EXPECT_EQ(test, stack.nr, 0);
 }
 
 /* Files fill a map. Then new ones stay addresses, and those that are there are found. */
@@ -426,22 +435,71 @@ static void test_record_words(struct trace_array *tr, struct ftrace_stackmap *ma
 	tracer_tracing_off(tr);
 }
 
-/* Words that were made before the map was replaced or reset are not recorded after it. */
-static void user_file_reset(struct kunit *test)
-{
-	struct trace_array *tr = test_instance(test, 3);
-	struct ftrace_stackmap *map = test_current(tr);
-	u32 nr = test_nr(tr, test_library(test, "reset", 1));
+struct test_change {
+	struct work_struct	work;
+	struct kunit		*test;
+	struct trace_array	*tr;
+	bool			reset;
+};
 
-	test_record_words(tr, map, nr, 2, 0);
-	KUNIT_EXPECT_EQ(test, test_drops(), 0);
-	test_replace(test, tr, 1);
-	test_record_words(tr, map, nr, 2, 0);
-	KUNIT_EXPECT_EQ(test, test_sum(STACKMAP_DROP_FILES), 1);
-	KUNIT_EXPECT_EQ(test, test_reset(tr), 0);
-	test_record_words(tr, map, nr, 2, 0);
-	KUNIT_EXPECT_EQ(test, test_sum(STACKMAP_DROP_FILES), 1);
-	KUNIT_EXPECT_EQ(test, test_files(tr), 0);
+static void test_change(struct work_struct *work)
+{
+	struct test_change *change = container_of(work, struct test_change, work);
+
+	if (change->reset)
+		KUNIT_EXPECT_EQ(change->test, test_reset(change->tr), 0);
+	else
+		test_replace(change->test, change->tr, 1);
+}
+
+/* A stack goes to the map that has its files, even if that is replaced or reset meanwhile. */
+static void user_file_replaced(struct kunit *test)
+{
+	struct test_change change = { .test = test };
+	struct trace_array *tr = test_instance(test, 3);
+	unsigned long text = test_library(test, "meanwhile", 1);
+	unsigned long ips[] = { text + 8, text + 16 }, words[2], timeout;
+	struct ftrace_stackmap *map;
+	struct trace_iterator *iter;
+
+	if (num_online_cpus() < 2)
+		kunit_skip(test, "one CPU");
+	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(0)), 0);
+	INIT_WORK_ONSTACK(&change.work, test_change);
+	change.tr = tr;
+	for (int i = 0; i < 2; i++) {
+		struct stackmap_user user = {
+			.type	= TRACE_USER_UNWIND_STACK_ID,
+			.size	= sizeof(struct user_unwind_stack_id_entry),
+		};
+		struct stackmap_stack stack = { .ips = ips, .nr = 2, .user = &user };
+
+		map = test_current(tr);
+		change.reset = i;
+		timeout = jiffies + 10 * HZ;
+		scoped_guard(rcu) {
+			user_files_translate(tr, &stack, words);
+			schedule_work_on(1, &change.work);
+			while (test_current(tr) == map && time_before(jiffies, timeout))
+				cpu_relax();
+			KUNIT_EXPECT_PTR_NE(test, test_current(tr), map);
+			tracer_tracing_on(tr);
+			scoped_guard(preempt_notrace)
+				test_record_stack(tr, tr->array_buffer.buffer, 0, &stack);
+			tracer_tracing_off(tr);
+		}
+		flush_work(&change.work);
+		iter = test_expect_event(test, tr, user.type);
+		KUNIT_EXPECT_EQ(test, stackmap_event_id(iter->ent, 0) >> STACKMAP_SLOT_BITS, 3 + i);
+		if (i)
+			KUNIT_EXPECT_NOT_NULL(test, strstr(test_print(iter), "> (stale)\n"));
+		else
+			KUNIT_EXPECT_NOT_NULL(test, strstr(test_print(iter),
+							   "meanwhile (deleted)[+0x10]\n"));
+		KUNIT_EXPECT_EQ(test, test_successes(), !i);
+		KUNIT_EXPECT_EQ(test, test_drops(), 0);
+	}
+	destroy_work_on_stack(&change.work);
 }
 
 /* Make the map as if it were new, with another hash. */
@@ -770,7 +828,7 @@ static struct kunit_case user_file_test_cases[] = {
 	KUNIT_CASE(user_file_busy),
 	KUNIT_CASE(user_file_many),
 	KUNIT_CASE(user_file_replaces),
-	KUNIT_CASE(user_file_reset),
+	KUNIT_CASE(user_file_replaced),
 	KUNIT_CASE(user_file_packed),
 	KUNIT_CASE(user_file_cpus),
 	KUNIT_CASE(user_file_gone),

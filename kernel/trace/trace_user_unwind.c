@@ -80,38 +80,32 @@ static bool user_unwind_write(struct trace_buffer *buffer, unsigned int trace_ct
 	return true;
 }
 
-/*
- * Record a stack, by file if it goes through the map. Returns false if the map was replaced
- * meanwhile, unless this is the @last try.
- */
-static bool user_unwind_record(struct trace_array *tr, const struct stackmap_stack *full,
-			       bool last)
+/* Record a stack, by file if it goes through the map. */
+static void user_unwind_record(struct trace_array *tr, const struct stackmap_stack *full)
 {
 	unsigned long words[USER_STACK_MAX_DEPTH] __uninitialized;
 	unsigned int trace_ctx = tracing_gen_ctx();
-	struct stackmap_user user = *full->user;
+	bool enabled = ftrace_stackmap_enabled(tr);
 	struct stackmap_stack stack = *full;
 	struct trace_buffer *buffer;
 	int ret = 1;
 
-	stack.user = &user;
-	if (IS_ENABLED(CONFIG_TRACE_USER_FILES) && ftrace_stackmap_enabled(tr))
+	/* The map with the files stays until the stack is recorded. */
+	guard(rcu)();
+	if (IS_ENABLED(CONFIG_TRACE_USER_FILES) && enabled)
 		user_files_translate(tr, &stack, words);
 
 	guard(preempt_notrace)();
 	/* A snapshot swaps the buffers at any time. */
 	buffer = data_race(READ_ONCE(tr->array_buffer.buffer));
-	if (ftrace_stackmap_enabled(tr))
+	if (enabled)
 		ret = ftrace_stackmap_record_stack(tr, buffer, trace_ctx, &stack);
-	if (ret == -STACKMAP_DROP_FILES && !last)
-		return false;
 	if (ret && !user_unwind_write(buffer, trace_ctx, full))
 		ret = 0;
 	if (ret < 0)
 		ftrace_stackmap_drop(tr, ret);
-	if (user.deep && ftrace_stackmap_enabled(tr))
+	if (full->user->deep && enabled)
 		ftrace_stackmap_deep(tr);
-	return true;
 }
 
 /* On the way back to user space. A stack that could not be taken has no frames. */
@@ -135,13 +129,8 @@ static void trace_user_unwind_callback(struct unwind_work *work, struct unwind_s
 	};
 
 	/* An NMI raced with clearing the cookie. */
-	if (!cookie)
-		return;
-
-	/* The map stays until the stack is recorded. */
-	guard(rcu)();
-	if (!user_unwind_record(tr, &stack, false))
-		user_unwind_record(tr, &stack, true);
+	if (cookie)
+		user_unwind_record(tr, &stack);
 }
 
 /**
