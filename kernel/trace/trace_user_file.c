@@ -54,6 +54,9 @@
 /* Room for a path. Longer ones would let a few files fill a map. */
 #define USER_FILE_PATH	1536
 
+/* Zeroes behind a path, up to the end of its record at least. */
+#define USER_FILE_PAD	(2 * sizeof(long))
+
 /**
  * struct user_file - a file with code: a record has it where a stack has its frames
  * @key: tells the file
@@ -218,7 +221,7 @@ static noinline void user_file_store(struct user_mapping *m, struct stackmap_key
 	struct user_file *file __free(kfree) = NULL;
 	size_t len;
 
-	file = kzalloc(struct_size(file, path, USER_FILE_PATH + sizeof(long)), GFP_NOWAIT);
+	file = kzalloc(struct_size(file, path, USER_FILE_PATH + USER_FILE_PAD), GFP_NOWAIT);
 	if (!file)
 		return;
 
@@ -228,7 +231,7 @@ static noinline void user_file_store(struct user_mapping *m, struct stackmap_key
 	len = user_file_name(vma->vm_file, file->path);
 	/* One that has no room was walked as far as there is room. */
 	m->paths += len > 1 ? max(len, USER_FILE_COST) : USER_FILE_PATH;
-	memset(file->path + len, 0, sizeof(long));
+	memset(file->path + len, 0, USER_FILE_PAD);
 	key->ips = (unsigned long *)file;
 	key->more = DIV_ROUND_UP(struct_size(file, path, len + 1), sizeof(long)) - key->nr;
 	file->check = user_file_hash(m->map, file, key->nr + key->more, 0);

@@ -15,6 +15,9 @@
 
 #define TEST_EXEC	(PROT_READ | PROT_EXEC)
 
+/* The length of a name that is more than half of the room for a path. */
+#define TEST_LONG_NAME	1000
+
 struct test_image {
 	struct elf64_hdr	ehdr;
 	struct elf64_phdr	phdr;
@@ -147,6 +150,8 @@ static bool test_shows(struct kunit *test, struct trace_array *tr, u32 nr, u8 by
 	KUNIT_EXPECT_EQ(test, user_file_write(&m, rec, nr), m.count);
 	KUNIT_EXPECT_EQ(test, user_file_write(NULL, rec, nr), m.count);
 	KUNIT_EXPECT_EQ(test, m.count, sizeof(*bin) + ALIGN(strlen(path), 8));
+	KUNIT_EXPECT_NULL(test, memchr_inv(path + bin->path_size, 0,
+					   ALIGN(bin->path_size, 8) - bin->path_size));
 	return bin->file_id == nr && bin->id_size == size && !memcmp(bin->id, want, sizeof(want)) &&
 	       bin->path_size == strlen(path) && !strcmp(path, user_file_path(rec));
 }
@@ -368,6 +373,28 @@ static void user_file_busy(struct kunit *test)
 		user_files_translate(tr, &stack, words);
 	KUNIT_EXPECT_NULL(test, user.map);
 	KUNIT_EXPECT_EQ(test, stack.nr, 0);
+}
+
+/* A path ends where it does, even if it is so long that it was moved onto itself. */
+static void user_file_long_path(struct kunit *test)
+{
+	char *name = kunit_kzalloc(test, TEST_LONG_NAME + sizeof(long) + 1, GFP_KERNEL);
+	struct trace_array *tr = test_file_instance(test);
+	struct ftrace_stackmap *map = test_current(tr);
+	u32 nr;
+
+	KUNIT_ASSERT_NOT_NULL(test, name);
+	map->persistent = true;
+	memset(name, 'x', TEST_LONG_NAME);
+	for (int len = TEST_LONG_NAME; len < TEST_LONG_NAME + sizeof(long); len++) {
+		nr = test_nr(tr, test_library(test, name, 1));
+		KUNIT_ASSERT_NE(test, nr, 0);
+		KUNIT_EXPECT_EQ(test, strlen(test_path(tr, nr)), len + strlen("/ (deleted)"));
+		KUNIT_EXPECT_TRUE(test, test_shows(test, tr, nr, 1, BUILD_ID_SIZE_MAX));
+		KUNIT_EXPECT_NE(test, user_file_intact(map, stackmap_record(map, nr)), 0);
+		name[len] = 'x';
+	}
+	map->persistent = false;
 }
 
 /* Files fill a map. Then new ones stay addresses, and those that are there are found. */
@@ -826,6 +853,7 @@ static struct kunit_case user_file_test_cases[] = {
 	KUNIT_CASE(user_file_changed),
 	KUNIT_CASE(user_file_frames),
 	KUNIT_CASE(user_file_busy),
+	KUNIT_CASE(user_file_long_path),
 	KUNIT_CASE(user_file_many),
 	KUNIT_CASE(user_file_replaces),
 	KUNIT_CASE(user_file_replaced),
