@@ -266,14 +266,15 @@ static void user_file_numbers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&test_current(tr)->entries), 2);
 }
 
-/* A file that was changed is another one. */
+/* A file that was changed is another one, as is one of which a single thing differs. */
 static void user_file_changed(struct kunit *test)
 {
-	struct trace_array *tr = test_file_instance(test);
-	struct file *file = test_file(test, "changed");
-	struct inode *inode = file_inode(file);
+	struct super_block *sb, *other = kunit_kzalloc(test, sizeof(*other), GFP_KERNEL);
+	struct file *file = test_file(test, "changed"), *file2 = test_file(test, "twin");
+	struct inode *inode = file_inode(file), *twin = file_inode(file2);
 	unsigned long addr = test_map(test, file, 2, TEST_EXEC, 0);
-	u32 nr[5];
+	struct trace_array *tr = test_file_instance(test);
+	u32 nr[8];
 
 	test_fill_file(test, file, 1, BUILD_ID_SIZE_MAX);
 	nr[0] = test_nr(tr, addr);
@@ -290,8 +291,23 @@ static void user_file_changed(struct kunit *test)
 	inode->i_generation++;
 	nr[4] = test_nr(tr, addr);
 	inode->i_generation--;
+	inode->i_ino++;
+	nr[5] = test_nr(tr, addr);
+	inode->i_ino--;
+	KUNIT_ASSERT_NOT_NULL(test, other);
+	sb = inode->i_sb;
+	other->s_dev = sb->s_dev + 1;
+	inode->i_sb = other;
+	nr[6] = test_nr(tr, addr);
+	inode->i_sb = sb;
 	KUNIT_EXPECT_EQ(test, test_nr(tr, addr), nr[3]);
-	for (int i = 0; i < 5; i++) {
+
+	twin->i_ino = inode->i_ino;
+	twin->i_generation = inode->i_generation;
+	inode_set_ctime(twin, 1001, 1);
+	i_size_write(twin, i_size_read(inode));
+	nr[7] = test_nr(tr, test_map(test, file2, 2, TEST_EXEC, 0));
+	for (int i = 0; i < ARRAY_SIZE(nr); i++) {
 		for (int j = 0; j < i; j++)
 			KUNIT_EXPECT_NE(test, nr[i], nr[j]);
 	}
@@ -310,6 +326,8 @@ static void user_file_frames(struct kunit *test)
 	unsigned long data = test_map(test, NULL, 1, PROT_READ | PROT_WRITE, 0);
 	unsigned long farther = test_map(test, file, 1, TEST_EXEC, near + PAGE_SIZE);
 	unsigned long file_data = test_map(test, test_file(test, "data"), 1, PROT_READ, 0);
+	/* The file follows other code. */
+	unsigned long edge = test_map(test, NULL, 2, TEST_EXEC, 0) + PAGE_SIZE;
 	unsigned long word = test_word(test_nr(tr, text), 0);
 	struct {
 		unsigned long	ips[4], words[4];
@@ -319,6 +337,7 @@ static void user_file_frames(struct kunit *test)
 		/* A return address may be behind the end of the mapping. */
 		{ { code, text + 2 * PAGE_SIZE }, { code, word + 2 * PAGE_SIZE }, 2, 2, 1, 0 },
 		{ { text, text + 2 * PAGE_SIZE }, { word, word + 2 * PAGE_SIZE }, 2, 2, 0, 0 },
+		{ { edge, edge, edge + 1 }, { word, edge, word + 1 }, 3, 3, 1, 0 },
 		/* An offset that is too far. */
 		{ { farther + 8, text + 8 }, { farther + 8, word + 8 }, 2, 2, 1, 0 },
 		/* No code. A file without code is none of ours. */
@@ -335,6 +354,8 @@ static void user_file_frames(struct kunit *test)
 	struct stackmap_user user;
 
 	KUNIT_ASSERT_NE(test, user_word_file(word), 0);
+	KUNIT_ASSERT_EQ(test, kunit_vm_mmap(test, file, edge, PAGE_SIZE, TEST_EXEC,
+					    MAP_PRIVATE | MAP_FIXED, 0), edge);
 	for (s = stacks; s < stacks + ARRAY_SIZE(stacks); s++) {
 		user = test_translate(tr, s->ips, &s->nr);
 		KUNIT_ASSERT_EQ_MSG(test, s->nr, s->depth, "stack %zu", s - stacks);
