@@ -366,8 +366,13 @@ static void check_weights(enum form form)
 void check_config(const struct command *cmd, enum form form)
 {
 	const struct choice *c;
+	const struct group *g;
 
-	for (c = next_given(cmd, NULL); c; c = next_given(cmd, c))
-		check_choice(c, form);
+	for (g = cmd->groups; g->choices; g++) {
+		for (c = g->choices; c->name; c++) {
+			if (c->given)
+				check_choice(c, form);
+		}
+	}
 	check_weights(form);
 }

@@ -83,53 +83,22 @@ static void print_choice(const struct choice *c)
 	}
 }
 
-static void print_help(const struct command *cmd)
+static _Noreturn void print_help(const struct command *cmd)
 {
 	const struct choice *c;
 	const struct group *g;
 
 	printf("Usage: %s %s %s\n\n%s", program, cmd->name, cmd->args, cmd->text);
 	for (g = cmd->groups; g->choices; g++) {
-		if (!g->title)
-			continue;
 		if (*g->title)
 			printf("\n%s:\n", g->title);
-		for (c = g->choices; c->name; c++)
-			print_choice(c);
+		for (c = g->choices; c->name; c++) {
+			if (c->help)
+				print_choice(c);
+		}
 	}
 	printf("\n%s", cmd->examples);
-}
-
-static _Noreturn void finish_help(const struct command *cmd)
-{
-	print_help(cmd);
 	exit(fflush(stdout) ? 1 : 0);
-}
-
-/* The choices of all groups, one after the other. @last: NULL to begin. Returns NULL at the end. */
-static struct choice *next_choice(const struct command *cmd, const struct choice *last)
-{
-	const struct group *g = cmd->groups;
-	struct choice *c;
-
-	if (!last)
-		return g->choices;
-	for (; g->choices; g++) {
-		for (c = g->choices; c->name && c != last; c++)
-			;
-		if (c->name)
-			return c[1].name ? c + 1 : g[1].choices;
-	}
-	return NULL;
-}
-
-/* Those that were given. */
-const struct choice *next_given(const struct command *cmd, const struct choice *last)
-{
-	do {
-		last = next_choice(cmd, last);
-	} while (last && !last->given);
-	return last;
 }
 
 /* As getopt_long() has it. */
@@ -143,17 +112,20 @@ int parse_choices(const struct command *cmd, int argc, char **argv, int first)
 {
 	char letters[3 * MAX_CHOICES + 2] = "", *p = letters;
 	struct option options[MAX_CHOICES + 1] = {};
-	struct choice *all[MAX_CHOICES], *c = NULL;
+	struct choice *all[MAX_CHOICES], *c;
+	const struct group *g;
 	int opt, i, nr = 0;
 
 	if (cmd->ends_at_word)
 		*p++ = '+';
-	while (nr < MAX_CHOICES && (c = next_choice(cmd, c))) {
-		opt = c->letter ? c->letter : FIRST_LONG + nr;
-		if (c->letter)
-			p += sprintf(p, "%c%.*s", c->letter, takes(c), "::");
-		options[nr] = (struct option) { c->name, takes(c), NULL, opt };
-		all[nr++] = c;
+	for (g = cmd->groups; g->choices; g++) {
+		for (c = g->choices; c->name; c++) {
+			opt = c->letter ? c->letter : FIRST_LONG + nr;
+			if (c->letter)
+				p += sprintf(p, "%c%.*s", c->letter, takes(c), "::");
+			options[nr] = (struct option) { c->name, takes(c), NULL, opt };
+			all[nr++] = c;
+		}
 	}
 	optind = first;
 	while ((opt = getopt_long(argc, argv, letters, options, NULL)) != -1) {
@@ -165,7 +137,7 @@ int parse_choices(const struct command *cmd, int argc, char **argv, int first)
 		all[i]->set(all[i], optarg);
 		all[i]->given++;
 		if (wants_help)
-			finish_help(cmd);
+			print_help(cmd);
 	}
 	return optind;
 }

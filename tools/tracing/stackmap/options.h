@@ -42,7 +42,6 @@ u64 parse_seconds(const char *text);
 void set_seconds(const struct choice *c, char *arg);
 void set_instance(const struct choice *c, char *arg);
 int parse_choices(const struct command *cmd, int argc, char **argv, int first);
-const struct choice *next_given(const struct command *cmd, const struct choice *last);
 
 extern struct choice common_choices[];	/* --quiet and --help */
 
