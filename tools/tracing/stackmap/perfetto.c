@@ -62,11 +62,12 @@ static struct {
 	bool		has_release;
 } out;
 
-/* Empties what it has. */
-static void end_packet(u64 ts)
+/* Empties @message, and what was interned for it. */
+static void put_packet(u32 field, struct bytes *message, u64 ts)
 {
 	struct bytes trace = {};
 
+	put_message(&out.packet, field, message);
 	put_number(&out.packet, PACKET_TIME, ts);
 	put_number(&out.packet, PACKET_SEQUENCE, 1);
 	if (out.interned.len)
@@ -136,8 +137,7 @@ static void put_event(struct record *r, const struct known_event *e)
 	put_message(&out.message, e->id, &out.part);
 	put_value(&out.part, BUNDLE_CPU, r->rec->cpu);
 	put_message(&out.part, BUNDLE_EVENT, &out.message);
-	put_message(&out.packet, PACKET_FTRACE, &out.part);
-	end_packet(0);
+	put_packet(PACKET_FTRACE, &out.part, 0);
 }
 
 /* The bits of a task's state differ between kernels. */
@@ -156,8 +156,7 @@ static void put_release(const struct profile *p)
 	put_string(&out.part, UTSNAME_SYSTEM, "Linux", &out.text);
 	put_string(&out.part, UTSNAME_RELEASE, release, &out.text);
 	put_message(&out.message, SYSTEM_UTSNAME, &out.part);
-	put_message(&out.packet, PACKET_SYSTEM, &out.message);
-	end_packet(0);
+	put_packet(PACKET_SYSTEM, &out.message, 0);
 }
 
 /* Perfetto has no place for a clock that it does not know, so it is an event. */
@@ -167,13 +166,11 @@ static void put_clock(const struct profile *p, u64 ts)
 
 	put_number(&out.message, TRACK_UUID, CLOCK_TRACK);
 	put_string(&out.message, TRACK_NAME, "clock", &out.text);
-	put_message(&out.packet, PACKET_TRACK, &out.message);
-	end_packet(0);
+	put_packet(PACKET_TRACK, &out.message, 0);
 	put_number(&out.message, TRACK_EVENT_TYPE, TYPE_INSTANT);
 	put_number(&out.message, TRACK_EVENT_UUID, CLOCK_TRACK);
 	put_string(&out.message, TRACK_EVENT_NAME, name, &out.text);
-	put_message(&out.packet, PACKET_TRACK_EVENT, &out.message);
-	end_packet(ts);
+	put_packet(PACKET_TRACK_EVENT, &out.message, ts);
 	note("%s", name);
 	out.has_clock = true;
 }
@@ -285,8 +282,7 @@ static const struct track *get_track(struct profile *p, const struct sample *s)
 	put_comm(&out.part, TRACK_THREAD_NAME, task);
 	put_number(&out.message, TRACK_UUID, t->uuid);
 	put_message(&out.message, TRACK_THREAD, &out.part);
-	put_message(&out.packet, PACKET_TRACK, &out.message);
-	end_packet(0);
+	put_packet(PACKET_TRACK, &out.message, 0);
 	return t;
 }
 
@@ -301,7 +297,7 @@ static void put_arg(const char *name, u64 number, const char *text)
 }
 
 /* On the track of its thread: an event with what it weighs. */
-static void put_instant(struct profile *p, const struct sample *s, u64 uuid, u32 stack)
+static void put_instant(struct profile *p, const struct sample *s, u64 uuid, u32 stack, u64 ts)
 {
 	const struct map *m = p->map;
 	int i;
@@ -316,7 +312,7 @@ static void put_instant(struct profile *p, const struct sample *s, u64 uuid, u32
 	}
 	if (s->text && *s->text)
 		put_arg("fields", 0, s->text);
-	put_message(&out.packet, PACKET_TRACK_EVENT, &out.message);
+	put_packet(PACKET_TRACK_EVENT, &out.message, ts);
 }
 
 /* A time has the stack with which it began. */
@@ -336,10 +332,8 @@ static void print_sample(struct profile *p, const struct sample *sample, const s
 	put_number(&out.message, SAMPLE_TID, sample->task->id.pid);
 	put_number(&out.message, SAMPLE_STACK, stack);
 	put_number(&out.message, SAMPLE_MODE, sample->kernel ? MODE_KERNEL : MODE_USER);
-	put_message(&out.packet, PACKET_SAMPLE, &out.message);
-	end_packet(ts);
-	put_instant(p, sample, t->uuid, stack);
-	end_packet(ts);
+	put_packet(PACKET_SAMPLE, &out.message, ts);
+	put_instant(p, sample, t->uuid, stack, ts);
 }
 
 /* As far as processes are known. */
@@ -365,8 +359,7 @@ static void put_tree(const struct profile *p)
 		put_number(&out.message, THREAD_TGID, t->process->pid);
 		put_message(&tree, TREE_THREAD, &out.message);
 	}
-	put_message(&out.packet, PACKET_PROCESS_TREE, &tree);
-	end_packet(p->last_ts);
+	put_packet(PACKET_PROCESS_TREE, &tree, p->last_ts);
 	free(tree.data);
 }
 
