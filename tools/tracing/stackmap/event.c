@@ -31,7 +31,7 @@ void init_kind(struct kind *k, struct tep_event *ev)
 
 struct tep_format_field cpu_field = { .name = (char *)"cpu" };
 
-/* False if the event has no such field, or the record ends before that. */
+/* False if the event has no such field, or the record ends before that. @i: in an array */
 static bool read_at(struct record *r, const struct tep_format_field *f, int size, u32 i, u64 *n)
 {
 	int offset;
@@ -72,12 +72,6 @@ bool get_number(struct record *r, enum field which, u64 *n)
 static int long_size(const struct record *r)
 {
 	return tep_get_long_size(r->kind->event->tep) == 4 ? 4 : 8;
-}
-
-/* Of an array of longs whose length the format does not tell. */
-static bool get_long(struct record *r, enum field which, u32 i, u64 *n)
-{
-	return read_at(r, r->kind->field[which], long_size(r), i, n);
 }
 
 /* An array without a length goes on to the end of the record. A string may be elsewhere in it. */
@@ -161,7 +155,7 @@ int read_frames(struct record *r, u64 *ips)
 	if (sized && (!get_number(r, FIELD_SIZE, &nr) || nr > MAX_DEPTH))
 		return -1;
 	for (i = 0; i < nr && i < MAX_DEPTH; i++) {
-		if (!get_long(r, FIELD_CALLER, i, &ips[i]))
+		if (!read_at(r, f, long_size(r), i, &ips[i]))
 			return -1;
 		if (!sized && !ips[i])
 			break;

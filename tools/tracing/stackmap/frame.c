@@ -47,9 +47,7 @@ static char *make_text(const struct frame *f)
 		return format("%s+0x%llx", f->object->path, f->addr);
 	if (f->object)
 		return format("%s+0x%llx (%s+0x%llx)", f->object->path, f->addr, s->name, offset);
-	if (!s)
-		return address_text(f);
-	if (is_trampoline(s))
+	if (!s || is_trampoline(s))
 		return address_text(f);
 	if (is_bpf(s) || !s->end)
 		return format("%s+0x%llx", s->name, offset);

@@ -46,7 +46,7 @@ static char *own_kallsyms(const struct map *m, const struct map *sibling)
 }
 
 /* If the user has not named it, addresses are printed if it cannot be read. */
-int load_kallsyms(struct map *m, const struct map *sibling, const struct config *cfg)
+static int load_kallsyms(struct map *m, const struct map *sibling, const struct config *cfg)
 {
 	char *own __free(pointer) = own_kallsyms(m, sibling);
 	const char *path = cfg->kallsyms ? cfg->kallsyms : own;

@@ -70,7 +70,6 @@ struct config {
 };
 
 /* source.c */
-int load_kallsyms(struct map *m, const struct map *sibling, const struct config *cfg);
 int load_symbols(struct map *m, const struct map *sibling, const struct config *cfg);
 void map_free(struct map *m);
 /* symtab.c, elf.c */
