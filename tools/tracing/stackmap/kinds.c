@@ -230,7 +230,8 @@ int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unuse
 	struct profile *p = data;
 	struct record r = { .profile = p, .rec = rec, .in = in };
 
-	p->counts[COUNT_RECORDS]++;
+	p->first_ts = p->counts[COUNT_RECORDS]++ ? p->first_ts : rec->ts;
+	p->last_cpu = (u32)rec->cpu > p->last_cpu ? (u32)rec->cpu : p->last_cpu;
 	p->last_ts = rec->ts > p->last_ts ? rec->ts : p->last_ts;
 	r.cpu = &in->cpus[rec->cpu % in->nr_cpus];
 	if (rec->ts < r.cpu->ts)

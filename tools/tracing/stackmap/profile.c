@@ -233,6 +233,28 @@ static void tell_nobody(const struct profile *p)
 		note("no task %s", nobody[p->cfg->sleep]);
 }
 
+/* What could have been selected. Of very many kinds of events, some. */
+static void tell_contents(const struct profile *p, const char *path)
+{
+	char *events = NULL;
+	u32 i, nr = 0;
+	size_t len;
+	FILE *f;
+
+	if (!p->counts[COUNT_RECORDS])
+		return;
+	f = check_mem(open_memstream(&events, &len));
+	for (i = 0; i < MAX_KINDS; i++) {
+		if (p->kinds[i] && p->kinds[i]->has_stacks && nr++ < 100)
+			fprintf(f, " %s", p->kinds[i]->name);
+	}
+	fclose(f);
+	note("%s: %.6f to %.6f s, up to CPU %u, stacks of %u kinds of events:%s", path,
+	     p->first_ts / 1e9, p->last_ts / 1e9, p->last_cpu, nr,
+	     hide_controls(check_mem(events)));
+	free(events);
+}
+
 /* Why there are no stacks. All memory may have been freed. */
 static int tell_empty(const struct profile *p, const char *path)
 {
@@ -242,14 +264,17 @@ static int tell_empty(const struct profile *p, const char *path)
 		return 0;
 	if (n[COUNT_OVER_GAP] + n[COUNT_BACK])
 		return fail("%s: all times are over lost records, or a clock that went back", path);
-	if (!n[COUNT_NOT_SO] || n[COUNT_SKIPPED] || !switches_have_stacks(p))
-		return fail("%s: has no %s%s", path, !n[COUNT_RECORDS] ? "records" :
-			    n[COUNT_SAMPLES] ? "stacks" :
-			    p->cfg->comm ? "stacks of such events of tasks with such a name" :
-			    "stacks of such events",
-			    p->cfg->off_cpu && switches_have_stacks(p) ? "" : advice(p->cfg));
-	tell_nobody(p);
-	return 0;
+	if (n[COUNT_NOT_SO] && !n[COUNT_SKIPPED] && switches_have_stacks(p)) {
+		tell_nobody(p);
+		return 0;
+	}
+	complain("%s: has no %s%s", path, !n[COUNT_RECORDS] ? "records" :
+		 n[COUNT_SAMPLES] ? "stacks" :
+		 p->cfg->comm ? "stacks of such events of tasks with such a name" :
+		 "stacks of such events",
+		 p->cfg->off_cpu && switches_have_stacks(p) ? "" : advice(p->cfg));
+	tell_contents(p, path);
+	return -EINVAL;
 }
 
 /* What is not as one might expect. From the first error on, the profile is wrong. */
@@ -440,6 +465,7 @@ int make_profile(struct map *m, const char *path, sample_fn *print, see_fn *see,
 {
 	char *lost __free(pointer) = NULL, *moved __free(pointer) = NULL;
 	struct profile *p = check_mem(calloc(1, sizeof(*p)));
+	bool wrong;
 	int ret;
 
 	free(m->name);
@@ -447,19 +473,20 @@ int make_profile(struct map *m, const char *path, sample_fn *print, see_fn *see,
 	p->map = m;
 	p->ids.users = &m->sym.users;
 	p->cfg = cfg;
-	p->print = print;
-	p->see = see;
 	m->sym.profile = p;
 	m->sym.find_symbol = m->sym.kallsyms.nr ? NULL : load_recorded_symbols;
 	read_directory(p);
 	set_value_types(m, cfg);
 	p->needs_threads &= cfg->pids || cfg->by == BY_PROCESS || see;
 	p->needs_gaps = cfg->off_cpu || cfg->allocs;
-	ret = dat_open(p, path) ?: check_events(p, path) ?: check_boot(p, path);
+	ret = dat_open(p, path) ?: check_boot(p, path);
 	if (ret) {
 		map_drop_stacks(m);
 		return ret;
 	}
+	wrong = check_events(p, path);
+	p->print = wrong ? NULL : print;
+	p->see = wrong ? NULL : see;
 	moved = read_beside(p, "moved");
 	use_moved(&p->ids, moved);
 	use_saved_map(p);
@@ -470,7 +497,9 @@ int make_profile(struct map *m, const char *path, sample_fn *print, see_fn *see,
 	weigh_end(p);
 	make_stacks(p, p->nr_samples);
 	p->counts[COUNT_DIFFER] = count_differing(&p->ids);
-	if (p->is_too_large)
+	if (p->is_too_large || wrong)
 		map_drop_stacks(m);
-	return tell_counts(p, path) ? -EINVAL : ret;
+	if (wrong)
+		tell_contents(p, path);
+	return wrong || tell_counts(p, path) ? -EINVAL : ret;
 }

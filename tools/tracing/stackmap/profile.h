@@ -68,7 +68,9 @@ struct profile {
 	u64			total[NR_VALUES];
 	bool			is_too_large;	/* one of these */
 	u64			last_seq;
+	u64			first_ts;
 	u64			last_ts;
+	u32			last_cpu;	/* the highest number */
 	u64			counts[NR_COUNTS];
 };
 

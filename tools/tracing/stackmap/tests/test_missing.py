@@ -309,6 +309,28 @@ class WhatItIs(RecordingCase):
             err = self.tool(dat, *FOLDED, "-w", "off-cpu" + how, rc=1)[1]
             self.assertIn("(record with -e sched_switch)", err)
 
+    def test_what_it_has(self):
+        """It is told if nothing of what was selected is there, also of events that it does not describe."""
+        dat = self.dat(cpus=4)
+        self.event(dat, "kfree", 1, pid=7)
+        self.event(dat, "kmalloc", 1, 8, stack="AB", pid=7, cpu=2)
+        self.switch(dat, 7, 0, stack="CB", cpu=1)
+        self.event(dat, "kfree", 1, after=500000)
+        has = "dir/trace.dat: 1.000001 to 1.500003 s, up to CPU 2, stacks of 2 kinds of events: sched_switch kmalloc\n"
+        for args in (["--cpu", "9"], ["--time", "2,3"], ["--time", ",1"], ["-e", "sched_waking"], ["-e", "kfree"],
+                     ["-e", "kmalloc,nosuch"], ["-w", "offcpu"], ["--where", "nosuch == 1"], ["--comm", "x"],
+                     ["-w", "latency=softirq_entry,softirq_exit,vec"]):
+            for form in FOLDED, PERF, ["report"], ["export", "--format", "perfetto", "-o", "/dev/null"]:
+                with self.subTest(args=args, form=form):
+                    out, err = self.tool(dat, *form, *args, rc=1)
+                    self.assertEqual((out, err[-len(has):]), ("", has))
+                    self.assertNotIn(has, self.tool(dat, *form, "-q", *args, rc=1)[1])
+        # Nothing is printed beside it.
+        self.assertEqual(self.tool(dat, "export", "--format", "perfetto", "-e", "nosuch", rc=1)[0], "")
+        self.assertNotIn(" kinds of events", self.tool(dat, *FOLDED, "-e", "kmalloc")[1])
+        for args in (["--cpu", "9"], ["-e", "nosuch"]):
+            self.assertNotIn(" kinds of events", self.tool(self.dat(), *FOLDED, *args, rc=1)[1])
+
     def test_all_is_lost(self):
         """The advice is another one then."""
         dat = self.dat()
