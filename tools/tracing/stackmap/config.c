@@ -139,8 +139,7 @@ static void set_pair(const char *name, char *arg)
 static void set_field(const char *name)
 {
 	if (strpbrk(name, ",:=") || !*name)
-		usage("--weight knows events, FIELD, off-cpu, latency=, outstanding=, leaks, not",
-		      name);
+		usage(WEIGHTS ", not", name);
 	if (cfg.weight)
 		usage("--weight is one field", name);
 	cfg.weight = name;

@@ -51,7 +51,7 @@ static u32 find_keys(struct tep_event *ev, const char *keys, enum field which,
 		name = key && which == FIELD_END_KEY ? key : name;
 		if (nr == MAX_KEYS)
 			return 0;
-		fields[nr] = !strcmp(name, cpu_field.name) ? &cpu_field :
+		fields[nr] = which >= FIELD_KEY && !strcmp(name, cpu_field.name) ? &cpu_field :
 			     find_field(ev, name, which == FIELD_BY);
 		if (!fields[nr++])
 			return 0;
@@ -266,20 +266,22 @@ static int check_any(struct profile *p, const char *path, const char *list, cons
 {
 	struct tep_event **ev = tep_list_events(p->tep, TEP_EVENT_SORT_ID);
 	struct tep_format_field *fields[MAX_KEYS];
+	const char *hint = advice(p->cfg);
 
 	for (; ev && *ev; ev++) {
-		/* A stack without an event has no numbers. */
-		if (field && !strcmp(name_of(*ev), "stacktrace"))
+		/* A stack without an event has no numbers. Any file has libtracecmd's blktrace. */
+		if (field && in_list("stacktrace,blktrace", *ev))
 			continue;
 		if ((!list || in_list(list, *ev)) &&
 		    (!field || find_keys(*ev, field, which, fields)))
 			return 0;
 	}
+	if (!*hint && which == FIELD_WEIGHT)
+		hint = " (" WEIGHTS ")";
 	if (!field)
-		return fail("%s: has no event %s%s", path, list, advice(p->cfg));
+		return fail("%s: has no event %s%s", path, list, hint);
 	return fail("%s: has no event%s%s with a field %s%s%s", path, list ? " " : "",
-		    list ? list : "", field, which == FIELD_BY ? "" : " that is a number",
-		    advice(p->cfg));
+		    list ? list : "", field, which == FIELD_BY ? "" : " that is a number", hint);
 }
 
 static int check_each(struct profile *p, const char *path, const char *list, const char *field,

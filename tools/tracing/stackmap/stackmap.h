@@ -22,6 +22,8 @@ enum form {
 	FORM_REPORT, FORM_ANNOTATE, FORM_DIFF, FORM_DIFF_FUNCTIONS, FORM_DIFF_FOLDED,
 };
 
+#define WEIGHTS "--weight knows events, FIELD, off-cpu, latency=, outstanding=, leaks"
+
 enum sleep { SLEEP_ANY, SLEEP_PREEMPTED, SLEEP_UNINTERRUPTIBLE };
 enum by { BY_NOTHING, BY_CPU, BY_EVENT, BY_TASK, BY_PROCESS, BY_FIELD };
 

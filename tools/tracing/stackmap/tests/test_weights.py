@@ -36,6 +36,14 @@ class Weights(RecordingCase):
                                                               "__data_loc char[] bytes")
         self.tool(dat, *FOLDED, "-w", "bytes_alloc", rc=1)
 
+    def test_weight_that_is_no_field(self):
+        """A wrong word may be meant for another weight. The CPU is none, nor is what libtracecmd adds."""
+        dat = self.dat()
+        self.event(dat, "kfree", 1, stack="AB")
+        for weight in "offcpu", "latncy", "cpu", "bytes":
+            self.assertIn(f"with a field {weight} that is a number (--weight knows events, FIELD, off-cpu, latency=, ",
+                          self.tool(dat, "report", "-w", weight, rc=1)[1])
+
     def test_several_values(self):
         dat = self.dat()
         self.event(dat, "kmalloc", 1, 10, stack="A")
