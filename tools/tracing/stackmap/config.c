@@ -288,35 +288,29 @@ struct choice diff_format_choices[] = {
 	{}
 };
 
-static void refuse_old(const struct choice *c, char *arg)
-{
-	usage(format("--%s: %s", c->name, (char *)c->to), NULL);
-}
-
-#define OLD(name, letter, what)	{ name, letter, "[=]", refuse_old, (char *)what }
-
 #define TRACERS	"gone, profiles are printed without the tracer's frames, a map with them"
 
-/* Spellings of before there were commands. */
+/* Spellings of before there were commands, and the filter of another command. */
 struct choice old_choices[] = {
-	OLD("map-only", 'M', "now stackmap_dump map DIR, or --map of report, export and diff"),
-	OLD("partial", 0, "gone, map prints the good stacks of a damaged map"),
-	OLD("folded", 'F', "now stackmap_dump export --format folded"),
-	OLD("speedscope", 'S', "now stackmap_dump export --format pprof, which speedscope reads"),
-	OLD("pprof", 0, "now stackmap_dump export --format pprof"),
-	OLD("perf-script", 0, "now stackmap_dump export --format perf"),
-	OLD("annotate", 0, "now stackmap_dump annotate TEXT [MAP]"),
-	OLD("diff", 0, "now stackmap_dump diff OLD NEW"),
-	OLD("summary", 's', "now a note of stackmap_dump map"),
-	OLD("sort", 0, "gone, those that weigh most are first"),
-	OLD("off-cpu", 0, "now --weight off-cpu, off-cpu:preempted, off-cpu:uninterruptible"),
-	OLD("latency", 0, "now --weight latency=BEGIN,END,KEY"),
-	OLD("outstanding", 0, "now --weight outstanding=ALLOC,FREE,KEY"),
-	OLD("leaks", 0, "now --weight leaks"),
-	OLD("from", 0, "now --time FROM,"),
-	OLD("to", 0, "now --time ,TO"),
-	OLD("tracer", 0, TRACERS),
-	OLD("no-tracer", 0, TRACERS),
+	REFUSED("filter", 'f', "of record; events of a recording are selected by --where"),
+	REFUSED("map-only", 'M', "now stackmap_dump map DIR, or --map of report, export and diff"),
+	REFUSED("partial", 0, "gone, map prints the good stacks of a damaged map"),
+	REFUSED("folded", 'F', "now stackmap_dump export --format folded"),
+	REFUSED("speedscope", 'S', "now stackmap_dump export --format pprof, speedscope reads it"),
+	REFUSED("pprof", 0, "now stackmap_dump export --format pprof"),
+	REFUSED("perf-script", 0, "now stackmap_dump export --format perf"),
+	REFUSED("annotate", 0, "now stackmap_dump annotate TEXT [MAP]"),
+	REFUSED("diff", 0, "now stackmap_dump diff OLD NEW"),
+	REFUSED("summary", 's', "now a note of stackmap_dump map"),
+	REFUSED("sort", 0, "gone, those that weigh most are first"),
+	REFUSED("off-cpu", 0, "now --weight off-cpu, off-cpu:preempted, off-cpu:uninterruptible"),
+	REFUSED("latency", 0, "now --weight latency=BEGIN,END,KEY"),
+	REFUSED("outstanding", 0, "now --weight outstanding=ALLOC,FREE,KEY"),
+	REFUSED("leaks", 0, "now --weight leaks"),
+	REFUSED("from", 0, "now --time FROM,"),
+	REFUSED("to", 0, "now --time ,TO"),
+	REFUSED("tracer", 0, TRACERS),
+	REFUSED("no-tracer", 0, TRACERS),
 	{}
 };
 

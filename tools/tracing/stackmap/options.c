@@ -55,6 +55,12 @@ void set_instance(const struct choice *c, char *arg)
 	set_text(c, arg);
 }
 
+/* An option of another command, or of before there were commands. */
+void refuse_choice(const struct choice *c, char *arg)
+{
+	usage(format("--%s: %s", c->name, (char *)c->to), NULL);
+}
+
 static bool wants_help;
 
 struct choice common_choices[] = {

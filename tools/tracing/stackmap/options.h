@@ -11,13 +11,13 @@ struct choice {
 	const char	*arg;		/* NULL: it takes none; "[=HOW]": it may be missing */
 	void		(*set)(const struct choice *c, char *arg);
 	void		*to;
-	const char	*help;		/* a line, or several */
+	const char	*help;		/* a line, or several; NULL: it is not in the help */
 	unsigned int	given;		/* so many times */
 };
 
 /* Options that several commands have are one group. The last choice has no name. */
 struct group {
-	const char	*title;		/* "": as before; NULL: it is not in the help */
+	const char	*title;		/* "": as before */
 	struct choice	*choices;
 };
 
@@ -41,7 +41,10 @@ void set_number(const struct choice *c, char *arg);
 u64 parse_seconds(const char *text);
 void set_seconds(const struct choice *c, char *arg);
 void set_instance(const struct choice *c, char *arg);
+void refuse_choice(const struct choice *c, char *arg);
 int parse_choices(const struct command *cmd, int argc, char **argv, int first);
+
+#define REFUSED(name, letter, why)	{ name, letter, "[=]", refuse_choice, (char *)why }
 
 extern struct choice common_choices[];	/* --quiet and --help */
 

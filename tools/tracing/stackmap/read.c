@@ -361,7 +361,7 @@ static int run_annotate(const struct command *cmd, int argc, char **argv)
 #define STACKS		{ "Selection of stacks", top_choices }
 #define OUTPUT		{ "Output", output_choices }
 #define OTHER		{ "Other", common_choices }
-#define OLD		{ NULL, old_choices }
+#define OLD		{ "", old_choices }
 
 const struct command map_command = {
 	.name = "map", .run = run_map, .args = "[OPTIONS] [FILE | DIR | -]",

@@ -126,6 +126,7 @@ static struct choice record_choices[] = {
 	  "run the recorders with this real-time priority (1 to 99)" },
 	{ "instance", 'i', "NAME", set_instance, &rec.instance,
 	  "name of the trace instance (stackmap_record_PID)" },
+	REFUSED("where", 0, "of a recording; record has --filter, behind its --event"),
 	{}
 };
 

@@ -157,6 +157,9 @@ class Usage(Case):
                 (["report", "--cpu", "0,4-1", "-"], "a range begins with the smaller number: 0,4-1"),
                 (["report", "-w", "latency=a,b"], "--weight latency=BEGIN,END,KEY"),
                 (["report", "-w", "off-cpu=x"], "off-cpu knows :preempted and :uninterruptible"),
+                (["report", "--filter", "ptr > 1"], "of a recording are selected by --where"),
+                (["stacks", "-f", "ptr > 1"], "of a recording are selected by --where"),
+                (["record", "-e", "kmem", "--where=ptr > 1", "true"], "record has --filter"),
                 (["export"], "name a --format: folded, pprof, perf or perfetto"),
                 (["save"], "name one directory")]:
             self.assertIn(text, self.run_tool(*args, rc=2)[1])
