@@ -644,7 +644,7 @@ static int record(struct recording *r)
 		close(r->go);
 	/* It may go on without being recorded. */
 	wait_for_signal(r, r->pid ? 100 : 0);
-	if (r->pid)
+	if (r->pid && r->start)
 		note("waiting for the end of %s (%d), which is not recorded any more",
 		     r->command[0], r->pid);
 	while (r->pid)

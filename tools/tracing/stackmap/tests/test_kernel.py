@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import time
+from unittest import mock
 
 import mkmap
 from common import FOLDED, PERF, SANITIZED, TOOL, Case, compiled
@@ -20,6 +21,7 @@ FAKE_MAP = r"""
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static const char *redirect(const char *path)
@@ -47,6 +49,14 @@ FILE *fopen64(const char *path, const char *mode) __attribute__((alias("fopen"))
 int access(const char *path, int mode)
 {
 	return ((int (*)(const char *, int))dlsym(RTLD_NEXT, "access"))(redirect(path), mode);
+}
+
+/* Of the command that was not started. */
+void _exit(int status)
+{
+	usleep(getenv("SLOW") ? 300000 : 0);
+	syscall(SYS_exit_group, status);
+	__builtin_unreachable();
 }
 
 int open(const char *path, int flags, ...)
@@ -244,6 +254,13 @@ class Kernel(Case):
         err = self.record("-d", "0.3", "--", "sh", "-c", "trap '' TERM; sleep 6")
         self.assertRegex(err, r"waiting for the end of sh \(\d+\), which is not recorded any more\n$")
         self.assertNotIn("waiting", self.record("true"))
+
+    def test_command_that_does_not_begin(self):
+        """There is nothing to wait for, and the event that is missing is named."""
+        with mock.patch.dict(os.environ, SLOW="1"):
+            err = self.record("-e", "sched_switch,nosuch", "touch", self.ran, rc=1)
+        self.assertEqual(err, "stackmap_dump: there is no event nosuch (see /sys/kernel/tracing/available_events)\n")
+        self.assertEqual([os.path.exists(f) for f in (self.out, self.ran)], [False, False])
 
     def test_dead_instance(self):
         """Of a record that was killed."""
