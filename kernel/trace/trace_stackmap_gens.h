@@ -22,9 +22,9 @@ struct stackmap_instance;
  *
  *	gen	map		old generations
  *	 0	2^12 stacks	-
- *	 1	2^13		all that events have of gen 0
- *	 2	2^14, the most	of gen 0, what is needed still; all of gen 1
- *	 3	2^14		... of gen 0 (or it is gone), of gen 1; all of gen 2
+ *	 1	2^13		gen 0, packed
+ *	 2	2^14, the most	gen 0, packed again; gen 1, packed
+ *	 3	2^14		gen 0 (or it is gone) and gen 1, packed again; gen 2, packed
  *
  * Which stacks does an event refer to? A ring buffer counts the events of a CPU
  * (ring_buffer_position()). A CPU has two buffers, the instance's and the snapshot's.

@@ -27,13 +27,13 @@
  *
  *   stackmap_snapshot_tail:A   reads the tail of the arena, then synchronize_rcu(). A
  *                              record below that tail is published by then, or never.
- *   stackmap_iter_stale:A      reads stacks, then the number of resets. A reset adds to that
- *                              ahead of stackmap_publish:B, and empties a map behind it.
+ *   stackmap_iter_stale:A      reads stacks, then the number of resets. A reset increments
+ *                              it before stackmap_publish:B, and empties a map after that.
  *   stackmap_alloc_instance:A  publishes an instance's state by a release. Pairs with
  *                              READ_ONCE(tr->stackmap).
  */
 
-/* Beside the drops: what is counted. */
+/* What is counted, beside the drops. */
 enum stackmap_count {
 	STACKMAP_SUCCESSES = STACKMAP_NR_DROPS,	/* stacks recorded by their ids */
 	STACKMAP_SPLIT,		/* those that have more than one part */
@@ -60,7 +60,7 @@ struct stackmap_counts {
  * @past: what became of older maps
  * @pos: what the buffers of each CPU hold
  * @replaced: jiffies; the last replacement, or attempt
- * @pause: jiffies; no replacement for so long after that
+ * @pause: jiffies; no replacement for this long after @replaced
  * @nearly_full: queues the work, from any context
  * @work: replaces the map
  * @range: the map in persistent memory, or NULL

@@ -83,7 +83,7 @@ VISIBLE_IF_KUNIT u32 *stackmap_probe(struct ftrace_stackmap *map, struct stackma
 
 	for (u32 probe = 0; probe < STACKMAP_PROBES; probe++) {
 		idx = (key->hash + probe) & (map->nr_slots - 1);
-		/* In a word of a stack, the lowest and the highest number are no file. */
+		/* In a frame, the lowest and the highest number do not stand for a file. */
 		if (key->file && ((idx + 1) & STACKMAP_SLOT_MASK) < 2)
 			continue;
 		/* stackmap_probe:A, pairs with stackmap_insert:A */
@@ -192,7 +192,7 @@ int stackmap_find(struct ftrace_stackmap *map, const unsigned long *ips, unsigne
 /**
  * stackmap_find_file - look up a file
  * @map: the map
- * @ips: what tells it, the same number of words for each file
+ * @ips: the words that identify it, the same number for each file
  * @nr: their number
  * @key: filled in, with a negative @idx if the file is not in the map
  *

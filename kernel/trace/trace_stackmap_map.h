@@ -37,7 +37,7 @@
  * cache slot, its record notes the CPU.
  *
  * A file that user stacks refer to is a record, too. It begins with the words that
- * tell the file, by which it is found. Its content follows.
+ * identify the file, by which it is found. Its content follows.
  *
  * Memory ordering:
  *
@@ -79,8 +79,7 @@ enum stackmap_drop {
  * struct stackmap_record - a stack, or a file
  * @ref: references that have left the caches
  * @cpus: the CPUs that had it in their caches or defined it, modulo BITS_PER_LONG
- * @proof: in its place, in a map that is not replaced: hash and slot index, see
- *	trace_stackmap_persist.c
+ * @proof: takes the place of @cpus in persistent memory, see trace_stackmap_persist.c
  * @defined: value of stackmap_define at its definition; odd: not defined
  * @nr: number of frames
  * @user: a stack of user space
@@ -136,7 +135,7 @@ struct ftrace_stackmap {
  * @more: number of words behind those, the content of a file that is stored
  * @user: a stack of user space
  * @file: a file
- * @hash: hash of the frames, unless the stack is in the cache
+ * @hash: hash of the frames; not set if the stack is in the cache
  * @idx: index of its slot, negative if it is not in the map
  * @cache_slot: its slot in the cache of this CPU
  * @seen: what was there
@@ -172,7 +171,7 @@ void stackmap_flush(struct ftrace_stackmap *map);
 u32 *stackmap_probe(struct ftrace_stackmap *map, struct stackmap_key *key);
 #endif
 
-/* Of what tells a stack or a file. The kind is in the two highest bits, which are in the tag. */
+/* The kind, a stack or a file, is in the two highest bits. These are in the tag. */
 static inline u32 stackmap_hash(const struct ftrace_stackmap *map, const unsigned long *ips,
 				unsigned int nr, bool user, bool file)
 {
@@ -213,7 +212,7 @@ static inline struct stackmap_record *stackmap_record(const struct ftrace_stackm
 	return slot ? stackmap_record_at(map, slot) : NULL;
 }
 
-/* The units in use. Those that did not fit have taken some, too. */
+/* The units in use. A stack that did not fit has taken some, too. */
 static inline u32 stackmap_tail(const struct ftrace_stackmap *map)
 {
 	return min_t(u32, atomic_read(&map->tail), map->arena_units);

@@ -21,8 +21,8 @@
  *	 ...			 1
  *
  * An interrupt on top of another one, or of a page fault, makes a third part. The event is
- * TRACE_STACK_SPLIT3 then, which also has outer2_ip and outer2_id. A stack of more parts is
- * recorded in full: they are rare.
+ * TRACE_STACK_SPLIT3 then, which also has outer2_ip and outer2_id. Stacks of more parts are
+ * rare. They are recorded in full.
  */
 
 #define STACKMAP_MAX_PARTS	3
@@ -60,7 +60,7 @@ stackmap_find_parts(struct ftrace_stackmap *map, const unsigned long *ips, unsig
 	return -STACKMAP_DROP_PARTS;
 }
 
-/* Store what is new of @nr parts. Returns how many were new, or why one does not fit. */
+/* Store those of @nr parts that are new. Returns how many, or why one does not fit. */
 static inline int stackmap_store(struct ftrace_stackmap *map, struct stackmap_key *parts, int nr)
 {
 	int stored = 0, ret;

@@ -333,7 +333,7 @@ static int stackmap_text_open(struct inode *inode, struct file *file)
 	return stackmap_open(inode, file, &stackmap_text_seq_ops);
 }
 
-/* Begin to count anew. No map is published, so nobody counts. */
+/* Clear all counts. No map is published, so nobody counts. */
 static void stackmap_clear_counts(struct stackmap_instance *inst)
 {
 	int cpu;
