@@ -9,9 +9,9 @@
  *
  * Whatever a crash has left in the memory, only what is proven is used. The header has a hash
  * of its first id, its size, the build id of the kernel and the address of its text. A record
- * has the sum of a hash of its kind and its frames and of the index of its slot. A file has a
- * hash of its build id and its path, too, and a stack is used only with all files that it refers
- * to. Each filling of the map has another key, so what an older one has left is no proof.
+ * has the sum of its slot index and a hash of its kind and frames. A file also has a hash of its
+ * build id and path. A stack is used only if all files that it refers to have passed. The key is
+ * a new one each time the map is emptied, so what is left of an older filling proves nothing.
  *
  * Counts are not proven. They are there after a panic, else 0.
  */
