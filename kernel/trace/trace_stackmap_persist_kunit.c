@@ -180,15 +180,16 @@ static void stackmap_bits_flipped(struct kunit *test)
 static void stackmap_record_too_long(struct kunit *test)
 {
 	struct test_boot *boot = test_boot(test);
-	const struct stackmap_record *rec = stackmap_record(boot->map, test_idx(boot, 12));
+	u32 idx = test_idx(boot, 12), *slot, at;
+	struct stackmap_record *rec;
 	struct ftrace_stackmap *map;
-	u32 *slot, at;
 
 	for (u32 beyond = 0; beyond < 2; beyond++) {
 		map = test_copy(boot);
+		slot = &map->slots[idx];
+		rec = stackmap_record(map, idx);
 		at = map->arena_units - stackmap_units(rec->nr) + beyond;
 		memcpy(map->arena + (size_t)at * STACKMAP_UNIT, rec, struct_size(rec, ips, rec->nr));
-		slot = &map->slots[test_idx(boot, 12)];
 		*slot = (*slot & ~map->offset_mask) | at;
 		test_survive(test, boot, beyond, 12);
 	}
