@@ -22,7 +22,7 @@
 #include "bench_map.h"
 #include "tracing_map.h"
 
-#define BENCH_MAX_PEERS		12
+#define BENCH_MAX_PEERS		13
 
 static unsigned int bench_reps;
 
@@ -91,6 +91,30 @@ static __always_inline unsigned long bench_stackmap(struct bench *b, const unsig
 }
 
 BENCH_LOOPS(bench_stackmap, bench_stackmap)
+
+/* The same map without the cache of each CPU: always hash, and count in the record. */
+static __always_inline unsigned long bench_uncached(struct bench *b, const unsigned long *ips,
+						    unsigned int depth)
+{
+	struct stackmap_key key = { .ips = ips, .nr = depth, .idx = -ENOENT };
+	struct ftrace_stackmap *map = b->map;
+	struct stackmap_record *rec;
+	int ret;
+
+	key.hash = stackmap_hash(map, ips, depth, false, false);
+	ret = stackmap_insert(map, &key);
+	if (ret) {
+		local_inc(&this_cpu_ptr(&bench_counts)->of[-ret]);
+		return 0;
+	}
+	rec = stackmap_record(map, key.idx);
+	stackmap_set_cpu(map, rec);
+	atomic_long_inc(&rec->ref);
+	local_inc(&this_cpu_ptr(&bench_counts)->of[STACKMAP_SUCCESSES]);
+	return stackmap_id(map, key.idx);
+}
+
+BENCH_LOOPS(bench_uncached, bench_uncached)
 
 /* Log2 of a map with room for @nr stacks of @depth frames, entries and arena. */
 static unsigned int bench_bits(unsigned int nr, unsigned int depth)
@@ -322,6 +346,15 @@ static const struct bench_peer bench_peer_stackmap = {
 	.teardown	= bench_stackmap_teardown,
 };
 
+static const struct bench_peer bench_peer_uncached = {
+	.name		= "stack map, no cache",
+	.setup		= bench_stackmap_setup,
+	.run		= bench_uncached_run,
+	.insert		= bench_uncached_insert,
+	.clear		= bench_stackmap_clear,
+	.teardown	= bench_stackmap_teardown,
+};
+
 static const struct bench_peer bench_peer_depot = {
 	.name		= "stack_depot_save",
 	.run		= bench_depot_run,
@@ -380,8 +413,9 @@ static const struct bench_peer bench_peer_id_large = {
 
 static const struct bench_peer *const bench_hit_peers[] = {
 	&bench_peer_none, &bench_peer_jhash2, &bench_peer_xxhash, &bench_peer_stackmap,
-	&bench_peer_depot, &bench_bpf, &bench_peer_tracing_map, &bench_peer_full, &bench_peer_id,
-	&bench_peer_define, &bench_peer_full_large, &bench_peer_id_large,
+	&bench_peer_uncached, &bench_peer_depot, &bench_bpf, &bench_peer_tracing_map,
+	&bench_peer_full, &bench_peer_id, &bench_peer_define, &bench_peer_full_large,
+	&bench_peer_id_large,
 };
 
 static const struct bench_peer *const bench_insert_peers[] = {
@@ -656,12 +690,13 @@ static u64 bench_together(unsigned int cpus)
 enum bench_sharing {
 	BENCH_PRIVATE,		/* a map for each CPU: the limit of the machine */
 	BENCH_SHARED,		/* the same stacks of the same map */
+	BENCH_UNCACHED,		/* the same without the CPUs' caches */
 	BENCH_INSERT,		/* different stacks into the same map */
 	BENCH_DEPOT,
 };
 
 static const char * const bench_sharing_names[] = {
-	"hit, a map each", "hit, one map", "insert, one map", "stack_depot_save"
+	"hit, a map each", "hit, one map", "hit, no cache", "insert, one map", "stack_depot_save"
 };
 
 static int bench_cpus(enum bench_sharing how, unsigned int depth, unsigned int set,
@@ -672,7 +707,7 @@ static int bench_cpus(enum bench_sharing how, unsigned int depth, unsigned int s
 	bench_init(&first, depth, how == BENCH_INSERT ? set * cpus : set);
 	if (bench_stackmap_setup(&first))
 		return -ENOMEM;
-	if (how == BENCH_SHARED)
+	if (how == BENCH_SHARED || how == BENCH_UNCACHED)
 		bench_time(bench_stackmap_insert, &first, set);
 
 	for (int i = 0; i < cpus; i++) {
@@ -680,6 +715,7 @@ static int bench_cpus(enum bench_sharing how, unsigned int depth, unsigned int s
 
 		bench_init(&t->b, depth, set);
 		t->run = how == BENCH_INSERT ? bench_stackmap_insert :
+			 how == BENCH_UNCACHED ? bench_uncached_run :
 			 how == BENCH_DEPOT ? bench_depot_run : bench_stackmap_run;
 		t->calls = how == BENCH_INSERT ? set : 200000;
 		t->b.map = first.map;
