@@ -189,7 +189,7 @@ static void stackmap_record_too_long(struct kunit *test)
 		slot = &map->slots[idx];
 		rec = stackmap_record(map, idx);
 		at = map->arena_units - stackmap_units(rec->nr) + beyond;
-		memcpy(map->arena + (size_t)at * STACKMAP_UNIT, rec, struct_size(rec, ips, rec->nr));
+		memcpy(map->arena + at * STACKMAP_UNIT, rec, struct_size(rec, ips, rec->nr));
 		*slot = (*slot & ~map->offset_mask) | at;
 		test_survive(test, boot, beyond, 12);
 	}
