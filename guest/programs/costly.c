@@ -3,9 +3,8 @@
  * A program whose stack goes through code in FILES files that cost as much as a file can: 256 note segments
  * without a build id, the last one in a hole. Of every second file, each note begins in one page and ends in
  * the next one. close(1001) is called there CALLS times, each time with other files if there is a letter:
- * c(hanged, by their sizes) or n(ew). With h(ead), a part of the files' heads is in a hole, too. Prints the CPU time of
- * the call that took longest, in ns.
- * Usage: costly CALLS [c|n|h]
+ * c(hanged, by their sizes) or n(ew). Prints the CPU time of the call that took longest, in ns.
+ * Usage: costly CALLS [c|n]
  */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -25,15 +24,12 @@
 #define NOTES	(4 * PAGE)	/* two pages of zeroes behind the headers */
 #define CODE	(6 * PAGE)
 #define HOLE	(7 * PAGE)
-#define HEAD	(12 * PAGE)	/* ends in a hole */
-#define SIZE	(13 * PAGE)
 
 /* As in userstack.c. */
 static const char code[] = "\x55\x48\x89\xe5\x48\x89\xf8\x89\xf7\xff\xd0\x5d\xc3";
 static int (*through[FILES])(int (*fn)(int i), int i);
 static int fds[FILES];
 static long longest;
-static char how;
 
 static void die(const char *what)
 {
@@ -47,7 +43,6 @@ static void make(int i, int generation)
 		Elf64_Ehdr ehdr;
 		Elf64_Phdr phdr[SEGMENTS];
 	} image;
-	const size_t most = sizeof(image.phdr) - sizeof(image.phdr[0]);
 	static const char zeroes[2 * PAGE];
 	char name[40];
 
@@ -56,7 +51,7 @@ static void make(int i, int generation)
 	memcpy(image.ehdr.e_ident, ELFMAG, SELFMAG);
 	image.ehdr.e_ident[EI_CLASS] = ELFCLASS64;
 	image.ehdr.e_type = ET_DYN;
-	image.ehdr.e_phoff = how == 'h' ? HEAD - most : sizeof(image.ehdr);
+	image.ehdr.e_phoff = sizeof(image.ehdr);
 	image.ehdr.e_phnum = SEGMENTS;
 	for (int j = 0; j < SEGMENTS; j++) {
 		image.phdr[j].p_type = PT_NOTE;
@@ -66,9 +61,8 @@ static void make(int i, int generation)
 			image.phdr[j].p_offset = HOLE;
 	}
 	fds[i] = open(name, O_RDWR | O_CREAT | O_TRUNC, 0755);
-	if (fds[i] < 0 || ftruncate(fds[i], SIZE) ||
+	if (fds[i] < 0 || ftruncate(fds[i], HOLE + PAGE) ||
 	    pwrite(fds[i], &image, sizeof(image), 0) != sizeof(image) ||
-	    pwrite(fds[i], image.phdr, most, HEAD - most) != (ssize_t)most ||
 	    pwrite(fds[i], zeroes, sizeof(zeroes), NOTES) != sizeof(zeroes) ||
 	    pwrite(fds[i], code, sizeof(code), CODE) != sizeof(code))
 		die(name);
@@ -106,14 +100,14 @@ static __attribute__((noinline)) int next(int i)
 int main(int argc, char **argv)
 {
 	int calls = argc > 1 ? atoi(argv[1]) : 0;
+	char how = argc > 2 ? *argv[2] : 0;
 
-	how = argc > 2 ? *argv[2] : 0;
 	for (int i = 0; i < FILES; i++)
 		make(i, 0);
 	for (int n = 1; n <= calls; n++) {
 		next(0);
 		for (int i = 0; i < FILES && how == 'c'; i++) {
-			if (ftruncate(fds[i], SIZE + n))
+			if (ftruncate(fds[i], HOLE + PAGE + n))
 				die("ftruncate");
 		}
 		for (int i = 0; i < FILES && how == 'n'; i++) {

@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # What a user stack by file costs at most: that of a program with 16 files whose notes take as long as they can,
-# which are the same at each system call, changed before each, or new, or whose heads are not all in memory; and with
-# paths as long as they can be.
+# which are the same at each system call, changed before each, or new; and with paths as long as they can be.
 # takes: 60
 # thread: icount
 # timeout: 300
@@ -26,7 +25,6 @@ cd "$TMPDIR"
 measure "the same files" s
 measure "changed files" c
 measure "new files" n
-measure "files without a part of their heads" h
 grep -q 'costly\.[0-9]*\.[0-9]*+0x600b$' "$dir/stack_map" || fail "no frame in a file"
 # Of 1,800 characters, no path has the room, but it is walked as far as there is room.
 for depth in 730 900; do

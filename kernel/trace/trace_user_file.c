@@ -8,8 +8,8 @@
  *
  * Stacks are translated on the way back to user space, and then recorded, all under RCU,
  * which keeps the map. Nothing here waits. The build id is read from pages that are in
- * memory, under the lock of the mapping. Later stacks ask again, USER_FILE_ASKS times if
- * the head of the file was there.
+ * memory, under the lock of the mapping. If they are not there, the next stacks ask again,
+ * up to USER_FILE_ASKS times.
  *
  * Memory ordering:
  *
@@ -37,7 +37,7 @@
 #include "trace_output.h"
 #include "trace_stackmap_internal.h"
 
-/* How often a file that is in memory is asked for its build id. More of it may come later. */
+/* How often a file is asked for its build id. The page may come into memory later. */
 #define USER_FILE_ASKS	16
 
 /* Added to the number of asks when the build id is known. */
@@ -66,7 +66,7 @@
  * @key.dev: of the file system, as one that is mounted later may have an equal inode
  * @key.size: of the file
  * @key.ctime: time of the last change of the file or the inode, which only a FUSE server can set
- * @asked: how often it was asked for its build id, while its head was in memory
+ * @asked: how often it was asked for its build id
  * @check: see user_file_hash()
  * @id_size: size of the build id, 0 if it is not known
  * @id: the build id
@@ -181,12 +181,9 @@ static noinline void user_file_ask(const struct ftrace_stackmap *map,
 	struct user_file *file = user_file_of(rec);
 	u8 id[BUILD_ID_SIZE_MAX];
 	u32 size;
-	int ret;
 
-	ret = user_build_id(vma, file->key.inode, id, &size);
-	/* Any program can map a file and ask for it, when not even its head is in memory. */
-	atomic_add(ret != -EFAULT, &file->asked);
-	if (ret)
+	atomic_inc(&file->asked);
+	if (user_build_id(vma, file->key.inode, id, &size))
 		return;
 	/* Of several that have found one, the first one writes it. */
 	if (atomic_fetch_add(USER_FILE_KNOWN, &file->asked) >= USER_FILE_KNOWN)
