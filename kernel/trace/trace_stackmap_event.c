@@ -156,7 +156,7 @@ int ftrace_stackmap_record_stack(struct trace_array *tr, struct trace_buffer *bu
 	struct ftrace_stackmap *map;
 	int ret;
 
-	/* One by file is recorded where its files are, even if that map is being replaced. */
+	/* A stack by file is recorded where its files are, even if that map is being replaced. */
 	map = user_by_file(stack->user) ? stack->user->map : stackmap_active(tr);
 	if (!map)
 		return 1;

@@ -249,8 +249,8 @@ static void stackmap_fill(struct stackmap_record *rec, const struct stackmap_key
  * Takes no lock, waits for no other context and ends after a bounded number of
  * steps. The stack gets no reference.
  *
- * Context: any, NMI included, under RCU since the map was obtained, for a stack with
- * preemption off.
+ * Context: any, NMI included, under RCU since the map was obtained. For a stack, preemption
+ * is off.
  * Return: 0, or why it does not fit (enum stackmap_drop, negated).
  */
 int stackmap_insert(struct ftrace_stackmap *map, struct stackmap_key *key)

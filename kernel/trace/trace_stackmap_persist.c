@@ -10,8 +10,9 @@
  * Whatever a crash has left in the memory, only what is proven is used. The header has a hash
  * of its first id, its size, the build id of the kernel and the address of its text. A record
  * has the sum of its slot index and a hash of its kind and frames. A file also has a hash of its
- * build id and path. A stack is used only if all files that it refers to have passed. The key is
- * a new one each time the map is emptied, so what is left of an older filling proves nothing.
+ * build id and path. A stack is used only if all files that it refers to have passed. The key of
+ * the hashes is new each time the map is emptied, so what is left of an older filling proves
+ * nothing.
  *
  * Counts are not proven. They are there after a panic, else 0.
  */
@@ -168,7 +169,7 @@ VISIBLE_IF_KUNIT int stackmap_panic(struct notifier_block *nb, unsigned long eve
 
 	for_each_possible_cpu(cpu)
 		stackmap_flush_cpu(map, cpu);
-	map->flushed = true;
+	map->flushed = 1;
 	return NOTIFY_DONE;
 }
 

@@ -344,7 +344,8 @@ static void user_stack_split(struct stackmap_stack *stack, unsigned long *words)
  * an interrupt has hit is not a part of it. Without a map, or with a mapping that is just
  * being changed, it gets no frames, so that no map takes it.
  *
- * To be called on the way back to user space, under RCU up to ftrace_stackmap_record_stack().
+ * To be called on the way back to user space, under RCU until ftrace_stackmap_record_stack()
+ * has returned.
  */
 void user_files_translate(struct trace_array *tr, struct stackmap_stack *stack,
 			  unsigned long *words)

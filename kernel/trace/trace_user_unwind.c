@@ -98,14 +98,15 @@ static void user_unwind_record(struct trace_array *tr, const struct stackmap_sta
 	guard(preempt_notrace)();
 	/* A snapshot swaps the buffers at any time. */
 	buffer = data_race(READ_ONCE(tr->array_buffer.buffer));
-	if (enabled)
+	if (enabled) {
 		ret = ftrace_stackmap_record_stack(tr, buffer, trace_ctx, &stack);
+		if (ret <= 0 && full->user->deep)
+			ftrace_stackmap_deep(tr);
+	}
 	if (ret && !user_unwind_write(buffer, trace_ctx, full))
 		ret = 0;
 	if (ret < 0)
 		ftrace_stackmap_drop(tr, ret);
-	if (full->user->deep && enabled)
-		ftrace_stackmap_deep(tr);
 }
 
 /* On the way back to user space. A stack that could not be taken has no frames. */
