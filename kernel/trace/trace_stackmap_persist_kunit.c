@@ -398,6 +398,7 @@ static void test_next_boot(struct trace_array *tr)
 static void stackmap_boots(struct kunit *test)
 {
 	void *mem = kunit_kzalloc(test, SZ_512K, GFP_KERNEL);
+	struct ftrace_stackmap *map = mem;
 	struct trace_array *tr;
 	int ids[2];
 
@@ -426,6 +427,13 @@ static void stackmap_boots(struct kunit *test)
 		ids[0] = test_instance_id(tr, 1 + boot);
 		ids[1] = test_instance_id(tr, 11 + boot);
 		kunit_release_action(test, test_put_instance, tr);
+
+		/* A header that is not proven leads to no stack. */
+		map->check++;
+		tr = test_persistent(test, mem);
+		KUNIT_EXPECT_NULL(test, test_gens(tr));
+		kunit_release_action(test, test_put_instance, tr);
+		map->check--;
 	}
 
 	/* A reset forgets the stacks of the last boot, too, for this boot and for the next one. */
