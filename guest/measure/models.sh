@@ -6,18 +6,11 @@
 # event of it in its last 10,000.
 # Usage: scripts/guest -m 2048 -t 3000 guest/measure/models.sh [rounds]
 . /guest/lib/lib.sh
+. /guest/lib/load.sh
 
 measure() { # system of events...
-	set_opt buffer_size_kb 131072
-	stackmap_on
-	for e in "$@"; do echo 1 > "events/$e/enable"; done
-	echo 1 > tracing_on
-	for _ in $(seq "$rounds"); do stackmap_work 20; done
-	stop_recording
-	echo 0 > events/enable
-	[ "$(lost_events .)" -eq 0 ] || fail "the buffer is too small"
-	cat per_cpu/cpu*/stats > "$TMPDIR/stats"
-	awk -v what="$*" '
+	record_load 131072 "$rounds" "$@"
+	awk -v what="$*" -v bytes="$(bytes_of .)" '
 		function stored(nr) { return 16 + 8 * nr + (nr > 12 ? 8 : 4) }
 		function id_bytes() { return nr == 1 ? 16 : nr == 2 ? 28 : 44 }
 		# In a dictionary, the first use of a stack in a page is in full. A split stack also has the event of its parts.
@@ -73,11 +66,6 @@ measure() { # system of events...
 			}
 			next
 		}
-		FILENAME ~ /stats$/ {
-			if (/^bytes:/)
-				bytes += $2
-			next
-		}
 		!/: <stack_(id|split) / { next }
 		{
 			match($0, /\[[0-9]+\]/)
@@ -113,7 +101,7 @@ measure() { # system of events...
 			}
 			printf "%-24s%9d%9d%9.2f%9.2f%9.2f%9.1f %%\n", what, n, distinct, pages["full"] / pages["map"],
 				pages["full"] / pages["4 KB"], pages["full"] / (16 * pages["64 KB"]), 100 * in_full / n
-		}' stack_map "$TMPDIR/stats" trace
+		}' stack_map trace
 }
 
 rounds=${1:-10}

@@ -4,19 +4,12 @@
 # split stack took the 44 bytes of three parts, not 28 for two.
 # Usage: scripts/guest guest/measure/split-share.sh
 . /guest/lib/lib.sh
+. /guest/lib/load.sh
 
 measure() { # system of events...
-	stackmap_on
-	set_opt buffer_size_kb 65536
-	for e in "$@"; do echo 1 > "events/$e/enable"; done
-	echo 1 > tracing_on
-	for _ in 1 2 3 4 5; do stackmap_work 20; done
-	stop_recording
-	echo 0 > events/enable
-	[ "$(lost_events .)" -eq 0 ] || fail "the buffer is too small"
+	record_load 65536 5 "$@"
 	echo "$*:"
-	awk -v bytes="$(cat per_cpu/cpu*/stats | awk '/^bytes:/ { n += $2 } END { print n }')" \
-		-v more="$(stat_of drops_parts .)" '
+	awk -v bytes="$(bytes_of .)" -v more="$(stat_of drops_parts .)" '
 		/^ => / || /^#/ || !NF { next }
 		/: <stack_split / { n[gsub(/@/, "@") + 1]++; next }
 		/: <stack trace>$/ || /: <stack_id / { next }

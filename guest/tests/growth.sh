@@ -11,6 +11,7 @@
 # timeout: 400
 # out: build/growth
 . /guest/lib/lib.sh
+. /guest/lib/load.sh
 
 out=${OUT:-/out}
 seconds=${1:-10}
@@ -144,9 +145,6 @@ for i in $flat $split; do
 done
 size=$(awk '/offset:/ { sub(/.*offset:/, ""); n = $1 + 0; sub(/.*size:/, ""); n += $1 } END { print n }' \
 	events/sched/sched_switch/format)
-bytes_of() {
-	cat "$1"/per_cpu/cpu*/stats | awk '/^bytes:/ { n += $2 } END { print n }'
-}
 bytes_flat=$(bytes_of $flat)
 bytes_split=$(bytes_of $split)
 awk -v size="$size" -v bytes_flat="$bytes_flat" -v bytes_split="$bytes_split" '
