@@ -4,7 +4,7 @@
 # allocate is what awk makes of the report, what perf says of the same allocations, and what strace says of the
 # time in a system call.
 # takes: 80
-# full: real programs take long in an emulator; leaks.sh, off-cpu.sh and user-delay.sh know what is true, too
+# full: real programs take long in an emulator; leaks.sh, off-cpu.sh and user-delay.sh have programs whose figures are known
 # program: make
 # program: gcc
 # program: /usr/lib/gcc/x86_64-linux-gnu/12/cc1

@@ -5,7 +5,7 @@
 # are ids, none that a reader finds is stale, and the memory keeps its bound. Then the same without.
 # Usage: soak.sh [seconds [seconds of a line of the table]]
 # takes: 51
-# full: storm.sh, rotate-equivalence.sh and KUnit have replacement under load; this one counts, too
+# full: storm.sh, rotate-equivalence.sh and KUnit replace maps under load, too
 # timeout: 500
 # shellcheck disable=SC2154 # read_stat sets them
 . /guest/lib/lib.sh
