@@ -15,9 +15,6 @@
 #define TEST_STACKS	300
 #define TEST_TEXT	((unsigned long)_text)
 
-/* Room behind the copy, for a record that does not fit. */
-#define TEST_BEHIND	STACKMAP_UNIT
-
 /* What a boot leaves, and a copy that the next one finds. */
 struct test_boot {
 	struct stackmap_instance inst;
@@ -57,7 +54,8 @@ static struct test_boot *test_boot(struct kunit *test)
 	boot->size = stackmap_size(STACKMAP_BITS_MIN);
 	boot->inst.range_bits = STACKMAP_BITS_MIN;
 	boot->inst.range = kunit_kzalloc(test, boot->size, GFP_KERNEL);
-	boot->copy = kunit_kzalloc(test, boot->size + TEST_BEHIND, GFP_KERNEL);
+	/* With room for a record that ends one unit behind the map. */
+	boot->copy = kunit_kzalloc(test, boot->size + STACKMAP_UNIT, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, boot->inst.range);
 	KUNIT_ASSERT_NOT_NULL(test, boot->copy);
 	memset(boot->inst.range, 0xa5, boot->size);
@@ -399,8 +397,8 @@ static void stackmap_boots(struct kunit *test)
 {
 	void *mem = kunit_kzalloc(test, SZ_512K, GFP_KERNEL);
 	struct ftrace_stackmap *map = mem;
+	int ids[2] = { -1, -1 }, old = -1;
 	struct trace_array *tr;
-	int ids[2];
 
 	KUNIT_ASSERT_NOT_NULL(test, mem);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, test_restore_bits,
@@ -412,6 +410,7 @@ static void stackmap_boots(struct kunit *test)
 			KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, ids[0], 1 + boot - 1));
 			KUNIT_EXPECT_TRUE(test, test_resolves(test, tr, ids[1], 11 + boot - 1));
 		}
+		KUNIT_EXPECT_FALSE(test, test_resolves(test, tr, old, 1));
 		if (boot == 2)
 			break;
 
@@ -419,6 +418,9 @@ static void stackmap_boots(struct kunit *test)
 		KUNIT_ASSERT_NOT_NULL(test, test_current(tr));
 		/* The map is empty now, and is that of one generation. */
 		KUNIT_EXPECT_EQ(test, test_gens(tr)->nr, 1);
+		for (int i = 0; i < 2; i++)
+			KUNIT_EXPECT_EQ(test, test_lookup(tr, ids[i]).nr, 0);
+		old = ids[0];
 		ids[0] = test_instance_id(tr, 1 + boot);
 		ids[1] = test_instance_id(tr, 11 + boot);
 		/* A reset leaves nothing. */
