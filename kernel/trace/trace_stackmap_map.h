@@ -171,7 +171,7 @@ void stackmap_flush(struct ftrace_stackmap *map);
 u32 *stackmap_probe(struct ftrace_stackmap *map, struct stackmap_key *key);
 #endif
 
-/* The two highest bits tell kernel stacks, user stacks and files. These are in the tag. */
+/* The two highest bits, which are in the tag, tell kernel stacks, user stacks and files apart. */
 static inline u32 stackmap_hash(const struct ftrace_stackmap *map, const unsigned long *ips,
 				unsigned int nr, bool user, bool file)
 {
