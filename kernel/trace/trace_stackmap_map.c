@@ -141,6 +141,16 @@ static int stackmap_check_room(const struct ftrace_stackmap *map, const struct s
 	       map->arena_units >> half ? -STACKMAP_DROP_ARENA : 0;
 }
 
+static __always_inline void
+stackmap_key_init(struct stackmap_key *key, const unsigned long *ips, unsigned int nr, bool file)
+{
+	key->ips = ips;
+	key->nr = nr;
+	key->more = 0;
+	key->file = file;
+	key->idx = -ENOENT;
+}
+
 /* Look @key up in the table. Returns as stackmap_find(). */
 static __always_inline int
 stackmap_hash_find(struct ftrace_stackmap *map, struct stackmap_key *key)
@@ -169,12 +179,7 @@ stackmap_hash_find(struct ftrace_stackmap *map, struct stackmap_key *key)
 int stackmap_find(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr,
 		  struct stackmap_key *key)
 {
-	key->ips = ips;
-	key->nr = nr;
-	key->more = 0;
-	key->file = false;
-	key->idx = -ENOENT;
-
+	stackmap_key_init(key, ips, nr, false);
 	if (!nr)
 		return -STACKMAP_DROP_EMPTY;
 
@@ -204,7 +209,8 @@ int stackmap_find(struct ftrace_stackmap *map, const unsigned long *ips, unsigne
 int stackmap_find_file(struct ftrace_stackmap *map, const unsigned long *ips, unsigned int nr,
 		       struct stackmap_key *key)
 {
-	*key = (struct stackmap_key) { .ips = ips, .nr = nr, .file = true, .idx = -ENOENT };
+	stackmap_key_init(key, ips, nr, true);
+	key->user = false;
 	return stackmap_hash_find(map, key);
 }
 

@@ -58,14 +58,26 @@
 #define USER_FILE_PAD	(2 * sizeof(long))
 
 /**
+ * struct user_file_key - what tells a file
+ * @inode: the inode (on overlayfs that of the layer), or the image of a vDSO; not dereferenced
+ * @ino: number of the inode
+ * @generation: of the inode
+ * @dev: of the file system, as one that is mounted later may have an equal inode
+ * @size: of the file
+ * @ctime: time of the last change of the file or the inode, which only a FUSE server can set
+ */
+struct user_file_key {
+	const void	*inode;
+	u64		ino;
+	u32		generation;
+	u32		dev;
+	u64		size;
+	s64		ctime;
+};
+
+/**
  * struct user_file - a file with code: a record has it where a stack has its frames
  * @key: tells the file
- * @key.inode: the inode (on overlayfs that of the layer), or the image of a vDSO; not dereferenced
- * @key.ino: number of the inode
- * @key.generation: of the inode
- * @key.dev: of the file system, as one that is mounted later may have an equal inode
- * @key.size: of the file
- * @key.ctime: time of the last change of the file or the inode, which only a FUSE server can set
  * @asked: how often it was asked for its build id
  * @check: see user_file_hash()
  * @id_size: size of the build id, 0 if it is not known
@@ -74,14 +86,7 @@
  * @path: as /proc/PID/maps shows it, padded with zeroes
  */
 struct user_file {
-	struct {
-		const void	*inode;
-		u64		ino;
-		u32		generation;
-		u32		dev;
-		u64		size;
-		s64		ctime;
-	} key;
+	struct user_file_key	key;
 	atomic_t		asked;
 	u32			check;
 	u32			id_size;
@@ -91,7 +96,7 @@ struct user_file {
 };
 
 /* The words that tell a file. */
-#define USER_FILE_KEY	(sizeof_field(struct user_file, key) / sizeof(long))
+#define USER_FILE_KEY	(sizeof(struct user_file_key) / sizeof(long))
 
 static_assert(USER_WORD_NR == STACKMAP_SLOT_MASK);
 
@@ -216,7 +221,7 @@ static size_t user_file_name(const struct file *file, char *buf)
 
 /* Store a file that is not in the map. Does not wait for memory: the mapping is locked. */
 static noinline void user_file_store(struct user_mapping *m, struct stackmap_key *key,
-				     const struct user_file *like, const struct vm_area_struct *vma)
+				     const struct vm_area_struct *vma)
 {
 	struct user_file *file __free(kfree) = NULL;
 	size_t len;
@@ -225,7 +230,7 @@ static noinline void user_file_store(struct user_mapping *m, struct stackmap_key
 	if (!file)
 		return;
 
-	*file = *like;
+	memcpy(&file->key, key->ips, sizeof(file->key));
 	/* It may be the memory of a JIT. */
 	file->deleted = vma->vm_file && !file_inode(vma->vm_file)->i_nlink;
 	len = user_file_name(vma->vm_file, file->path);
@@ -239,23 +244,23 @@ static noinline void user_file_store(struct user_mapping *m, struct stackmap_key
 }
 
 /* Fill in the key of the file at @vma. Returns false if frames there stay addresses. */
-static bool user_file_key(struct vm_area_struct *vma, struct user_file *like)
+static bool user_file_key(struct vm_area_struct *vma, struct user_file_key *key)
 {
 	struct inode *inode;
 
 	if (!vma->vm_file) {
-		like->key.inode = user_vdso(vma);
-		return like->key.inode;
+		*key = (struct user_file_key) { .inode = user_vdso(vma) };
+		return key->inode;
 	}
 
 	/* That of the pages: two overlays of a file are one file, with the path of the first. */
 	inode = file_inode(vma->vm_file);
-	like->key.inode = inode;
-	like->key.ino = inode->i_ino;
-	like->key.generation = inode->i_generation;
-	like->key.dev = inode->i_sb->s_dev;
-	like->key.size = i_size_read(inode);
-	like->key.ctime = inode_get_ctime_sec(inode) * NSEC_PER_SEC + inode_get_ctime_nsec(inode);
+	key->inode = inode;
+	key->ino = inode->i_ino;
+	key->generation = inode->i_generation;
+	key->dev = inode->i_sb->s_dev;
+	key->size = i_size_read(inode);
+	key->ctime = inode_get_ctime_sec(inode) * NSEC_PER_SEC + inode_get_ctime_nsec(inode);
 	return S_ISREG(inode->i_mode);
 }
 
@@ -263,18 +268,20 @@ static bool user_file_key(struct vm_area_struct *vma, struct user_file *like)
 static unsigned long user_file_add(struct user_mapping *m, struct vm_area_struct *vma)
 {
 	u64 offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
-	struct user_file like = { }, *file;
+	struct user_file_key file_key __uninitialized;
+	struct stackmap_key key __uninitialized;
 	struct stackmap_record *rec;
-	struct stackmap_key key;
+	struct user_file *file;
 	int ret;
 
-	if (offset + vma->vm_end - vma->vm_start > USER_WORD_OFFSET || !user_file_key(vma, &like))
+	if (offset + vma->vm_end - vma->vm_start > USER_WORD_OFFSET ||
+	    !user_file_key(vma, &file_key))
 		return 0;
 
-	ret = stackmap_find_file(m->map, (unsigned long *)&like.key, USER_FILE_KEY, &key);
+	ret = stackmap_find_file(m->map, (unsigned long *)&file_key, USER_FILE_KEY, &key);
 	if (key.idx < 0) {
 		if (!ret && m->paths < USER_STACK_PATHS)
-			user_file_store(m, &key, &like, vma);
+			user_file_store(m, &key, vma);
 		stackmap_request_replace(m->tr->stackmap, m->map);
 	}
 	if (key.idx < 0)
@@ -337,7 +344,7 @@ static void user_stack_split(struct stackmap_stack *stack, unsigned long *words)
 /**
  * user_files_translate - make a user stack the same in every process
  * @tr: the instance
- * @stack: the stack of the current task from user_stack_depth(), whose frames are set to @words
+ * @stack: the stack of the current task, whose frames are set to @words
  * @words: room for as many words
  *
  * The stack ends at the first frame outside of executable memory. The instruction that
@@ -358,12 +365,12 @@ void user_files_translate(struct trace_array *tr, struct stackmap_stack *stack,
 	if (!m.map)
 		return;
 
-	while (i < nr) {
+	while (i < nr && ips[i]) {
 		/* A return address may be behind the end of its function, and of the mapping. */
 		if (!user_mapping_find(&m, ips[i] - !!i))
 			return;
-		/* Code without frame pointers leads to data. */
-		stack->user->cut = i && !m.size;
+		/* Code without frame pointers leads to data, and a program can forge words. */
+		stack->user->cut = !m.size && (i || user_word_by_file(ips[i]));
 		if (stack->user->cut)
 			break;
 		from = i;

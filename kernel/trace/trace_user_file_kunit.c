@@ -98,7 +98,7 @@ static struct stackmap_user test_translate(struct trace_array *tr, unsigned long
 {
 	struct stackmap_user user = { .type = TRACE_USER_UNWIND_STACK_ID };
 	struct stackmap_stack stack = {
-		.ips = ips, .nr = user_stack_depth(ips, *nr), .user = &user,
+		.ips = ips, .nr = *nr, .user = &user,
 	};
 	unsigned long words[TEST_DEPTHS];
 	unsigned int split;
@@ -158,6 +158,8 @@ static bool test_shows(struct kunit *test, struct trace_array *tr, u32 nr, u8 by
 
 static void user_file_words(struct kunit *test)
 {
+	static const unsigned long forged[] = { 1, 0xffffffffff600000UL, 0x8000100000000123UL };
+
 	KUNIT_EXPECT_EQ(test, user_word_file(0x8000100000000123UL), 1);
 	KUNIT_EXPECT_EQ(test, user_word_file(0xffffefffffffffffUL), USER_WORD_NR - 1);
 	KUNIT_EXPECT_EQ(test, user_word_file(0xffffffffff600000UL), 0);
@@ -166,6 +168,7 @@ static void user_file_words(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, user_word_by_file(0xffffefffffffffffUL));
 	KUNIT_EXPECT_FALSE(test, user_word_by_file(0xfffff00000000000UL));
 	KUNIT_EXPECT_EQ(test, user_word_file_id(0x8000100000000123UL, 5 << 19 | 7), 5 << 19 | 1);
+	KUNIT_EXPECT_EQ(test, user_stack_depth(forged, ARRAY_SIZE(forged)), 2);
 }
 
 /* A file is found by its first words, and never in a slot that words can't name. */
@@ -346,9 +349,12 @@ static void user_file_frames(struct kunit *test)
 		{ { file_data + 8, text + 8 }, { file_data + 8, word + 8 }, 2, 2, 1, 0 },
 		{ { file_data + 8, file_data + 9 }, { file_data + 8 }, 2, 1, 1, 1 },
 		/* Words that a program has made, and an address of [vsyscall]. */
-		{ { text + 8, word + 8 }, { word + 8 }, 2, 1, 0, 0 },
-		{ { word + 8, text + 8 }, { }, 2, 0, 0, 0 },
+		{ { text + 8, word + 8 }, { word + 8 }, 2, 1, 0, 1 },
+		{ { word + 8, text + 8 }, { }, 2, 0, 0, 1 },
 		{ { vsyscall, text + 8 }, { vsyscall, word + 8 }, 2, 2, 1, 0 },
+		/* The end. */
+		{ { text + 8, 0, text + 8 }, { word + 8 }, 3, 1, 0, 0 },
+		{ { 0, text + 8 }, { }, 2, 0, 0, 0 },
 	}, *s;
 	struct stackmap_user user;
 

@@ -64,18 +64,19 @@ bool trace_user_unwind_request(struct trace_array *tr, struct trace_buffer *buff
 static bool user_unwind_write(struct trace_buffer *buffer, unsigned int trace_ctx,
 			      const struct stackmap_stack *stack)
 {
+	unsigned int nr = user_stack_depth(stack->ips, stack->nr);
 	struct user_unwind_stack_entry *entry;
 	struct ring_buffer_event *event;
 
 	event = trace_buffer_lock_reserve(buffer, TRACE_USER_UNWIND_STACK,
-					  struct_size(entry, caller, stack->nr), trace_ctx);
+					  struct_size(entry, caller, nr), trace_ctx);
 	if (!event)
 		return false;
 	entry = ring_buffer_event_data(event);
 	entry->cookie = stack->user->cookie;
 	entry->tgid = stack->user->tgid;
-	entry->size = stack->nr;
-	memcpy(entry->caller, stack->ips, flex_array_size(entry, caller, stack->nr));
+	entry->size = nr;
+	memcpy(entry->caller, stack->ips, flex_array_size(entry, caller, nr));
 	trace_buffer_unlock_commit_nostack(buffer, event);
 	return true;
 }
@@ -94,6 +95,8 @@ static void user_unwind_record(struct trace_array *tr, const struct stackmap_sta
 	guard(rcu)();
 	if (IS_ENABLED(CONFIG_TRACE_USER_FILES) && enabled)
 		user_files_translate(tr, &stack, words);
+	else if (enabled)
+		stack.nr = user_stack_depth(full->ips, full->nr);
 
 	guard(preempt_notrace)();
 	/* A snapshot swaps the buffers at any time. */
@@ -114,18 +117,17 @@ static void trace_user_unwind_callback(struct unwind_work *work, struct unwind_s
 				       u64 cookie)
 {
 	struct trace_array *tr = container_of(work, struct trace_array, user_unwind);
-	unsigned int nr = user_stack_depth(trace->entries,
-					   min(trace->nr, USER_STACK_MAX_DEPTH + 1));
 	struct stackmap_user user = {
 		.type	= TRACE_USER_UNWIND_STACK_ID,
 		.size	= sizeof(struct user_unwind_stack_id_entry),
 		.tgid	= current->tgid,
 		.cookie	= cookie,
-		.deep	= nr > USER_STACK_MAX_DEPTH,
+		.deep	= trace->nr > USER_STACK_MAX_DEPTH &&
+			  user_stack_depth(trace->entries, trace->nr) > USER_STACK_MAX_DEPTH,
 	};
 	struct stackmap_stack stack = {
 		.ips	= trace->entries,
-		.nr	= min(nr, USER_STACK_MAX_DEPTH),
+		.nr	= min(trace->nr, USER_STACK_MAX_DEPTH),
 		.user	= &user,
 	};
 
