@@ -123,7 +123,8 @@ static void trace_user_unwind_callback(struct unwind_work *work, struct unwind_s
 		.tgid	= current->tgid,
 		.cookie	= cookie,
 		.deep	= trace->nr > USER_STACK_MAX_DEPTH &&
-			  user_stack_depth(trace->entries, trace->nr) > USER_STACK_MAX_DEPTH,
+			  user_stack_depth(trace->entries, USER_STACK_MAX_DEPTH + 1) >
+			  USER_STACK_MAX_DEPTH,
 	};
 	struct stackmap_stack stack = {
 		.ips	= trace->entries,
