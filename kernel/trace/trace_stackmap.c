@@ -158,7 +158,6 @@ void ftrace_stackmap_destroy(struct trace_array *tr)
 	if (!inst)
 		return;
 
-	tr->trace_flags &= ~TRACE_ITER(STACKMAP);
 	scoped_guard(mutex, &inst->lock)
 		stackmap_publish(inst, NULL, NULL);
 	/* Nobody has a map whose replacement could be requested. */
