@@ -9,9 +9,9 @@
  * The stack map of a trace instance
  * =================================
  *
- * A map stores each distinct stack once and names it by an id, so that the
- * ring buffer holds 4 bytes in place of the frames. The rest of kernel/trace calls
- * what is declared here. From the bottom up:
+ * A map stores each distinct stack once and names it by an id, which the ring
+ * buffer holds in place of the frames. The rest of kernel/trace calls what is
+ * declared here. From the bottom up:
  *
  *   trace_stackmap_map.c       the map, a library; trace_stackmap_map.h has its design
  *   trace_stackmap_gens.c      the stacks of all generations; trace_stackmap_gens.h has the design

@@ -22,7 +22,7 @@
 /* The arena has room for the stacks of a full map if they are this deep on average. */
 #define STACKMAP_MEAN_DEPTH	24
 
-/* A slot of the cache: the index of a slot above a count. It fits the 32 bits of a small long. */
+/* A cache slot holds a table index above a count, in 32 bits, so that it fits a 32-bit long. */
 #define STACKMAP_COUNT_BITS	(32 - STACKMAP_SLOT_BITS)
 #define STACKMAP_COUNT_MASK	((1UL << STACKMAP_COUNT_BITS) - 1)
 
@@ -120,7 +120,7 @@ stackmap_cache_lookup(struct ftrace_stackmap *map, struct stackmap_key *key)
 	key->cache_slot = stackmap_cache_slot(this_cpu_ptr(map->cache), key->ips, key->nr);
 	key->seen = local_read(key->cache_slot);
 	idx = key->seen >> STACKMAP_COUNT_BITS;
-	/* There is a record: this CPU has seen it, or its slot of the table would be empty here. */
+	/* Never NULL: this CPU saw the slot filled before it wrote @seen. */
 	if (!key->seen || !stackmap_same(stackmap_record(map, idx), key))
 		return false;
 
@@ -250,7 +250,8 @@ static void stackmap_fill(struct stackmap_record *rec, const struct stackmap_key
 /**
  * stackmap_insert - store a stack or a file that was not in the map
  * @map: the map
- * @key: from stackmap_find() or stackmap_find_file(); its @idx is set
+ * @key: from stackmap_find() or stackmap_find_file(). On success its @idx is the slot of
+ *       the stack.
  *
  * Takes no lock, waits for no other context and ends after a bounded number of
  * steps. The stack gets no reference.
@@ -362,7 +363,7 @@ void stackmap_add_ref(struct ftrace_stackmap *map, const struct stackmap_key *ke
  * @map: the map
  * @idx: index of its slot, which is in use
  *
- * Under RCU.
+ * The map must not be freed meanwhile.
  * Return: their number, exact while nobody records.
  */
 unsigned long stackmap_ref(const struct ftrace_stackmap *map, u32 idx)

@@ -29,7 +29,7 @@ static void test_check_map(struct kunit *test, struct ftrace_stackmap *map, unsi
 	test_check_stacks(test, map, nr_stacks);
 }
 
-/* As if @hash were that of the stack, unless it is 0. */
+/* Insert with a forced hash; 0 means the real one. */
 static int test_get_id_hash(struct ftrace_stackmap *map, const unsigned long *ips,
 			    unsigned int nr, u32 hash)
 {
@@ -162,7 +162,7 @@ static void stackmap_full_arena(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, test_nr_asked(0), 2 * stored);
 }
 
-/* Stacks that share a word of the reference cache, in turn and in a row. */
+/* Stacks that share a cache slot, in turn and in a row. */
 static void stackmap_ref_eviction(struct kunit *test)
 {
 	struct ftrace_stackmap *map = test_alloc_map(test, 14);
@@ -172,7 +172,7 @@ static void stackmap_ref_eviction(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(0)), 0);
 	first = test_insert(map, 0);
-	/* The reference of the first moves to its record when another one takes the word. */
+	/* The reference of the first moves to its record when another one takes the cache slot. */
 	do {
 		KUNIT_ASSERT_LT(test, ++no, map->max_entries);
 		other = test_insert(map, no);
@@ -186,7 +186,7 @@ static void stackmap_ref_eviction(struct kunit *test)
 		for (int k = 0; k < i % 3; k++, calls++)
 			test_insert(map, no);
 	}
-	/* More than a word of the cache can count. */
+	/* More than a cache slot can count. */
 	for (int i = 0; i < 20000; i++, calls++)
 		test_insert(map, no);
 	KUNIT_EXPECT_EQ(test, stackmap_ref(map, first), 1001);
