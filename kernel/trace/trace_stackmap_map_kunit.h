@@ -233,7 +233,7 @@ static inline int test_start_writers(struct kunit *test, struct test_writer *w,
 	atomic_set(start, nr);
 	for (int i = 0; i < nr; i++)
 		wake_up_process(w[i].task);
-	KUNIT_EXPECT_GT(test, nr, 0);
+	KUNIT_ASSERT_GT(test, nr, 0);
 	return nr;
 }
 
