@@ -180,7 +180,7 @@ static void user_file_slots(struct kunit *test)
 		{ STACKMAP_SLOT_MASK - 1, STACKMAP_SLOT_MASK - 1 },
 	};
 	unsigned long words[3] = { 1, 2, 3 };
-	struct stackmap_key key;
+	struct stackmap_key key, stack = { .ips = words, .nr = 3, .idx = -ENOENT };
 
 	for (int i = 0; i < ARRAY_SIZE(hashes); i++) {
 		words[0] = i;
@@ -208,6 +208,14 @@ static void user_file_slots(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, atomic_read(&map->files), 4);
 	KUNIT_EXPECT_EQ(test, atomic_read(&map->entries), 5);
+
+	/* Nor is a stack a file that begins like it, should they have one hash. */
+	words[0] = 6;
+	KUNIT_EXPECT_EQ(test, stackmap_find_file(map, words, 2, &key), 0);
+	stack.hash = key.hash;
+	KUNIT_EXPECT_EQ(test, stackmap_insert(map, &stack), 0);
+	KUNIT_EXPECT_EQ(test, stackmap_find_file(map, words, 2, &key), 0);
+	KUNIT_EXPECT_LT(test, key.idx, 0);
 }
 
 /* Not in memory yet: a number at once, the build id with a later stack that can have it. */
