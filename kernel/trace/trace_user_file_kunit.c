@@ -284,7 +284,7 @@ static void user_file_changed(struct kunit *test)
 	struct inode *inode = file_inode(file), *twin = file_inode(file2);
 	unsigned long addr = test_map(test, file, 2, TEST_EXEC, 0);
 	struct trace_array *tr = test_file_instance(test);
-	u32 nr[8];
+	u32 nr[9];
 
 	test_fill_file(test, file, 1, BUILD_ID_SIZE_MAX);
 	nr[0] = test_nr(tr, addr);
@@ -296,6 +296,8 @@ static void user_file_changed(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, test_shows(test, tr, nr[1], 2, BUILD_ID_SIZE_MAX));
 	inode_set_ctime(inode, 1001, 1);
 	nr[2] = test_nr(tr, addr);
+	inode_set_ctime(inode, 1002, 1);
+	nr[8] = test_nr(tr, addr);
 	i_size_write(inode, i_size_read(inode) + 1);
 	nr[3] = test_nr(tr, addr);
 	inode->i_generation++;
@@ -314,7 +316,7 @@ static void user_file_changed(struct kunit *test)
 
 	twin->i_ino = inode->i_ino;
 	twin->i_generation = inode->i_generation;
-	inode_set_ctime(twin, 1001, 1);
+	inode_set_ctime(twin, 1002, 1);
 	i_size_write(twin, i_size_read(inode));
 	nr[7] = test_nr(tr, test_map(test, file2, 2, TEST_EXEC, 0));
 	for (int i = 0; i < ARRAY_SIZE(nr); i++) {
