@@ -250,8 +250,8 @@ static void stackmap_fill(struct stackmap_record *rec, const struct stackmap_key
 /**
  * stackmap_insert - store a stack or a file that was not in the map
  * @map: the map
- * @key: from stackmap_find() or stackmap_find_file(). On success its @idx is the slot of
- *       the stack.
+ * @key: from stackmap_find() or stackmap_find_file(). On success its @idx is the index of
+ *       its slot.
  *
  * Takes no lock, waits for no other context and ends after a bounded number of
  * steps. The stack gets no reference.

@@ -347,8 +347,8 @@ static void user_stack_split(struct stackmap_stack *stack, unsigned long *words)
  * @stack: the stack of the current task, whose frames are set to @words
  * @words: room for as many words
  *
- * The stack ends at the first frame outside of executable memory. The instruction that
- * an interrupt has hit is not a part of it. Without a map, or with a mapping that is just
+ * The stack ends at a 0 and at the first frame outside of executable memory. The instruction
+ * that an interrupt has hit is not a part of it. Without a map, or with a mapping that is just
  * being changed, it gets no frames, so that no map takes it.
  *
  * To be called on the way back to user space, under RCU until ftrace_stackmap_record_stack()
