@@ -69,7 +69,7 @@ flamegraph:
 pictures:
 	@scripts/pictures
 series:
-	@scripts/prepare tree
+	@scripts/prepare tree $(if $(filter boot,$(CHECK)),rootfs)
 	@scripts/series
 bench:
 	@scripts/prepare tree
