@@ -21,8 +21,9 @@ set_opt options/sym-offset 1
 record_some
 check_map
 
-# Some stacks are in full, as those of more than three parts are.
+# Some stacks are in full, as those of more than three parts are. No switches, as those of the pause would be missing.
 echo 0 > options/stackmap
+echo 0 > events/sched/sched_switch/enable
 echo 1 > tracing_on
 (:)
 stop_recording
