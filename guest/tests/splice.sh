@@ -7,6 +7,7 @@
 . /guest/lib/lib.sh
 
 [ "$(uname -m)" = x86_64 ] || skip "the number of the system call is that of x86-64"
+has_frames_option || skip "Linux 6.12 does not get the fixes of splice()"
 
 # Splices up to LEN bytes at a time, until there are none, behind a read() of READ bytes; prints them.
 # FULL pages of the pipe are taken.
