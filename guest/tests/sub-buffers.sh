@@ -17,6 +17,8 @@ for read in 0 1; do
 	set_opt buffer_subbuf_size_kb $((2 * kb))
 	cat per_cpu/cpu0/stats
 	[ "$(stat_of_cpu entries)" = 0 ] || fail "$(stat_of_cpu entries) entries"
+	# A reader that finds no event in a buffer that is not empty does not end.
+	[ -z "$(dd if=trace_pipe iflag=nonblock 2> /dev/null)" ] || fail "events in trace_pipe"
 	[ "$(stat_of_cpu bytes)" = 0 ] || fail "$(stat_of_cpu bytes) bytes"
 	[ "$(stat_of_cpu overrun)" = $((1 - read)) ] || fail "$(stat_of_cpu overrun) events are lost"
 	[ "$(stat_of_cpu "read events")" = $read ] || fail "$(stat_of_cpu "read events") events were read"
