@@ -7,7 +7,8 @@
 
 import gdb
 
-from linux import cpus, lists, mm, utils
+from linux import cpus, lists, utils
+from linux.vmalloc import read_memory
 
 # As in kernel/trace/: trace_stackmap_map.h, trace_user_file.h, and trace.h.
 SLOT_MASK = (1 << 19) - 1
@@ -26,34 +27,8 @@ def pointer_to(name):
     return gdb.lookup_type("struct " + name).pointer()
 
 
-def find_vm(addr):
-    nodes = gdb.parse_and_eval("vmap_nodes")
-    for i in range(int(gdb.parse_and_eval("nr_vmap_nodes"))):
-        node = nodes[i]['busy']['root']['rb_node']
-        while node:
-            va = utils.container_of(node, pointer_to("vmap_area"), "rb_node")
-            if va['va_start'] <= addr < va['va_end']:
-                return va['vm']
-            node = node['rb_left'] if addr < va['va_start'] else node['rb_right']
-    raise gdb.MemoryError("There is no memory at 0x%x." % addr)
-
-
-def read(addr, size):
-    """A vmcore has the pages of vmalloc(), but not where they are mapped."""
-    memory = gdb.selected_inferior()
-    try:
-        return bytes(memory.read_memory(addr, size))
-    except gdb.MemoryError:
-        vm, ops, data = find_vm(addr), mm.page_ops().ops, b""
-    while len(data) < size:
-        nr, offset = divmod(addr + len(data) - int(vm['addr']), ops.PAGE_SIZE)
-        start = ops.page_address(gdb.Value(int(load(vm['pages'] + nr)))) + offset
-        data += bytes(memory.read_memory(start, min(ops.PAGE_SIZE - offset, size - len(data))))
-    return data
-
-
 def load(ptr):
-    return gdb.Value(read(int(ptr), ptr.type.target().sizeof), ptr.type.target())
+    return gdb.Value(read_memory(int(ptr), ptr.type.target().sizeof), ptr.type.target())
 
 
 def get_instance(name):
@@ -80,14 +55,14 @@ def find(tr, stack_id):
             if idx < load(gen['map'])['nr_slots']:
                 unit = load(gen['map']['slots'][idx].address) & load(gen['map'])['offset_mask']
         else:
-            index = read(int(gen['index']), int(gen['nr']) * UNIT)
+            index = read_memory(int(gen['index']), int(gen['nr']) * UNIT)
             units = {utils.read_u32(index, at): utils.read_u32(index, at + 4)
                      for at in range(0, len(index), UNIT)}
             base, unit = gen['index'], units.get(idx, 0)
         if unit:
             ptr = gdb.Value(int(base) + int(unit) * UNIT).cast(pointer_to("stackmap_record"))
             size = int(load(ptr)['nr']) * utils.get_ulong_type().sizeof
-            return load(ptr), read(int(ptr['ips'].address), size)
+            return load(ptr), read_memory(int(ptr['ips'].address), size)
     return None, b""
 
 
