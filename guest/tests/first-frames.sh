@@ -28,6 +28,13 @@ event() { # event functions
 	check "$@"
 }
 
+trigger() { # event functions
+	echo stacktrace > "events/$1/trigger"
+	load
+	echo '!stacktrace' > "events/$1/trigger"
+	check "trigger of $1" "$2"
+}
+
 echo 1 > tracing_on
 event sched/sched_switch '__schedule'
 event sched/sched_waking 'try_to_wake_up'
@@ -39,12 +46,8 @@ event timer/timer_start 'enqueue_timer|__mod_timer|add_timer.*'
 event irq/softirq_entry 'handle_softirqs'
 event irq_vectors/local_timer_entry '(__)?sysvec_apic_timer_interrupt'
 event task/task_newtask 'copy_process'
-for event in sched/sched_switch:__schedule sched/sched_waking:try_to_wake_up; do
-	echo stacktrace > "events/${event%:*}/trigger"
-	load
-	echo '!stacktrace' > "events/${event%:*}/trigger"
-	check "trigger of ${event%:*}" "${event#*:}"
-done
+trigger sched/sched_switch '__schedule'
+trigger sched/sched_waking 'try_to_wake_up'
 echo 'p:first vfs_read' > kprobe_events
 event kprobes/first 'vfs_read'
 echo > kprobe_events
