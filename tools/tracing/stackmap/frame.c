@@ -84,6 +84,18 @@ bool is_exact(const struct stack *s, u32 i)
 	return (!i && !s->woken) || i == s->nr - s->nr_user || (i < 64 && s->hits >> i & 1);
 }
 
+/* As in struct stack: behind a frame of the code where interrupts enter the kernel. */
+u64 find_hits(const struct symbols *k, const u64 *ips, u32 nr)
+{
+	const struct symtab *t = k->kallsyms.entry_end ? &k->kallsyms : &k->elfsyms;
+	u64 hits = 0;
+	u32 i;
+
+	for (i = 1; i < nr && i < 64; i++)
+		hits |= (u64)(ips[i - 1] >= t->entry_start && ips[i - 1] < t->entry_end) << i;
+	return hits;
+}
+
 static void find_user_symbol(struct symbols *k, struct frame *f)
 {
 	f->object = object_at(&k->users, word_object(f->ip));
@@ -94,6 +106,15 @@ static void find_user_symbol(struct symbols *k, struct frame *f)
 		f->sym = find_in_object(&k->users, f->object, lookup_addr(f->addr, f->exact));
 	else
 		f->object->state = OBJECT_NO_LIBS;
+}
+
+/* Those of a map: a stack may not have been split. */
+void map_find_hits(struct map *m)
+{
+	struct stack *s;
+
+	for (s = m->stacks; s < m->stacks + m->nr_stacks; s++)
+		s->hits = find_hits(&m->sym, m->ips + s->first, s->nr - s->nr_user);
 }
 
 void frames_free(struct symbols *k)

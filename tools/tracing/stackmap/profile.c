@@ -14,6 +14,7 @@ static u32 resolve(struct profile *p, const struct sample *s, struct words *w)
 	} else if (s->kernel && s->kind && s->kind->is_switch && p->cfg->off_cpu) {
 		drop_words(w, scheduler_frames(&p->map->sym, w->w, w->nr));
 	}
+	w->hits |= find_hits(&p->map->sym, w->w, w->nr);
 	if (!s->kernel && !s->user)
 		add_word(w, WORD_NO_STACK);
 	nr = w->nr;

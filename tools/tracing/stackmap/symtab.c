@@ -110,6 +110,8 @@ void symtab_shift(struct symtab *t, u64 delta)
 	t->nr = n;
 	t->text += t->text ? delta : 0;
 	t->kernel_end += t->kernel_end ? delta : 0;
+	t->entry_start += t->entry_start ? delta : 0;
+	t->entry_end += t->entry_end ? delta : 0;
 }
 
 /* Takes @name. */
@@ -162,10 +164,19 @@ static void keep_kind(struct symbol *s)
 
 void symtab_add(struct symtab *t, const struct symbol *s)
 {
-	if (!s->mod && !strcmp(s->name, "_text"))
-		t->text = s->addr;
-	if (!s->mod && !strcmp(s->name, "_end"))
-		t->kernel_end = s->addr;
+	const struct {
+		const char	*name;
+		u64		*addr;
+	} borders[] = {
+		{ "_text", &t->text }, { "_end", &t->kernel_end },
+		{ "__entry_text_start", &t->entry_start }, { "__entry_text_end", &t->entry_end },
+	};
+	size_t i;
+
+	for (i = 0; !s->mod && *s->name == '_' && i < ARRAY_SIZE(borders); i++) {
+		if (!strcmp(s->name, borders[i].name))
+			*borders[i].addr = s->addr;
+	}
 	if (!is_skipped(s))
 		*APPEND(t->syms, t->nr) = *s;
 }

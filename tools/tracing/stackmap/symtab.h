@@ -24,6 +24,8 @@ struct symtab {
 	size_t		nr;
 	u64		text;		/* _text, 0 if unknown */
 	u64		kernel_end;	/* _end, 0 if unknown */
+	u64		entry_start;	/* where interrupts enter the kernel */
+	u64		entry_end;	/* 0 if unknown */
 	char		**bufs;		/* the files; names point into them */
 	size_t		nr_bufs;
 };

@@ -5,7 +5,8 @@ import os
 import re
 
 import mkdat
-from common import FOLDED, PERF, PPROF, Pprof, RecordingCase, golden_text
+import mkmap
+from common import FOLDED, MAP_FOLDED, PERF, PPROF, TEXT, Pprof, RecordingCase, golden_text
 
 
 class Weights(RecordingCase):
@@ -305,6 +306,33 @@ class Wakers(RecordingCase):
         self.switch(dat, 5, 0, stack="AB")
         self.assertIn("(record with -e sched_switch,sched_waking)",
                       self.tool(dat, *FOLDED, *args, rc=1)[1])
+
+    def test_hit_in_full(self):
+        """Behind the code where interrupts enter the kernel is no return address."""
+        ips = [self.A, self.C + 4, TEXT + 0x100, self.B]
+        dat = self.dat(comms=[(7, "seven")])
+        self.switch(dat, 5, 0)
+        dat.add(self.now, "kernel_stack", 4, ips, pid=5)
+        self.waking(dat, 5, pid=7, flags=8, preempt=1)
+        dat.add(self.now, "kernel_stack", 4, ips, pid=7, flags=8, preempt=1)
+        self.switch(dat, 0, 5, after=30)
+        entry = f"{TEXT + 0x180:x} T __entry_text_start\n{TEXT + 0x200:x} T __entry_text_end\n"
+        known = {"kallsyms": golden_text("kallsyms64") + entry}
+        data = mkmap.make([(7, 1, ips)])
+        wakers = ["-w", "off-cpu", "--wakers"]
+        for more, hit, woken in [({}, "do_exit", ";weak_one;do_exit;do_exit"),
+                                 (known, "schedule", ";weak_one")]:
+            stack = f"do_exit;{hit};weak_one"
+            self.assertEqual(self.folded(dat, "-e", "sched_switch", more=more),
+                             {stack + ";schedule": 1, "[no_stack]": 1})
+            self.assertEqual(self.folded(dat, *wakers, more=more),
+                             {stack + ";[woken_by];[interrupt_handler];schedule" + woken: 31})
+            self.file("dir/stack_map_bin", data)
+            path = os.path.join(self.dir, "dir")
+            out = self.run_tool(*MAP_FOLDED, "-q", path)[0]
+            self.assertEqual(out, stack + ";schedule 1\n")
+            out = self.run_tool("annotate", "-q", "-", path, stdin=b"<stack_id 7>\n")[0]
+            self.assertIn(f" => {hit}+", out.splitlines()[3])
 
     def test_wakers_that_are_not(self):
         """A task that ran was woken before it slept; a name is that of the time."""
