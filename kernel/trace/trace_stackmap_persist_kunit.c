@@ -446,6 +446,27 @@ static void stackmap_boots(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, test_resolves(test, tr, ids[0], 2));
 }
 
+/* A reader of the last boot's stacks fails once they are gone. It does not come to an end. */
+static void stackmap_read_over_a_boot(struct kunit *test)
+{
+	void *mem = kunit_kzalloc(test, SZ_512K, GFP_KERNEL);
+	struct stackmap_iter iter = {};
+	struct seq_file m = { .private = &iter };
+	loff_t pos = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, mem);
+	iter.tr = test_persistent(test, mem);
+	test_next_boot(iter.tr);
+	test_instance_id(iter.tr, 1);
+	kunit_release_action(test, test_put_instance, iter.tr);
+
+	iter.tr = test_persistent(test, mem);
+	KUNIT_EXPECT_FALSE(test, IS_ERR_OR_NULL(stackmap_seq_start(&m, &pos)));
+	test_next_boot(iter.tr);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(stackmap_seq_start(&m, &pos)), -ESTALE);
+	stackmap_put(iter.gens);
+}
+
 static struct kunit_case stackmap_persist_test_cases[] = {
 	KUNIT_CASE(stackmap_survives),
 	KUNIT_CASE(stackmap_bits_flipped),
@@ -457,6 +478,7 @@ static struct kunit_case stackmap_persist_test_cases[] = {
 	KUNIT_CASE(stackmap_random_words),
 	KUNIT_CASE(stackmap_half_for_users),
 	KUNIT_CASE(stackmap_boots),
+	KUNIT_CASE(stackmap_read_over_a_boot),
 	{ }
 };
 

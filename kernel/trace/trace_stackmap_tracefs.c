@@ -91,15 +91,16 @@ int stackmap_iter_stale(const struct stackmap_iter *iter)
 void *stackmap_seq_start(struct seq_file *m, loff_t *pos)
 {
 	struct stackmap_iter *iter = m->private;
+	void *v;
 
 	/* A first read that returned nothing is repeated. */
 	if (!*pos) {
 		stackmap_snapshot_tail(iter);
 		*pos = 1;
-	} else if (stackmap_iter_stale(iter)) {
-		return ERR_PTR(-ESTALE);
 	}
-	return (void *)stackmap_next(iter, pos);
+	v = (void *)stackmap_next(iter, pos);
+	/* A map that was emptied has no more stacks, which is not the end. */
+	return stackmap_iter_stale(iter) ? ERR_PTR(-ESTALE) : v;
 }
 
 void *stackmap_seq_next(struct seq_file *m, void *v, loff_t *pos)
