@@ -90,9 +90,11 @@ for e in sched/sched_switch kmem/kmem_cache_alloc; do
 	echo 1 > $dir/events/$e/enable
 done
 echo 1 > $dir/tracing_on
-taskset -cp 1 $$ > /dev/null
-stackmap_work 2
-taskset -cp 0-1 $$ > /dev/null
+for _ in 1 2 3 4 5; do
+	taskset -c 1 cat /proc/stat > /dev/null
+done
+echo 0 > $dir/events/enable
+[ "$(stat_of rotations $dir)" = 0 ] || fail "the map was replaced before the CPU went"
 echo 0 > $cpu
 (cd $dir; record_many_functions)
 rotate 2 $dir

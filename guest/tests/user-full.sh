@@ -15,6 +15,16 @@ echo 1 > options/stackmap
 echo "fd > 1000" > events/syscalls/sys_enter_close/filter
 echo 1 > events/syscalls/sys_enter_close/enable
 
+# The map has the files of the program, but a stack in full has addresses.
+if [ -e options/userstacktrace_delay ]; then
+	echo 1 > options/userstacktrace_delay
+	echo 1 > tracing_on
+	userstack 2 > /dev/null
+	echo 0 > tracing_on
+	echo 0 > options/userstacktrace_delay
+	[ "$(stat_of files)" -gt 0 ] || fail "no stack is by file"
+fi
+
 # The program is elsewhere in memory each time that it runs.
 echo 1 > options/userstacktrace
 echo 1 > tracing_on

@@ -16,13 +16,13 @@
 #include "trace_stackmap_tracefs.h"
 #include "trace_stackmap_kunit.h"
 
-/* What a stack that was not in the map has begun is over then, without a pause. */
+/* The pause is over, and so is then what a stack that was not in the map has begun. */
 static void test_settle(struct trace_array *tr)
 {
 	struct stackmap_instance *inst = tr->stackmap;
 
 	irq_work_sync(&inst->nearly_full);
-	inst->pause = 0;
+	inst->replaced = jiffies - inst->pause;
 	flush_delayed_work(&inst->work);
 	inst->pause = 0;
 }
