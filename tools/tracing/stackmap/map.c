@@ -312,12 +312,8 @@ void map_drop_stacks(struct map *m)
 /* The live map as it is now. */
 int reload_map(struct map *m)
 {
-	int ret;
-
 	map_drop_stacks(m);
-	ret = read_map_file(m, m->name);
-	map_find_hits(m);
-	return ret;
+	return read_map_file(m, m->name);
 }
 
 /* @path: "-", a file, or a directory (of "save" or of a trace instance). */
