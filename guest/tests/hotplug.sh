@@ -98,12 +98,14 @@ echo 0 > $dir/events/enable
 echo 0 > $cpu
 (cd $dir; record_many_functions)
 rotate 2 $dir
-echo 1 > $cpu
+# It would overwrite its events when it is back.
 stop_recording $dir
+echo 1 > $cpu
 cat $dir/stack_map_stat
 check_map $dir
 
-# What it had recorded before is not lost either.
-trace=$dir/per_cpu/cpu1/trace
-[ "$(count_ids $trace)" -gt 0 ] || fail "there is no id of the CPU that was away"
-! grep -m 3 '(stale)' $trace || fail "ids of the CPU that was away are stale"
+# What it had recorded before is not lost either. trace begins where the function tracer does.
+trace=$TMPDIR/of_cpu1
+timeout 60 cat $dir/per_cpu/cpu1/trace_pipe > "$trace"
+[ "$(count_ids "$trace")" -gt 0 ] || fail "there is no id of the CPU that was away"
+! grep -m 3 '(stale)' "$trace" || fail "ids of the CPU that was away are stale"
