@@ -282,10 +282,10 @@ class Watch(Case):
         save = self.program("save", "int main(int n, char **args)\n"
                             "{ scan_processes(open_in(args[1], \"user_maps\", \"w\")); }\n")
         progs = [os.path.join(self.dir, name) for name in ("prog", "other", "prog (deleted)")]
+        text = "#include <stdio.h>\nint main(void) { return getchar(); }\n"
         for path, ident in zip(progs, ["ab", "cd", "ef"]):
             subprocess.run(["cc", "-o", path, "-Wl,--build-id=0x" + ident * 20,
-                            self.file("prog.c", "int main(void) { return getchar(); }\n"), "-w"],
-                           check=True)
+                            self.file("prog.c", text)], check=True)
         with subprocess.Popen(progs[:1], stdin=subprocess.PIPE) as p:
             for _ in range(2):
                 subprocess.run([save, self.dir], check=True)
