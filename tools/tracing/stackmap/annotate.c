@@ -146,7 +146,7 @@ static void print_frames(struct filter *t)
 		return;
 	s = map_add(m, t->words.w, t->words.nr);
 	s->nr_user = t->user ? s->nr : 0;
-	s->hits = t->words.hits | find_hits(&m->sym, t->words.w, s->nr - s->nr_user);
+	s->hits = t->words.hits;
 	for (i = 0; i < s->nr; i++) {
 		fputs(" => ", stdout);
 		print_frame(m, s, i, t->cfg->lines);

@@ -84,16 +84,21 @@ bool is_exact(const struct stack *s, u32 i)
 	return (!i && !s->woken) || i == s->nr - s->nr_user || (i < 64 && s->hits >> i & 1);
 }
 
-/* As in struct stack: behind a frame of the code where interrupts enter the kernel. */
-u64 find_hits(const struct symbols *k, const u64 *ips, u32 nr)
+/* The code where interrupts enter the kernel. It has called nobody: the next frame was hit. */
+static bool is_entry(const struct symbols *k, u64 ip)
 {
 	const struct symtab *t = k->kallsyms.entry_end ? &k->kallsyms : &k->elfsyms;
-	u64 hits = 0;
+
+	return ip >= t->entry_start && ip < t->entry_end;
+}
+
+/* For a stack that is turned round, or has another one before it. */
+void note_hits(const struct symbols *k, struct words *w)
+{
 	u32 i;
 
-	for (i = 1; i < nr && i < 64; i++)
-		hits |= (u64)(ips[i - 1] >= t->entry_start && ips[i - 1] < t->entry_end) << i;
-	return hits;
+	for (i = 1; i < w->nr && i < 64; i++)
+		w->hits |= (u64)is_entry(k, w->w[i - 1]) << i;
 }
 
 static void find_user_symbol(struct symbols *k, struct frame *f)
@@ -106,15 +111,6 @@ static void find_user_symbol(struct symbols *k, struct frame *f)
 		f->sym = find_in_object(&k->users, f->object, lookup_addr(f->addr, f->exact));
 	else
 		f->object->state = OBJECT_NO_LIBS;
-}
-
-/* Those of a map: a stack may not have been split. */
-void map_find_hits(struct map *m)
-{
-	struct stack *s;
-
-	for (s = m->stacks; s < m->stacks + m->nr_stacks; s++)
-		s->hits = find_hits(&m->sym, m->ips + s->first, s->nr - s->nr_user);
 }
 
 void frames_free(struct symbols *k)
@@ -132,8 +128,10 @@ void frames_free(struct symbols *k)
 
 struct frame *frame_get(struct map *m, const struct stack *s, u32 i)
 {
-	bool user = i >= s->nr - s->nr_user || i < s->waker_user, exact = is_exact(s, i);
+	bool user = i >= s->nr - s->nr_user || i < s->waker_user;
 	u64 ip = m->ips[s->first + i], label = ip - WORD_LABEL;
+	bool exact = is_exact(s, i) ||
+		     (i && !s->woken && is_entry(&m->sym, m->ips[s->first + i - 1]));
 	struct frame *f = pool_get(&m->sym.frames, ip, user << 1 | exact, sizeof(*f));
 
 	if (f->text)

@@ -108,7 +108,6 @@ int reload_map(struct map *m);
 void map_free_stacks(struct map *m);
 /* frame.c */
 bool is_exact(const struct stack *s, u32 i);
-void map_find_hits(struct map *m);
 struct frame *frame_get(struct map *m, const struct stack *s, u32 i);
 void print_frame(struct map *m, const struct stack *s, u32 i, bool with_lines);
 

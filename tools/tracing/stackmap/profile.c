@@ -14,7 +14,6 @@ static u32 resolve(struct profile *p, const struct sample *s, struct words *w)
 	} else if (s->kernel && s->kind && s->kind->is_switch && p->cfg->off_cpu) {
 		drop_words(w, scheduler_frames(&p->map->sym, w->w, w->nr));
 	}
-	w->hits |= find_hits(&p->map->sym, w->w, w->nr);
 	if (!s->kernel && !s->user)
 		add_word(w, WORD_NO_STACK);
 	nr = w->nr;
@@ -45,8 +44,11 @@ static u32 add_waker(struct profile *p, const struct sample *s, struct words *w)
 		.val[VAL_EVENTS] = s->val[VAL_EVENTS],
 	};
 	u32 i, nr_user = resolve(p, &waker, &from);
-	const struct stack turned = { .nr = from.nr, .nr_user = nr_user, .hits = from.hits };
+	struct stack turned = { .nr = from.nr, .nr_user = nr_user };
 
+	note_hits(&p->map->sym, &from);
+	note_hits(&p->map->sym, w);
+	turned.hits = from.hits;
 	if (s->by_interrupt && from.hits)
 		from.nr = __builtin_ctzll(from.hits);
 	for (i = from.nr; i--; add_word(&all, from.w[i])) {

@@ -121,7 +121,8 @@ void merge_stacks(struct map *m, struct pool *names, const struct config *cfg)
 	for (s = m->stacks; s != stacks_end(m); s++) {
 		if (!s->nr || !stack_matches(m, s, cfg))
 			continue;
-		for (frame = 0; frame < s->nr; frame++)
+		/* From the end: a frame is looked up by the address before it, too. */
+		for (frame = s->nr; frame--;)
 			m->ips[s->first + frame] = name_frame(m, s, frame, names);
 		if (cfg->function && !cut_stack(m, s, names, cfg))
 			continue;

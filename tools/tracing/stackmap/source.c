@@ -110,7 +110,6 @@ int load_symbols(struct map *m, const struct map *sibling, const struct config *
 		add_source(m, "vmlinux", cfg->vmlinux);
 	if (!m->sym.source)
 		m->sym.source = copy_string("none, raw addresses (-k kallsyms or -v vmlinux)");
-	map_find_hits(m);
 	return ret;
 }
 

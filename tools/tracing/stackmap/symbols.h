@@ -66,7 +66,7 @@ char *vmlinux_lines(const struct vmlinux *v, u64 addr);
 /* frame.c */
 bool is_gone(const struct symbols *k, const struct symbol *s);
 const struct symbol *find_symbol(const struct symbols *k, u64 ip, bool exact);
-u64 find_hits(const struct symbols *k, const u64 *ips, u32 nr);
+void note_hits(const struct symbols *k, struct words *w);
 const char *frame_name(struct frame *f, const char **mod);
 const char *frame_lines(const struct symbols *k, struct frame *f);
 void note_objects(const struct symbols *k);

@@ -130,7 +130,6 @@ static int watch_map(struct top *t, bool has_keys)
 		ret = reload_map(&t->map);
 		if (ret)
 			return ret;
-		map_find_hits(&t->map);
 		drop_tracers(&t->map);
 		before = now;
 		now = now_ms();
