@@ -16,7 +16,7 @@
 #include "trace_stackmap_tracefs.h"
 #include "trace_stackmap_kunit.h"
 
-/* The pause is over, and so is then what a stack that was not in the map has begun. */
+/* End the pause, and wait for the work that a new stack has asked for. */
 static void test_settle(struct trace_array *tr)
 {
 	struct stackmap_instance *inst = tr->stackmap;
