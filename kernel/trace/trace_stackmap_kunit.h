@@ -6,7 +6,6 @@
  * What the KUnit tests have in common that record into an instance, or split stacks.
  */
 #include <linux/delay.h>
-#include <linux/irq_work.h>
 #include <linux/rcupdate.h>
 #include <linux/ring_buffer.h>
 
@@ -344,17 +343,6 @@ static inline unsigned int test_printed_frames(struct trace_iterator *iter)
 	return frames;
 }
 
-#ifdef LATENCY_FS_NOTIFY
-/* What tells inotify of a snapshot of @tr; nobody waits for it when the instance goes. */
-static inline void test_wait_for_inotify(struct trace_array *tr)
-{
-	irq_work_sync(&tr->fsnotify_irqwork);
-	flush_work(&tr->fsnotify_work);
-}
-#else
-static inline void test_wait_for_inotify(struct trace_array *tr) { }
-#endif
-
 #ifdef CONFIG_TRACER_SNAPSHOT
 /* Moves the events of @tr into its snapshot. */
 static inline void test_take_snapshot(struct kunit *test, struct trace_array *tr)
@@ -388,7 +376,6 @@ static inline struct trace_buffer *test_snapshot_buffer(struct trace_array *tr)
 static inline void test_end_snapshot(struct trace_array *tr)
 {
 	tracing_disarm_snapshot(tr);
-	test_wait_for_inotify(tr);
 }
 #else
 static inline void test_take_snapshot(struct kunit *test, struct trace_array *tr) { }
