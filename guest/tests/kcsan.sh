@@ -8,7 +8,7 @@
 # takes: 600
 # flavour: kcsan
 # thread: multi
-# append: trace_stackmap_map_kunit.hits=100000 log_buf_len=8M
+# append: log_buf_len=8M
 # full: a kernel of its own; the races that KUnit makes are in make test
 # timeout: 1800
 # splat: allowed

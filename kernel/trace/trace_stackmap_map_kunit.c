@@ -230,7 +230,7 @@ static void stackmap_late_insert(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, stackmap_ref(map, key.idx), 0);
 }
 
-unsigned int stackmap_test_hits = 24000000;
+unsigned int stackmap_test_hits = 100000;
 module_param_named(hits, stackmap_test_hits, uint, 0444);
 MODULE_PARM_DESC(hits, "how many stacks each CPU asks for where most are known, at most");
 
