@@ -35,10 +35,11 @@ own_profile() { # time | preempted | uninterruptible | bytes, with the report as
 					followed[pid] = 1
 				while ((getline pid < command) > 0)
 		}
-		!match($0, /-[0-9]+ +\[[0-9]+\] +[0-9]+\.[0-9]+: /) { next }
+		# trace-cmd 3.3 prints flags before the time.
+		!match($0, /-[0-9]+ +\[[0-9]+\]( +[^ ]+)? +[0-9]+\.[0-9]+: /) { next }
 		{
-			split(substr($0, RSTART + 1, RLENGTH - 1), head, / +/)
-			split(head[3], time, /[.:]/)
+			fields = split(substr($0, RSTART + 1, RLENGTH - 1), head, / +/)
+			split(head[fields - 1], time, /[.:]/)
 			now = time[1] * 1000000000 + time[2]
 			pid = head[1]
 			event = substr($0, RSTART + RLENGTH)

@@ -157,6 +157,7 @@ for seconds in 2 1000; do
 	2) undisturbed ;;
 	*) says "rmdir $TRACING_DIR/instances/mine"
 		kill $reader
+		wait $reader || true
 		rmdir instances/mine
 		undisturbed ;;
 	esac
