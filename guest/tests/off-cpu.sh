@@ -48,9 +48,11 @@ done
 
 [ -e "$TMPDIR/perf.data" ] || exit 0
 
-# It reads the clock at another moment, so its times differ.
+# It reads the clock at another moment, so its times differ. With a plugin, perf prints COMM:PID [PRIO] of a task.
 perf script --ns -i "$TMPDIR/perf.data" -F comm,tid,cpu,time,event,trace 2> /dev/null |
-	sed -E 's/^ *(.*[^ ]) +(-?[0-9]+) (\[[0-9]+\] .*) sched:(sched_switch:)/\1-\2 \3 \4/' > "$TMPDIR/perf"
+	sed -E -e 's/^ *(.*[^ ]) +(-?[0-9]+) (\[[0-9]+\] .*) sched:(sched_switch:)/\1-\2 \3 \4/' \
+		-e 's/(sched_switch:) +([^=]*):([0-9]+) \[[0-9]+\] ([^ ]+) ==> (.*):([0-9]+) \[[0-9]+\]$/\1 prev_comm=\2 prev_pid=\3 prev_state=\4 ==> next_comm=\5 next_pid=\6/' \
+		> "$TMPDIR/perf"
 for what in time preempted; do
 	own_profile $what < "$TMPDIR/perf" | grep -E '^(sleeper|dd) ' > "$TMPDIR/perf.$what"
 	echo "$what: perf's"
