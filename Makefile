@@ -17,7 +17,7 @@ help:
 	@echo "  test-arch               the selftests on other machines [ARCHS=\"arm64 i386 s390x\"]"
 	@echo "  test-kernel-ftracetest  the kernel's whole ftracetest, without and with the stack map"
 	@echo "  mutants                 break the stack map on purpose; a test must notice each time"
-	@echo "  series                  the mail series, checked, in build/<base>/series/ [FROM=\"name <address>\"] [CHECK=1|boot]"
+	@echo "  series                  the mail series, checked, in build/<base>/series/ [FROM=\"name <address>\"] [CHECK=1|part|boot]"
 	@echo "  guest                   run a script in the guest SCRIPT=path [FLAVOUR=] [APPEND=] [CPUS=] [MEM=] [TIMEOUT=] [PROGRAMS=\"strace perf\"] [FILES=\"a b\"]"
 	@echo "  stress                  loads and fuzzers under KASAN and lockdep [FLAVOUR=arm64+debug] [LOAD=stress|syscalls] [MINUTES=60] [SEED=n] [FAULTS=1] [CPUS=4]"
 	@echo "  shell                   an interactive shell in the guest [FLAVOUR=] [APPEND=] [CPUS=] [MEM=] [PROGRAMS=] [FILES=]"
