@@ -39,11 +39,37 @@ static void set_grep(const struct choice *c, char *arg)
 
 #define OPERATOR "[=~<>&|+*/%^]"
 
-/* libtraceevent crashes if an operand is missing. */
+/* What has to be looked at in a filter: without the names of events before it, "0" for each text. */
+static char *bare_filter(const char *where)
+{
+	char *bare, *end, quote = 0;
+	const char *p = where + strcspn(where, ":\"'=<>!~&|()");
+
+	p = *p == ':' ? p + 1 : where;
+	bare = check_mem(strdup(p));
+	for (end = bare; *p; p++) {
+		if (quote) {
+			quote = *p == quote ? 0 : quote;
+			continue;
+		}
+		quote = *p == '"' || *p == '\'' ? *p : 0;
+		*end++ = quote ? '0' : *p;
+	}
+	*end = 0;
+	return bare;
+}
+
+/* libtraceevent crashes if an operand is missing. It takes no notice of what it does not expect. */
 static void set_where(const struct choice *c, char *arg)
 {
-	if (has_form(arg, OPERATOR "[[:space:]]*($|[)])|" OPERATOR "[[:space:]]+" OPERATOR "|-$"))
+	char *bare __free(pointer) = bare_filter(arg);
+
+	if (has_form(bare, OPERATOR "[[:space:]]*($|[)])|" OPERATOR "[[:space:]]+" OPERATOR "|-$"))
 		usage("not a filter, an operand is missing", arg);
+	if (has_form(bare, "[[:alnum:]_)][[:space:]]+[[:alnum:]_(]"))
+		usage("not a filter, an operator is missing", arg);
+	if (has_form(bare, "(^|[^[:alnum:]_])([1-9][0-9]*[[:alpha:]_]|0[0-9]*[^-0-9xX+*/%^=<>!&|)[:space:]])"))
+		usage("not a filter, a number has no unit", arg);
 	set_text(c, arg);
 }
 

@@ -164,6 +164,31 @@ class Where(RecordingCase):
         for where in 'name == "a:b"', "name == 'kmalloc-64'", "name =~ '^kmalloc'", "consume: name == 'a:b'":
             self.assertEqual(sum(self.folded(dat, "--where", where).values()), 1, where)
 
+    def test_signs(self):
+        """As the kernel's own filters."""
+        dat = self.dat()
+        for ret in 0, -22, -11, 5:
+            self.event(dat, "initcall_finish", 1, ret, stack="AB")
+        for where, nr in (("ret == -22", 1), ("ret <= -1", 2), ("ret >= 0", 2), ("ret > 0", 1), ("ret < 0", 2),
+                          ("ret > - 12 && ret < 5", 2), ("!(ret<-11)", 3), ("!(ret >= -11) || ret == 5", 2),
+                          ("ret - 5", 3), ("initcall_finish: ret != -0x16", 3),
+                          ("common_pid > 0", 4)):
+            self.assertEqual(sum(self.folded(dat, "--where", where).values()), nr, where)
+        dat = self.dat()
+        for n in 1, 1 << 63:
+            self.event(dat, "kmalloc", 1, n, stack="AB")
+        self.assertEqual(sum(self.folded(dat, "--where", "bytes_alloc > 1").values()), 1)
+
+    def test_what_would_be_ignored(self):
+        dat = self.dat()
+        self.event(dat, "consume", "5k -3", 64, 0, b"x", stack="AB")
+        for bad in "len > 64k", "len == 1M", "len > 0b1", "consume: len >= 12_000", "len == 010s":
+            self.assertIn("a number has no unit", self.tool(dat, "--where", bad, rc=2)[1], bad)
+        for bad in "len == 64 len == 128", "(len == 64) len", "name == 'x' len == 64", "len (64)":
+            self.assertIn("an operator is missing", self.tool(dat, "--where", bad, rc=2)[1], bad)
+        for good in 'name == "5k -3"', "len==0x40&&ret==0", "consume: len == 64 && name =~ '^5k '", "len == 0100 && ret==0":
+            self.assertEqual(sum(self.folded(dat, "--where", good).values()), 1, good)
+
     def test_pairs(self):
         """Of latency, the begin is selected."""
         dat = self.dat()
