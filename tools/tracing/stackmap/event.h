@@ -36,6 +36,7 @@ struct kind {
 	void				(*take)(struct record *r);	/* in a profile */
 	void				(*learn)(struct record *r);	/* about tasks; or NULL */
 	bool				is_event;
+	bool				is_unknown;	/* the file does not describe it */
 	bool				is_sample;	/* also without an event */
 	bool				is_own;		/* recorded to learn only */
 	bool				is_user;	/* a stack of user space */

@@ -175,7 +175,24 @@ static struct kind *new_kind(const struct profile *p, struct tep_event *ev)
 	return k;
 }
 
-/* NULL if the file does not describe it. */
+/* One that the file does not describe. What all events have is in the same place. */
+static struct kind *new_unknown_kind(const struct profile *p)
+{
+	struct tep_event **ev = tep_list_events(p->tep, TEP_EVENT_SORT_ID);
+	struct kind *k = check_mem(calloc(1, sizeof(*k)));
+
+	while (ev && *ev && !tep_find_common_field(*ev, "common_pid"))
+		ev++;
+	if (ev && *ev)
+		init_kind(k, *ev);
+	k->name = "[unknown]";
+	k->take = take_event;
+	k->is_user = false;
+	k->is_event = true;
+	k->is_unknown = true;
+	return k;
+}
+
 static struct kind *find_kind(struct profile *p, u32 id)
 {
 	struct tep_event *ev;
@@ -183,7 +200,7 @@ static struct kind *find_kind(struct profile *p, u32 id)
 	if (id >= MAX_KINDS || p->kinds[id])
 		return id < MAX_KINDS ? p->kinds[id] : NULL;
 	ev = tep_find_event(p->tep, id);
-	p->kinds[id] = ev ? new_kind(p, ev) : NULL;
+	p->kinds[id] = ev ? new_kind(p, ev) : new_unknown_kind(p);
 	return p->kinds[id];
 }
 
@@ -204,7 +221,7 @@ static void take_jump(struct record *r)
 	r->in->jumps++;
 }
 
-/* What each record has. False if it has not, or the file does not describe it. */
+/* What each record has. False if it has not. */
 static bool read_head(struct record *r)
 {
 	r->kind = find_kind(r->profile, tep_data_type(r->profile->tep, r->rec));
@@ -242,6 +259,7 @@ int read_record(struct tracecmd_input *handle, struct tep_record *rec, int unuse
 		take_gap(&r);
 	if (read_head(&r)) {
 		get_number(&r, FIELD_PREEMPT, &r.preempt);
+		p->counts[COUNT_UNKNOWN] += r.kind->is_unknown;
 		r.kind->take(&r);
 		if (p->see)
 			p->see(&r);

@@ -189,6 +189,8 @@ static const char * const count_texts[NR_COUNTS] = {
 	[COUNT_BELOW_0] = "values are below 0, and count as 0",
 	[COUNT_OTHER_INSTANCES] =
 		"samples are of events that another instance has, maybe the same (--instance)",
+	[COUNT_UNKNOWN] =
+		"events left out, of kinds that the recording does not describe: record with -e them",
 	[COUNT_DIFFER] = "ids are other stacks in the map beside it, of another recording",
 	[COUNT_CUT] = "records are shorter than their formats say",
 };

@@ -3,10 +3,13 @@
 
 import bz2
 import gzip
+import json
 import lzma
 import os
 import re
+import unittest.mock
 
+import mkdat
 from common import FOLDED, MAP_FOLDED, PERF, SANITIZED, RecordingCase, golden_map
 
 
@@ -248,6 +251,29 @@ class Clock(RecordingCase):
         self.event(dat, "kfree", 1, after=-500)
         self.switch(dat, 0, 7, after=9000, cpu=1)
         self.back(dat, "-w", "off-cpu", out="", rc=1)
+
+
+class Undescribed(RecordingCase):
+    """Events whose formats the file lacks."""
+
+    def data(self, *events):
+        dat = self.dat()
+        for name, value, stack in events:
+            self.event(dat, name, *value, stack=stack)
+        with unittest.mock.patch.dict(mkdat.EVENTS, {"syscalls": {}}):
+            return dat.bytes()
+
+    def test_its_stack_is_of_no_other_event(self):
+        data = self.data(("kfree", [1], "CB"), ("kmalloc", [1, 64], None), ("sys_enter_close", [3], "AB"))
+        out, err = self.tool(data, "report", "-j", "--by", "event")
+        self.assertEqual({s["by"] for s in json.loads(out)}, {"kmem:kfree"})
+        self.assertIn("1 events left out, of kinds that the recording does not describe", err)
+        self.assertIn("1 events left out, of kinds that have no stacks", err)
+
+    def test_its_stack_is_no_second_one(self):
+        out, err = self.tool(self.data(("kmalloc", [1, 64], "AB"), ("sys_enter_close", [3], "AB")), *FOLDED)
+        self.assertEqual(out, "do_exit;schedule 1\n")
+        self.assertIn("1 events left out, of kinds that the recording does not describe", err)
 
 
 class WhatItIs(RecordingCase):
