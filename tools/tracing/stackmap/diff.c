@@ -76,6 +76,11 @@ static void print_change(struct change *c, struct pool *names, const struct conf
 	print_merged(c->map, &c->stack, names, cfg);
 }
 
+static u64 larger(u64 a, u64 b)
+{
+	return a > b ? a : b;
+}
+
 /* Flame graphs need what has not changed, too. */
 void print_diff(struct map *m, struct map *old, struct pool *names, const struct config *cfg)
 {
@@ -83,6 +88,7 @@ void print_diff(struct map *m, struct map *old, struct pool *names, const struct
 	struct pool changes = {}, texts = {};
 	struct change *c;
 	size_t i, n = 0;
+	u64 size;
 
 	for (i = 1; folded && i <= names->nr; i++)
 		folded_name(pool_string(names, i));
@@ -92,8 +98,8 @@ void print_diff(struct map *m, struct map *old, struct pool *names, const struct
 	for (i = 1; i <= changes.nr && (!cfg->top || n < cfg->top); i++) {
 		c = changes.list[i].ptr;
 		c->stack.ref = c->refs[0] ? c->refs[0] : c->refs[1];
-		if ((!folded && !c->by) ||
-		    (folded ? c->stack.ref : (u64)llabs(c->by)) < cfg->min_ref ||
+		size = folded ? larger(c->refs[0], c->refs[1]) : (u64)llabs(c->by);
+		if ((!folded && !c->by) || size < cfg->min_ref ||
 		    !stack_matches(c->map, &c->stack, cfg))
 			continue;
 		n++;

@@ -163,6 +163,11 @@ static void print_growth(const struct function *f, const char *name)
 	       grown(f->total, f->old_total), f->total, name);
 }
 
+static bool is_small(long long growth, const struct config *cfg)
+{
+	return (u64)llabs(growth) < cfg->min_ref;
+}
+
 void print_function_diff(const struct map *m, const struct map *old, const struct pool *names,
 			 const struct config *cfg)
 {
@@ -177,7 +182,8 @@ void print_function_diff(const struct map *m, const struct map *old, const struc
 	for (i = 1; i <= fs.nr && (!cfg->top || n < cfg->top); i++) {
 		f = fs.list[i].ptr;
 		if (!f->name || (f->self == f->old_self && f->total == f->old_total) ||
-		    (u64)llabs(grown(f->total, f->old_total)) < cfg->min_ref)
+		    (is_small(grown(f->self, f->old_self), cfg) &&
+		     is_small(grown(f->total, f->old_total), cfg)))
 			continue;
 		if (!n++)
 			printf("#%15s %16s %16s %16s  function\n", "self", "now", "total", "now");

@@ -154,6 +154,18 @@ class Diff(Case):
         self.assertIn("--format of diff knows", self.run_tool(*args, "perf", old, rc=2)[1])
         self.assertIn("--format knows", self.run_tool("export", "--format", "functions", rc=2)[1])
 
+    def test_of_what_moved(self):
+        """To a function that it calls, or from a stack that is hardly left."""
+        a, b, c = ([TEXT + i, TEXT + 0x21] for i in (0x101, 0x181, 0x102))
+        old = self.file("old", mkmap.make([(1, 10, a), (2, 100, b)]))
+        new = mkmap.make([(1, 10, [TEXT + 0x181] + a), (2, 2, b), (3, 4, c)])
+        args = "diff", "--map", "-k", KALLSYMS, "-m", "5", "--format"
+        self.assertEqual([r.split()[:3:2] + r.split()[-1:] for r in
+                          self.dump(new, *args, "functions", old).splitlines()[1:]],
+                         [["-88", "-88", "weak_one"], ["-6", "+4", "schedule"], ["+0", "-94", "do_exit"]])
+        self.assertEqual(set(self.dump(new, *args, "folded", old).splitlines()),
+                         {"do_exit;weak_one 100 2", "do_exit;schedule;weak_one 0 10", "do_exit;schedule 10 4"})
+
     def test_diff_of_generations(self):
         a, b = ([TEXT + i, TEXT + 0x21] for i in (0x101, 0x102))
         gen = 1 << 19
