@@ -39,7 +39,7 @@ static void set_grep(const struct choice *c, char *arg)
 
 #define OPERATOR "[=~<>&|+*/%^]"
 
-/* What has to be looked at in a filter: without the names of events before it, "0" for each text. */
+/* Without the names of events before it, and with "0" for each text in quotes. */
 static char *bare_filter(const char *where)
 {
 	char *bare, *end, quote = 0;
@@ -68,7 +68,7 @@ static void set_where(const struct choice *c, char *arg)
 		usage("not a filter, an operand is missing", arg);
 	if (has_form(bare, "[[:alnum:]_)][[:space:]]+[[:alnum:]_(]"))
 		usage("not a filter, an operator is missing", arg);
-	if (has_form(bare, "(^|[^[:alnum:]_])([1-9][0-9]*[[:alpha:]_]|0[0-9]*[^-0-9xX+*/%^=<>!&|)[:space:]])"))
+	if (has_form(bare, "(^|[^[:alnum:]_])([1-9][0-9]*[[:alpha:]_]|0[0-9]*[A-WYZa-wyz_])"))
 		usage("not a filter, a number has no unit", arg);
 	set_text(c, arg);
 }
@@ -90,6 +90,14 @@ static void set_by(const struct choice *c, char *arg)
 	for (cfg.by = 1; cfg.by < BY_FIELD && strcmp(arg, names[cfg.by]); cfg.by++)
 		;
 	cfg.by_field = cfg.by == BY_FIELD ? arg : NULL;
+}
+
+/* The top level has an empty name. */
+static void set_source(const struct choice *c, char *arg)
+{
+	if (*arg)
+		set_instance(c, arg);
+	set_text(c, arg);
 }
 
 static bool is_diff(enum form form)
@@ -195,7 +203,7 @@ static void set_weight(const struct choice *c, char *arg)
 }
 
 struct choice instance_choices[] = {
-	{ "instance", 'i', "NAME", set_instance, &cfg.instance,
+	{ "instance", 'i', "NAME", set_source, &cfg.instance,
 	  "this trace instance, of the kernel or in the recording" },
 	{}
 };

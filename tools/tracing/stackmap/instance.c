@@ -10,7 +10,7 @@
 /* The directory of the instance; NULL is the top level. */
 char *find_instance(const char *instance)
 {
-	return instance ? format(TRACEFS "/instances/%s", instance) : copy_string(TRACEFS);
+	return instance && *instance ? format(TRACEFS "/instances/%s", instance) : copy_string(TRACEFS);
 }
 
 int trace_error(const char *dir, const char *file, int err)

@@ -188,7 +188,7 @@ static const char * const count_texts[NR_COUNTS] = {
 		"allocations may have been freed: records were lost after them",
 	[COUNT_BELOW_0] = "values are below 0, and count as 0",
 	[COUNT_OTHER_INSTANCES] =
-		"samples are of events that another instance has, maybe the same (--instance)",
+		"samples are of events that another instance has, maybe the same (-i NAME or -i '')",
 	[COUNT_UNKNOWN] =
 		"events left out, of kinds that the recording does not describe: record with -e them",
 	[COUNT_DIFFER] = "ids are other stacks in the map beside it, of another recording",

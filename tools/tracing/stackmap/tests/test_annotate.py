@@ -131,6 +131,8 @@ class Ids(Case):
                      "          <idle>-0     [001]    12.345678: stack_id:             ",
                      "  x-1 [0] 1:  -77    [001] d..3.    12.345678901: stack_id:             ",
                      "  other:           <idle>-0     [001]    12.345678: stack_id:             ",
+                     "          <idle>-0     [001]    12.345678: (+0)     stack_id:             ",
+                     "  other:           <idle>-0     [001]    12.345678: (+1234567) stack_id:     ",
                      "of_instance_123456:   <idle>-0    [001]    12.345678: stack_id:           ",
                      " => abcdefghijkl-5       [000] d..2.  1000.000003: ",
                      ""]:

@@ -205,6 +205,7 @@ class Select(RecordingCase):
             self.add(dat, "stack_id", 5, instance=name)
         self.assertEqual(self.folded(dat), {"do_exit": 1, "schedule": 1, "weak_one": 1})
         self.assertEqual(self.folded(dat, "-i", "y"), {"weak_one": 1})
+        self.assertEqual(self.folded(dat, "-i", ""), {"schedule": 1})
         self.assertIn("has no instance z", self.tool(dat, *FOLDED, "-i", "z", rc=1)[1])
 
     def test_many_instances(self):
