@@ -195,18 +195,30 @@ static int end_filter(struct filter *t)
 	return t->nr_ids ? 0 : fail("%s: has no ids of stacks", name);
 }
 
+static bool is_same_file(const struct stat *st, const char *path)
+{
+	struct stat other;
+
+	return path && !stat(path, &other) && S_ISREG(other.st_mode) &&
+	       other.st_dev == st->st_dev && other.st_ino == st->st_ino;
+}
+
 int annotate(struct map *m, const struct config *cfg)
 {
 	struct filter t = { .map = m, .cfg = cfg, .f = open_input(cfg->trace) };
 	struct stat st;
 	int ret;
 
-	if (!t.f)
+	if (!t.f || fstat(fileno(t.f), &st))
 		return fail("%s: %s", cfg->trace, strerror(errno));
+	if (is_same_file(&st, cfg->output))
+		return fail("%s: cannot be the output, too", cfg->trace);
+	if (open_output(cfg->output))
+		return -EINVAL;
 	regcomp(&t.head, HEAD, REG_EXTENDED);
 	regcomp(&t.ids_form, IDS, REG_EXTENDED);
 	/* Lines may come one by one. */
-	if (fstat(fileno(t.f), &st) || !S_ISREG(st.st_mode))
+	if (!S_ISREG(st.st_mode))
 		setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
 	t.ids.users = &m->sym.users;
 	use_map(&t.ids, m, 0);

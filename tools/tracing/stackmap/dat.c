@@ -56,6 +56,24 @@ static int add_instance(struct profile *p, const char *path, int i)
 	return check_clock(p, path, clock_of(handle));
 }
 
+/* What libtracecmd says on stdout is no output. */
+static struct tracecmd_input *open_head(const char *path, int *ret)
+{
+	struct tracecmd_input *in;
+	int out = dup(STDOUT_FILENO);
+
+	dup2(STDERR_FILENO, STDOUT_FILENO);
+	in = tracecmd_open_head(path, TRACECMD_FL_LOAD_NO_PLUGINS);
+	*ret = in ? tracecmd_init_data(in) : 0;
+	fflush(stdout);
+	close(STDOUT_FILENO);
+	if (out >= 0) {
+		dup2(out, STDOUT_FILENO);
+		close(out);
+	}
+	return in;
+}
+
 /* tracecmd_open() crashes if data is missing, and so does tracecmd_close(). So it stays open. */
 static struct tracecmd_input *open_file(const char *path)
 {
@@ -63,8 +81,7 @@ static struct tracecmd_input *open_file(const char *path)
 	struct tracecmd_input *in;
 	int ret;
 
-	in = tracecmd_open_head(path, TRACECMD_FL_LOAD_NO_PLUGINS);
-	ret = in ? tracecmd_init_data(in) : 0;
+	in = open_head(path, &ret);
 	if (in && !ret)
 		return in;
 	broken[!!broken[0]] = in;

@@ -490,6 +490,8 @@ int make_profile(struct map *m, const char *path, sample_fn *print, see_fn *see,
 		return ret;
 	}
 	wrong = check_events(p, path);
+	if (print && !wrong && open_output(cfg->output))
+		return -EINVAL;
 	p->print = wrong ? NULL : print;
 	p->see = wrong ? NULL : see;
 	moved = read_beside(p, "moved");

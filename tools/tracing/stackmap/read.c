@@ -163,13 +163,6 @@ static int print_stacks(enum form form, struct map *m, struct map *old)
 	return ret;
 }
 
-static int open_output(void)
-{
-	if (cfg.output && !freopen(cfg.output, "w", stdout))
-		return fail("%s: %s", cfg.output, strerror(errno));
-	return 0;
-}
-
 /* The kernel records no more frames of a user stack than these. */
 static void note_deep(const struct map *m)
 {
@@ -223,8 +216,6 @@ static int make_profiles(struct input *new, struct input *old)
 /* These print as they read. */
 static int show_stream(enum form form, struct input *in)
 {
-	if (open_output())
-		return -EINVAL;
 	if (form == FORM_ANNOTATE)
 		return annotate(&in->map, &cfg);
 	if (!HAS_LIBS)
@@ -243,7 +234,7 @@ static int show_input(enum form form, struct input *new, struct input *old)
 	if (m->split && cfg.of_map)
 		note("interrupts split %llu stacks, the parts are separate", m->split);
 	ret = make_profiles(new, old);
-	if (ret < 0 || open_output())
+	if (ret < 0 || open_output(cfg.output))
 		return -EINVAL;
 	note_deep(m);
 	if (!cfg.of_map)

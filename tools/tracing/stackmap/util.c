@@ -82,6 +82,12 @@ FILE *open_input(const char *path)
 	return strcmp(path, "-") ? fopen(path, "re") : stdin;
 }
 
+/* @path: NULL: stdout stays. It is emptied, so the input has to be open. */
+int open_output(const char *path)
+{
+	return path && !freopen(path, "w", stdout) ? fail("%s: %s", path, strerror(errno)) : 0;
+}
+
 #define CHUNK	0x10000
 
 /* Returns all of a file with a NUL behind it; NULL and errno if it cannot be read. */

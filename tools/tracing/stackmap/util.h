@@ -85,6 +85,7 @@ void sort_array(void *array, size_t nr, size_t size, int (*cmp)(const void *, co
 char *copy_string(const char *s);
 char *quote(const char *s);
 FILE *open_input(const char *path);
+int open_output(const char *path);
 char *slurp(const char *path, size_t *len);
 int parse_lines(const char *name, const char *what, char *buf, size_t len, line_fn *parse,
 		void *to);

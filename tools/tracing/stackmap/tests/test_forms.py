@@ -366,9 +366,21 @@ class Recordings(RecordingCase):
     def test_output_stays(self):
         """A file is not touched before there is what goes into it."""
         out = self.file("out", b"mine")
-        self.run_tool(*FOLDED, "-o", out, self.file("cut.dat", self.dat().bytes()[:200]), rc=1)
-        with open(out, "rb") as file:
-            self.assertEqual(file.read(), b"mine")
+        dat = self.dat()
+        self.event(dat, "kmalloc", 1, 8, stack="AB")
+        for size in 200, -3000:
+            cut = self.file("cut.dat", dat.bytes()[:size])
+            for form in "folded", "perf", "perfetto":
+                self.run_tool("export", "--format", form, "-o", out, cut, rc=1)
+                with open(out, "rb") as file:
+                    self.assertEqual(file.read(), b"mine")
+            self.assertEqual(self.run_tool(*FOLDED, cut, rc=1)[0], "")
+        path = self.file("map", golden_map("le64"))
+        text = self.file("text", golden_text("trace.txt"))
+        for args in [out, os.path.join(self.dir, "nothing"), path], [text, text, path]:
+            self.run_tool("annotate", "-o", *args, rc=1)
+            with open(args[0], "rb") as file:
+                self.assertEqual(file.read(), b"mine" if args[0] == out else golden_text("trace.txt").encode())
 
     def test_report(self):
         dat = self.dat()
