@@ -152,6 +152,7 @@ static void read_stack(struct reader *r)
 	s = map_add(r->map, ips, nr);
 	s->id = id;
 	s->ref = ref;
+	r->map->nr_full += ref == UINT32_MAX;
 	s->val[VAL_EVENTS] = ref;
 	s->nr_user = flags ? nr : 0;
 	s->user = flags;

@@ -72,6 +72,7 @@ struct map {
 	struct stack	*stacks;
 	size_t		nr_stacks;
 	size_t		nr_user_stacks;	/* of them, when they were read */
+	u32		nr_full;	/* of them, whose counts cannot grow any more */
 	u64		*ips;
 	size_t		nr_ips;
 	bool		merged;		/* they are numbers of names */

@@ -163,6 +163,12 @@ static int print_stacks(enum form form, struct map *m, struct map *old)
 	return ret;
 }
 
+static void note_full(const struct map *m)
+{
+	if (cfg.of_map && m->nr_full)
+		note("%s: %u stacks have %u references, or more", m->name, m->nr_full, UINT32_MAX);
+}
+
 /* The kernel records no more frames of a user stack than these. */
 static void note_deep(const struct map *m)
 {
@@ -231,6 +237,9 @@ static int show_input(enum form form, struct input *new, struct input *old)
 
 	if (form == FORM_ANNOTATE || form == FORM_PERF || form == FORM_PERFETTO)
 		return show_stream(form, new);
+	note_full(m);
+	if (old)
+		note_full(&old->map);
 	if (m->split && cfg.of_map)
 		note("interrupts split %llu stacks, the parts are separate", m->split);
 	ret = make_profiles(new, old);

@@ -104,6 +104,7 @@ class Maps(Case):
         out = self.run_tool("map", "--top", "1", "-", stdin=golden_map("le64"))[1]
         self.assertIn("kernel: 7.3.0-golden, build id 00010203", out)
         self.assertIn("stacks: 4, of user space: 0, frames: 11, references: 8294967308\n", out)
+        self.assertIn("stdin: 1 stacks have 4294967295 references, or more\n", out)
         self.assertIn("depth: 2.8 on average, at most 4\n", out)
 
     def test_summary_share(self):
