@@ -21,7 +21,7 @@ static int check_clock(struct profile *p, const char *path, const char *clock)
 	size_t i;
 
 	if (p->clock && strcmp(clock, p->clock))
-		return fail("%s: instances have the clocks %s and %s (choose one: -i NAME or -i '')",
+		return fail("%s: instances have the clocks %s and %s (choose one: -i NAME, -i '')",
 			    path, p->clock, clock);
 	p->clock = clock;
 	p->is_mono = !strcmp(clock, "mono");

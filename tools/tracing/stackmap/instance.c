@@ -10,7 +10,8 @@
 /* The directory of the instance; NULL is the top level. */
 char *find_instance(const char *instance)
 {
-	return instance && *instance ? format(TRACEFS "/instances/%s", instance) : copy_string(TRACEFS);
+	return instance && *instance ? format(TRACEFS "/instances/%s", instance) :
+				       copy_string(TRACEFS);
 }
 
 int trace_error(const char *dir, const char *file, int err)

@@ -188,9 +188,9 @@ static const char * const count_texts[NR_COUNTS] = {
 		"allocations may have been freed: records were lost after them",
 	[COUNT_BELOW_0] = "values are below 0, and count as 0",
 	[COUNT_OTHER_INSTANCES] =
-		"samples are of events that another instance has, maybe the same (-i NAME or -i '')",
+		"samples are of events that another instance has, maybe the same (-i NAME, -i '')",
 	[COUNT_UNKNOWN] =
-		"events left out, of kinds that the recording does not describe: record with -e them",
+		"events left out, of kinds that the recording does not describe (record with -e)",
 	[COUNT_DIFFER] = "ids are other stacks in the map beside it, of another recording",
 	[COUNT_CUT] = "records are shorter than their formats say",
 };

@@ -648,7 +648,7 @@ class Sums(RecordingCase):
         dat = self.dat(instances=["x"])
         for instance, event in [("", "kfree"), ("x", "kmem_cache_free"), ("x", "kfree")]:
             self.event(dat, event, 1, stack="AB", instance=instance)
-        says = "samples are of events that another instance has, maybe the same (-i NAME or -i '')"
+        says = "samples are of events that another instance has, maybe the same (-i NAME, -i '')"
         self.assertIn(": 1 " + says, self.tool(dat, *FOLDED)[1])
         for args in ["-e", "kmem_cache_free"], ["-i", "x"]:
             self.assertNotIn(says, self.tool(dat, *FOLDED, *args)[1])
