@@ -108,7 +108,7 @@ VISIBLE_IF_KUNIT int stackmap_bin_show(struct seq_file *m, void *v)
 		user_file_write(m, v, iter->gen->first_id | iter->idx);
 	else
 		stackmap_bin_stack(m, iter, v);
-	return stackmap_iter_stale(iter);
+	return 0;
 }
 
 /* The next file from *@pos on, or NULL. */

@@ -27,8 +27,6 @@
  *
  *   stackmap_snapshot_tail:A   reads the tail of the arena, then synchronize_rcu(). A
  *                              record below that tail is published by then, or never.
- *   stackmap_iter_stale:A      reads stacks, then the number of resets. A reset increments
- *                              it before stackmap_publish:B, and empties a map after that.
  *   stackmap_alloc_instance:A  publishes an instance's state by a release. Pairs with
  *                              READ_ONCE(tr->stackmap).
  */

@@ -231,7 +231,14 @@ struct ftrace_stackmap *stackmap_range_empty(struct stackmap_instance *inst, u32
 
 	for_each_possible_cpu(cpu)
 		memset(per_cpu_ptr(inst->range_cache, cpu), 0, sizeof(struct stackmap_cache));
-	memset(map, 0, struct_size(map, slots, 2U << inst->range_bits));
+	/* The last reader of before asks whether to free it. So persistent stays. */
+	map->check = 0;
+	map->flushed = 0;
+	map->irqentry_start = 0;
+	map->irqentry_size = 0;
+	atomic_set(&map->entries, 0);
+	atomic_set(&map->files, 0);
+	memset(map->slots, 0, array_size(2U << inst->range_bits, sizeof(*map->slots)));
 	stackmap_init(map, inst->range_bits, first_id);
 	/* The random number may be that of the last boot, too. */
 	map->hash_key.key[0] ^= first_id + random_get_entropy();

@@ -462,8 +462,15 @@ static void stackmap_read_over_a_boot(struct kunit *test)
 
 	iter.tr = test_persistent(test, mem);
 	KUNIT_EXPECT_FALSE(test, IS_ERR_OR_NULL(stackmap_seq_start(&m, &pos)));
+	/* The map can't be emptied before the reader pauses. */
+	KUNIT_EXPECT_TRUE(test, mutex_is_locked(&iter.tr->stackmap->lock));
+	stackmap_seq_stop(&m, NULL);
 	test_next_boot(iter.tr);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(stackmap_seq_start(&m, &pos)), -ESTALE);
+	stackmap_seq_stop(&m, NULL);
+	KUNIT_EXPECT_FALSE(test, mutex_is_locked(&iter.tr->stackmap->lock));
+	/* It is not freed with its last reader, whoever empties it again. */
+	KUNIT_EXPECT_TRUE(test, iter.gens->gen[0]->map->persistent);
 	stackmap_put(iter.gens);
 }
 

@@ -77,30 +77,29 @@ VISIBLE_IF_KUNIT void stackmap_snapshot_tail(struct stackmap_iter *iter)
 		synchronize_rcu();	/* stackmap_snapshot_tail:A */
 }
 
-/*
- * Was there a reset since the reader began? Then a map in persistent memory may have been emptied
- * while it was read, and what was shown is discarded. Returns -ESTALE, or 0.
- */
-int stackmap_iter_stale(const struct stackmap_iter *iter)
+/* A map in persistent memory is emptied under the lock of its instance, so it is read under it. */
+static struct mutex *stackmap_read_lock(const struct stackmap_iter *iter)
 {
-	/* stackmap_iter_stale:A, pairs with stackmap_publish:B */
-	smp_rmb();
-	return iter->gens && READ_ONCE(iter->tr->stackmap->resets) != iter->resets ? -ESTALE : 0;
+	struct stackmap_instance *inst = READ_ONCE(iter->tr->stackmap);
+
+	return inst && stackmap_persistent(inst) ? &inst->lock : NULL;
 }
 
 void *stackmap_seq_start(struct seq_file *m, loff_t *pos)
 {
 	struct stackmap_iter *iter = m->private;
-	void *v;
+	struct mutex *lock = stackmap_read_lock(iter);
 
 	/* A first read that returned nothing is repeated. */
 	if (!*pos) {
 		stackmap_snapshot_tail(iter);
 		*pos = 1;
 	}
-	v = (void *)stackmap_next(iter, pos);
-	/* A map that was emptied has no more stacks, which is not the end. */
-	return stackmap_iter_stale(iter) ? ERR_PTR(-ESTALE) : v;
+	if (lock)
+		mutex_lock(lock);
+	if (iter->gens && READ_ONCE(iter->tr->stackmap->resets) != iter->resets)
+		return ERR_PTR(-ESTALE);
+	return (void *)stackmap_next(iter, pos);
 }
 
 void *stackmap_seq_next(struct seq_file *m, void *v, loff_t *pos)
@@ -111,6 +110,10 @@ void *stackmap_seq_next(struct seq_file *m, void *v, loff_t *pos)
 
 void stackmap_seq_stop(struct seq_file *m, void *v)
 {
+	struct mutex *lock = stackmap_read_lock(m->private);
+
+	if (lock)
+		mutex_unlock(lock);
 }
 
 /* Frame number @i of a stack. One of the last boot gets its address in this one. */
@@ -319,7 +322,7 @@ static int stackmap_text_show(struct seq_file *m, void *v)
 			seq_printf(m, "  [%u] %pS\n", i, (void *)ip);
 	}
 	seq_putc(m, '\n');
-	return stackmap_iter_stale(iter);
+	return 0;
 }
 
 static const struct seq_operations stackmap_text_seq_ops = {

@@ -34,7 +34,6 @@ const struct stackmap_record *stackmap_next(struct stackmap_iter *iter, loff_t *
 unsigned long stackmap_iter_ref(const struct stackmap_iter *iter,
 				const struct stackmap_record *rec);
 int stackmap_reset(struct trace_array *tr);
-int stackmap_iter_stale(const struct stackmap_iter *iter);
 unsigned long stackmap_iter_ip(const struct stackmap_iter *iter,
 			       const struct stackmap_record *rec, unsigned int i);
 #if IS_ENABLED(CONFIG_KUNIT)
