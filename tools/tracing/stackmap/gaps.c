@@ -80,17 +80,25 @@ static bool lacks_left(const struct cpu_state *c, u64 nr, u64 last)
 	return c->left && nr < c->nr_read + c->left && last / 1000 < c->oldest;
 }
 
+/* By libtracecmd, to the time of the ring buffer: trace-cmd record --date, --ts-offset. */
+static long long added_time(struct tracecmd_input *handle, struct tep_record *rec)
+{
+	return rec->ts - kbuffer_timestamp(tracecmd_record_kbuf(handle, rec));
+}
+
 /*
  * Samples that are printed cannot be taken back. Else what began early is summed up by itself, as
  * the number of records is known in the end.
  */
 static void check_cpu(struct profile *p, struct instance *in, u32 cpu, record_fn *look)
 {
-	const struct tep_record *rec = tracecmd_peek_data(in->handle, cpu);
+	struct tep_record *rec = tracecmd_peek_data(in->handle, cpu);
 	struct cpu_state *c = &in->cpus[cpu];
 	u64 nr, last = 0;
 
 	c->first = rec ? rec->ts : 0;
+	if (rec && c->oldest)
+		c->oldest += added_time(in->handle, rec) / 1000;
 	if (look)
 		scan_cpu(p, in, cpu, look, &last);
 	if (!(p->needs_gaps && p->print && c->nr_read)) {

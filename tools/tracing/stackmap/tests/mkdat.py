@@ -165,10 +165,11 @@ def payload(name, pid, flags, preempt, values):
 class Dat:
     """A recording. Records of a CPU are added in the order of time."""
 
-    def __init__(self, cpus=2, kallsyms="", comms=(), instances=(), clock=None, stats="", uname=""):
+    def __init__(self, cpus=2, kallsyms="", comms=(), instances=(), clock=None, stats="", uname="",
+                 offset=""):
         self.cpus = {name: [[] for _ in range(cpus)] for name in ("",) + tuple(instances)}
         self.kallsyms, self.comms, self.clock = kallsyms, comms, clock
-        self.stats, self.uname = stats, uname
+        self.stats, self.uname, self.offset = stats, uname, offset
 
     def add(self, time, name, *values, pid=1, cpu=0, flags=0, preempt=0, instance="", lost=False):
         """One record, at that many microseconds."""
@@ -229,6 +230,8 @@ class Dat:
         clock = struct.pack("<HI", 4, len(self.clock)) + self.clock.encode() if self.clock else b""
         if self.stats:
             clock += struct.pack("<HI", 2, len(self.stats) + 1) + self.stats.encode() + b"\0"
+        if self.offset:
+            clock += struct.pack("<HI", 7, len(self.offset) + 1) + self.offset.encode() + b"\0"
         if self.uname:
             clock += struct.pack("<HI", 5, len(self.uname) + 1) + self.uname.encode() + b"\0"
         fixed = []

@@ -70,11 +70,12 @@ class Ends(RecordingCase):
 
     def test_end(self):
         """A full buffer that is not overwritten; a recorder that has ended: CPU 0 lacks the end."""
-        for more in [{"dropped": 5, "nr_read": 2}, {"dropped": 5},
-                     {"left": 5, "oldest": 1002100, "nr_read": 2}]:
-            dat = self.two_sleeps(1002000, stats=stats(0, **more))
+        for more, offset in [({"dropped": 5, "nr_read": 2}, ""), ({"dropped": 5}, ""),
+                             *(({"left": 5, "oldest": 1002100, "nr_read": 2}, offset)
+                               for offset in ("", "1790000000000000", "-300000000"))]:
+            dat = self.two_sleeps(1002000, stats=stats(0, **more), offset=offset)
             out, err = self.off_cpu(dat)
-            self.assertEqual(out, "do_exit 900\n", more)
+            self.assertEqual(out, "do_exit 900\n", (more, offset))
             self.assertIn(" 1 gaps", err)
             self.assertIn(" 5 buffer entries lost", err)
             self.assertIn(" 1 times left out", err)
