@@ -421,7 +421,7 @@ struct ftrace_stackmap *stackmap_alloc(unsigned int bits, u32 first_id)
 	if (!map)
 		return NULL;
 
-	map->cache = alloc_percpu(struct stackmap_cache);
+	map->cache = alloc_percpu_gfp(struct stackmap_cache, GFP_KERNEL | __GFP_NOWARN);
 	if (!map->cache) {
 		stackmap_free(map);
 		return NULL;

@@ -441,6 +441,9 @@ static void stackmap_boots(struct kunit *test)
 	/* A reset forgets the stacks of the last boot, too, for this boot and for the next one. */
 	KUNIT_EXPECT_EQ(test, (tracer_tracing_off(tr), test_reset(tr)), 0);
 	KUNIT_EXPECT_FALSE(test, test_resolves(test, tr, ids[0], 2));
+	/* Counts begin with it, and who reads them reads no further. */
+	KUNIT_EXPECT_EQ(test, tr->stackmap->past.recycled, 0);
+	KUNIT_EXPECT_EQ(test, tr->stackmap->resets, 1);
 	kunit_release_action(test, test_put_instance, tr);
 	tr = test_persistent(test, mem);
 	KUNIT_EXPECT_FALSE(test, test_resolves(test, tr, ids[0], 2));

@@ -380,8 +380,11 @@ int stackmap_reset(struct trace_array *tr)
 	if (!map) {
 		/* Stale generations may be unused now. The last boot's is not wanted any more. */
 		stackmap_free_unused(inst);
-		if (stackmap_persistent(inst))
+		if (stackmap_persistent(inst)) {
+			WRITE_ONCE(inst->resets, inst->resets + 1);
+			stackmap_clear_counts(inst);
 			inst->range->check = 0;
+		}
 		return 0;
 	}
 
