@@ -27,9 +27,8 @@ static int check_clock(struct profile *p, const char *path, const char *clock)
 	p->is_mono = !strcmp(clock, "mono");
 	for (i = 0; (p->cfg->off_cpu || p->cfg->latency) && i < ARRAY_SIZE(others); i++) {
 		if (!strncmp(clock, others[i], strlen(others[i])))
-			return fail("%s: the clock %s does not count time, needed by --weight %s "
-				    "(record with -C mono)", path, clock,
-				    p->cfg->off_cpu ? "off-cpu" : "latency");
+			return fail("%s: the clock %s does not count time, needed by --weight %s",
+				    path, clock, p->cfg->off_cpu ? "off-cpu" : "latency");
 	}
 	return 0;
 }

@@ -166,6 +166,7 @@ class Where(RecordingCase):
 
     def test_signs(self):
         """As the kernel's own filters."""
+        self.known_leaks()
         dat = self.dat()
         for ret in 0, -22, -11, 5:
             self.event(dat, "initcall_finish", 1, ret, stack="AB")
