@@ -37,23 +37,36 @@ static void set_grep(const struct choice *c, char *arg)
 	cfg.has_grep = true;
 }
 
+/* Of "EVENTS:" before a filter. A text in it may have a colon, too. */
+size_t events_length(const char *where)
+{
+	size_t len = strcspn(where, ":\"'=<>!~&|()");
+
+	return where[len] == ':' ? len + 1 : 0;
+}
+
+/* @quote: in which a character is, 0: in none. Returns the same of the next one. */
+char quote_behind(char quote, char c)
+{
+	if (quote)
+		return c == quote ? 0 : quote;
+	return c == '"' || c == '\'' ? c : 0;
+}
+
 #define OPERATOR "[=~<>&|+*/%^]"
 
 /* Without the names of events before it, and with "0" for each text in quotes. */
 static char *bare_filter(const char *where)
 {
-	char *bare, *end, quote = 0;
-	const char *p = where + strcspn(where, ":\"'=<>!~&|()");
+	const char *p = where + events_length(where);
+	char *bare = copy_string(p), *end = bare;
+	char quote = 0, before;
 
-	p = *p == ':' ? p + 1 : where;
-	bare = check_mem(strdup(p));
-	for (end = bare; *p; p++) {
-		if (quote) {
-			quote = *p == quote ? 0 : quote;
-			continue;
-		}
-		quote = *p == '"' || *p == '\'' ? *p : 0;
-		*end++ = quote ? '0' : *p;
+	for (; *p; p++) {
+		before = quote;
+		quote = quote_behind(quote, *p);
+		if (!before)
+			*end++ = quote ? '0' : *p;
 	}
 	*end = 0;
 	return bare;
@@ -97,7 +110,8 @@ static void set_source(const struct choice *c, char *arg)
 {
 	if (*arg)
 		set_instance(c, arg);
-	set_text(c, arg);
+	else
+		set_text(c, arg);
 }
 
 static bool is_diff(enum form form)

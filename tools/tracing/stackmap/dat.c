@@ -56,7 +56,7 @@ static int add_instance(struct profile *p, const char *path, int i)
 	return check_clock(p, path, clock_of(handle));
 }
 
-/* What libtracecmd says on stdout is no output. */
+/* What libtracecmd prints to stdout goes to stderr: it is no output. */
 static struct tracecmd_input *open_head(const char *path, int *ret)
 {
 	struct tracecmd_input *in;

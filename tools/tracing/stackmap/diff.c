@@ -76,19 +76,20 @@ static void print_change(struct change *c, struct pool *names, const struct conf
 	print_merged(c->map, &c->stack, names, cfg);
 }
 
-static u64 larger(u64 a, u64 b)
+/* Flame graphs need what has not changed, too. */
+static bool is_left_out(const struct change *c, const struct config *cfg)
 {
-	return a > b ? a : b;
+	if (cfg->format == FORM_DIFF_FOLDED)
+		return c->refs[0] < cfg->min_ref && c->refs[1] < cfg->min_ref;
+	return !c->by || (u64)llabs(c->by) < cfg->min_ref;
 }
 
-/* Flame graphs need what has not changed, too. */
 void print_diff(struct map *m, struct map *old, struct pool *names, const struct config *cfg)
 {
 	bool folded = cfg->format == FORM_DIFF_FOLDED;
 	struct pool changes = {}, texts = {};
 	struct change *c;
 	size_t i, n = 0;
-	u64 size;
 
 	for (i = 1; folded && i <= names->nr; i++)
 		folded_name(pool_string(names, i));
@@ -98,9 +99,7 @@ void print_diff(struct map *m, struct map *old, struct pool *names, const struct
 	for (i = 1; i <= changes.nr && (!cfg->top || n < cfg->top); i++) {
 		c = changes.list[i].ptr;
 		c->stack.ref = c->refs[0] ? c->refs[0] : c->refs[1];
-		size = folded ? larger(c->refs[0], c->refs[1]) : (u64)llabs(c->by);
-		if ((!folded && !c->by) || size < cfg->min_ref ||
-		    !stack_matches(c->map, &c->stack, cfg))
+		if (is_left_out(c, cfg) || !stack_matches(c->map, &c->stack, cfg))
 			continue;
 		n++;
 		if (!folded) {

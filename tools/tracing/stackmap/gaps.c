@@ -80,7 +80,7 @@ static bool lacks_left(const struct cpu_state *c, u64 nr, u64 last)
 	return c->left && nr < c->nr_read + c->left && last / 1000 < c->oldest;
 }
 
-/* By libtracecmd, to the time of the ring buffer: trace-cmd record --date, --ts-offset. */
+/* What libtracecmd adds to the times of the ring buffer: trace-cmd record --date, --ts-offset. */
 static long long added_time(struct tracecmd_input *handle, struct tep_record *rec)
 {
 	return rec->ts - kbuffer_timestamp(tracecmd_record_kbuf(handle, rec));

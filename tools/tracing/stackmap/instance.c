@@ -7,7 +7,7 @@
 
 #include "record.h"
 
-/* The directory of the instance; NULL is the top level. */
+/* The directory of the instance; NULL or an empty name is the top level. */
 char *find_instance(const char *instance)
 {
 	return instance && *instance ? format(TRACEFS "/instances/%s", instance) :

@@ -307,6 +307,7 @@ void map_drop_stacks(struct map *m)
 {
 	m->nr_stacks = 0;
 	m->nr_user_stacks = 0;
+	m->nr_full = 0;
 	m->nr_ips = 0;
 }
 

@@ -93,6 +93,9 @@ void spread_join(struct map *m, u32 to, u32 from);
 u64 spread_percentile(struct map *m, const struct stack *s, u32 percent);
 void print_histogram(struct map *m, const struct stack *s);
 void print_json_histogram(struct map *m, const struct stack *s);
+/* config.c */
+size_t events_length(const char *where);
+char quote_behind(char quote, char c);
 /* annotate.c */
 int annotate(struct map *m, const struct config *cfg);
 /* print.c, pprof.c, report.c; @names: those of merged stacks */

@@ -39,7 +39,7 @@ static struct tep_filter_arg *flip_sign(struct tep_filter_arg *arg)
 	return flipped;
 }
 
-/* libtraceevent knows no sign when it compares: without the bit, -1 is less than 0. */
+/* libtraceevent compares without a sign: with the sign bits flipped, -1 is less than 0. */
 static void compare_signed(struct tep_filter_arg *arg)
 {
 	struct tep_filter_arg_num *num = &arg->num;
@@ -73,7 +73,7 @@ static char *without_signs(const char *where)
 			p--;
 			continue;
 		}
-		quote = quote ? (*p == quote ? 0 : quote) : *p == '"' || *p == '\'' ? *p : 0;
+		quote = quote_behind(quote, *p);
 		before = isspace(*p) ? before : *p;
 		fputc(*p, f);
 	}
@@ -84,17 +84,14 @@ static char *without_signs(const char *where)
 int where_open(struct profile *p, const char *path)
 {
 	char *text __free(pointer) = NULL, *plain __free(pointer) = NULL;
-	int i;
-
 	const char *where = p->cfg->where;
 	char why[256] = "";
-	int err;
+	int i, err;
 
 	if (!where)
 		return 0;
-	/* A text in it may have a colon, too. */
 	plain = without_signs(where);
-	text = format("%s%s", where[strcspn(where, ":\"'=<>!~&|()")] == ':' ? "" : ".*:", plain);
+	text = format("%s%s", events_length(where) ? "" : ".*:", plain);
 	p->where = check_mem(tep_filter_alloc(p->tep));
 	err = tep_filter_add_filter_str(p->where, text);
 	for (i = 0; i < p->where->filters; i++)
