@@ -231,7 +231,7 @@ struct ftrace_stackmap *stackmap_range_empty(struct stackmap_instance *inst, u32
 
 	for_each_possible_cpu(cpu)
 		memset(per_cpu_ptr(inst->range_cache, cpu), 0, sizeof(struct stackmap_cache));
-	/* The last reader of before asks whether to free it. So persistent stays. */
+	/* Not map->persistent: who closes a file now asks for it in stackmap_free(). */
 	map->check = 0;
 	map->flushed = 0;
 	map->irqentry_start = 0;

@@ -441,7 +441,7 @@ static void stackmap_boots(struct kunit *test)
 	/* A reset forgets the stacks of the last boot, too, for this boot and for the next one. */
 	KUNIT_EXPECT_EQ(test, (tracer_tracing_off(tr), test_reset(tr)), 0);
 	KUNIT_EXPECT_FALSE(test, test_resolves(test, tr, ids[0], 2));
-	/* Counts begin with it, and who reads them reads no further. */
+	/* The counts begin anew, and an open reader fails. */
 	KUNIT_EXPECT_EQ(test, tr->stackmap->past.recycled, 0);
 	KUNIT_EXPECT_EQ(test, tr->stackmap->resets, 1);
 	kunit_release_action(test, test_put_instance, tr);
@@ -472,7 +472,7 @@ static void stackmap_read_over_a_boot(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, PTR_ERR(stackmap_seq_start(&m, &pos)), -ESTALE);
 	stackmap_seq_stop(&m, NULL);
 	KUNIT_EXPECT_FALSE(test, mutex_is_locked(&iter.tr->stackmap->lock));
-	/* It is not freed with its last reader, whoever empties it again. */
+	/* Its last reader does not free it. */
 	KUNIT_EXPECT_TRUE(test, iter.gens->gen[0]->map->persistent);
 	stackmap_put(iter.gens);
 }
