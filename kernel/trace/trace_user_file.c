@@ -379,6 +379,9 @@ void user_files_translate(struct trace_array *tr, struct stackmap_stack *stack,
 		} while (++i < nr && ips[i] - m.first < m.size);
 		stack->user->addresses += m.add ? 0 : i - from;
 	}
+	/* What follows is no frame. */
+	if (i < nr)
+		stack->user->deep = false;
 	stack->nr = i;
 	stack->ips = words;
 	stack->user->map = m.map;

@@ -96,7 +96,7 @@ static struct trace_array *test_file_instance(struct kunit *test)
 static struct stackmap_user test_translate(struct trace_array *tr, unsigned long *ips,
 					   unsigned int *nr)
 {
-	struct stackmap_user user = { .type = TRACE_USER_UNWIND_STACK_ID };
+	struct stackmap_user user = { .type = TRACE_USER_UNWIND_STACK_ID, .deep = true };
 	struct stackmap_stack stack = {
 		.ips = ips, .nr = *nr, .user = &user,
 	};
@@ -367,15 +367,18 @@ static void user_file_frames(struct kunit *test)
 		{ { 0, text + 8 }, { }, 2, 0, 0, 0 },
 	}, *s;
 	struct stackmap_user user;
+	unsigned int nr;
 
 	KUNIT_ASSERT_NE(test, user_word_file(word), 0);
 	KUNIT_ASSERT_EQ(test, kunit_vm_mmap(test, file, edge, PAGE_SIZE, TEST_EXEC,
 					    MAP_PRIVATE | MAP_FIXED, 0), edge);
 	for (s = stacks; s < stacks + ARRAY_SIZE(stacks); s++) {
+		nr = s->nr;
 		user = test_translate(tr, s->ips, &s->nr);
 		KUNIT_ASSERT_EQ_MSG(test, s->nr, s->depth, "stack %zu", s - stacks);
 		KUNIT_EXPECT_MEMEQ(test, s->ips, s->words, s->depth * sizeof(long));
 		KUNIT_EXPECT_EQ_MSG(test, user.cut, s->cut, "stack %zu", s - stacks);
+		KUNIT_EXPECT_EQ_MSG(test, user.deep, s->depth == nr, "stack %zu", s - stacks);
 		KUNIT_EXPECT_EQ_MSG(test, user.addresses, s->addresses, "stack %zu", s - stacks);
 	}
 }
