@@ -192,8 +192,15 @@ mkdir -p "$TMPDIR/root/proc"
 mount -t proc proc "$TMPDIR/root/proc"
 cp $bin/userstack.stripped "$TMPDIR/root/prog"
 record chroot "$TMPDIR/root" /prog -f 2
-umount "$TMPDIR/root/proc"
 renamed /prog "$TMPDIR/root/prog" "in a chroot"
+cp "$bin/userstack.nopie" "$TMPDIR/root/prog2"
+printf '\n\n' >> "$TMPDIR/root/prog2"
+exec 7< "$TMPDIR/root/prog2"
+rm "$TMPDIR/root/prog2"
+record chroot "$TMPDIR/root" /proc/self/fd/7 -f 2
+exec 7<&-
+umount "$TMPDIR/root/proc"
+renamed '/prog2 (deleted)' "$TMPDIR/root/prog2 (deleted)" "deleted in a chroot"
 
 echo "== file systems"
 mkdir "$TMPDIR"/{mnt,lower,upper,work,huge}

@@ -206,12 +206,18 @@ static noinline void user_file_ask(const struct ftrace_stackmap *map,
 static size_t user_file_name(const struct file *file, char *buf)
 {
 	const struct path *path = file ? file_user_path(file) : NULL;
-	char *name = ERR_PTR(-ENOENT), *end = NULL;
+	static const char deleted[] = " (deleted)";
+	size_t room = USER_FILE_PATH;
+	char *name, *end = NULL;
 
 	if (!path)
 		return strscpy(buf, "[vdso]", USER_FILE_PATH);
-	if (!d_unlinked(path->dentry))
-		name = d_absolute_path(path, buf, USER_FILE_PATH);
+	if (d_unlinked(path->dentry))
+		room -= strlen(deleted);
+	name = d_absolute_path(path, buf, room);
+	if (!IS_ERR(name) && room < USER_FILE_PATH)
+		memcpy(buf + room - 1, deleted, sizeof(deleted));
+	/* Memory has a name but no path. */
 	if (IS_ERR(name) && PTR_ERR(name) != -ENAMETOOLONG)
 		name = d_path(path, buf, USER_FILE_PATH);
 	if (!IS_ERR(name))
