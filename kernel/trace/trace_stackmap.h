@@ -89,6 +89,7 @@ void ftrace_stackmap_undefine(struct trace_array *tr);
 void ftrace_stackmap_reserve(struct trace_array *tr);
 size_t ftrace_stackmap_range_size(const struct trace_array *tr);
 void ftrace_stackmap_restore(struct trace_array *tr, void *mem, unsigned long text);
+void ftrace_stackmap_forget_boot(struct trace_array *tr);
 void ftrace_stackmap_next_boot(struct trace_array *tr);
 #else
 static inline int ftrace_stackmap_set(struct trace_array *tr, bool enable)
@@ -114,6 +115,8 @@ static inline size_t ftrace_stackmap_range_size(const struct trace_array *tr)
 
 static inline void ftrace_stackmap_restore(struct trace_array *tr, void *mem,
 					   unsigned long text) { }
+
+static inline void ftrace_stackmap_forget_boot(struct trace_array *tr) { }
 
 static inline void ftrace_stackmap_next_boot(struct trace_array *tr) { }
 #endif /* CONFIG_FTRACE_STACKMAP */

@@ -179,7 +179,7 @@ VISIBLE_IF_KUNIT int stackmap_panic(struct notifier_block *nb, unsigned long eve
  * @mem: the memory of its map, ftrace_stackmap_range_size() bytes
  * @text: the address of _text in the last boot, or 0
  *
- * They are there to be printed and read until ftrace_stackmap_next_boot().
+ * They are there to be printed and read until ftrace_stackmap_forget_boot().
  */
 void ftrace_stackmap_restore(struct trace_array *tr, void *mem, unsigned long text)
 {
@@ -249,10 +249,10 @@ struct ftrace_stackmap *stackmap_range_empty(struct stackmap_instance *inst, u32
 }
 
 /**
- * ftrace_stackmap_next_boot - forget the stacks of the last boot
- * @tr: the instance, whose ring buffer was emptied, as it is going to record
+ * ftrace_stackmap_forget_boot - forget the stacks of the last boot
+ * @tr: the instance, which is going to record; its addresses can still be adjusted
  */
-void ftrace_stackmap_next_boot(struct trace_array *tr)
+void ftrace_stackmap_forget_boot(struct trace_array *tr)
 {
 	struct stackmap_instance *inst = tr->stackmap;
 
@@ -263,6 +263,20 @@ void ftrace_stackmap_next_boot(struct trace_array *tr)
 	WRITE_ONCE(inst->resets, inst->resets + 1);
 	stackmap_publish(inst, NULL, NULL);
 	inst->range->check = 0;
-	if (ftrace_stackmap_enabled(tr) && stackmap_begin(inst))
+}
+
+/**
+ * ftrace_stackmap_next_boot - begin a map of this boot
+ * @tr: the instance, whose ring buffer was emptied
+ */
+void ftrace_stackmap_next_boot(struct trace_array *tr)
+{
+	struct stackmap_instance *inst = tr->stackmap;
+
+	if (!inst || !stackmap_persistent(inst) || !ftrace_stackmap_enabled(tr))
+		return;
+
+	guard(mutex)(&inst->lock);
+	if (stackmap_begin(inst))
 		pr_warn("stack map of %s: no memory\n", tr->name);
 }

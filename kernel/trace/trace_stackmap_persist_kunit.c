@@ -385,9 +385,11 @@ static struct trace_array *test_persistent(struct kunit *test, void *mem)
 }
 
 /* The instance records again. */
-static void test_next_boot(struct trace_array *tr)
+static void test_next_boot(struct kunit *test, struct trace_array *tr)
 {
+	ftrace_stackmap_forget_boot(tr);
 	tr->flags &= ~TRACE_ARRAY_FL_LAST_BOOT;
+	KUNIT_EXPECT_NULL(test, test_gens(tr));
 	ftrace_stackmap_next_boot(tr);
 	tracer_tracing_off(tr);
 }
@@ -414,7 +416,7 @@ static void stackmap_boots(struct kunit *test)
 		if (boot == 2)
 			break;
 
-		test_next_boot(tr);
+		test_next_boot(test, tr);
 		KUNIT_ASSERT_NOT_NULL(test, test_current(tr));
 		/* The map is empty now, and is that of one generation. */
 		KUNIT_EXPECT_EQ(test, test_gens(tr)->nr, 1);
@@ -459,7 +461,7 @@ static void stackmap_read_over_a_boot(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, mem);
 	iter.tr = test_persistent(test, mem);
-	test_next_boot(iter.tr);
+	test_next_boot(test, iter.tr);
 	test_instance_id(iter.tr, 1);
 	kunit_release_action(test, test_put_instance, iter.tr);
 
@@ -468,7 +470,7 @@ static void stackmap_read_over_a_boot(struct kunit *test)
 	/* The map can't be emptied before the reader pauses. */
 	KUNIT_EXPECT_TRUE(test, mutex_is_locked(&iter.tr->stackmap->lock));
 	stackmap_seq_stop(&m, NULL);
-	test_next_boot(iter.tr);
+	test_next_boot(test, iter.tr);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(stackmap_seq_start(&m, &pos)), -ESTALE);
 	stackmap_seq_stop(&m, NULL);
 	KUNIT_EXPECT_FALSE(test, mutex_is_locked(&iter.tr->stackmap->lock));
