@@ -120,6 +120,23 @@ cat "$TMPDIR/full"
 [ "$(wc -l < "$TMPDIR/full")" -eq 1 ] && [ "$(wc -l < "$TMPDIR/ids")" -eq 1 ] || fail "more than one stack"
 grep -q '/userstack\[+0x[0-9a-f]*\]' "$TMPDIR/ids" || fail "no file is printed"
 innermost 8 "$TMPDIR/ids" | diff - "$TMPDIR/full" || fail "sym-userobj prints something else"
+
+# An address below all mappings is in no file.
+if command -v userstack.nopie > /dev/null; then
+	both trace ""
+	both tracing_on 1
+	taskset 1 userstack.nopie -l -r 0x1000 1 &
+	pid=$!
+	sleep .5
+	both tracing_on 0
+	head -n 1000 instances/ids/trace > "$TMPDIR/ids"
+	head -n 1000 instances/full/trace > "$TMPDIR/full"
+	kill $pid
+	for i in ids full; do
+		grep -q '^ =>  <0*1000>$' "$TMPDIR/$i" || fail "$i: no such address"
+		! grep '\[+0xf' "$TMPDIR/$i" || fail "$i: a file that does not have the address"
+	done
+fi
 both options/sym-userobj 0
 
 # Kernel threads have no user stack.
