@@ -107,6 +107,12 @@ show found-counts counts
 show found-events events
 show stale stale
 show by-id by_id
+# User stacks that were taken at once have addresses, of tasks that are gone.
+echo 1 > options/sym-userobj
+awk '/^ => / { if (at_once) { n++; if (/\[\+/) print "FAIL: by a task of this boot: " $0 } next }
+	{ at_once = /: <user_stack_id/ }
+	END { print "@@ at-once", n + 0 }' trace
+echo 0 > options/sym-userobj
 if command -v stackmap_dump > /dev/null; then
 	stackmap_dump map . > /tmp/map || echo "FAIL: stackmap_dump map"
 fi
