@@ -191,6 +191,43 @@ echo 0 > instances/removed/events/enable
 rmdir instances/removed
 wake_up
 
+# The FPU's event comes after the last check for work. Two processes take turns on a CPU.
+late=events/x86_fpu/x86_fpu_regs_activated/enable
+if [ -e $late ]; then
+	echo "== too late for the entry"
+	begin early
+	begin late
+	echo 65536 > instances/early/per_cpu/cpu0/buffer_size_kb
+	echo 1 > instances/early/events/syscalls/sys_enter_close/enable
+	echo 1 > instances/late/$late
+	for i in early late; do
+		echo 1 > "instances/$i/tracing_on"
+	done
+	taskset 1 userstack -l 3 &
+	pid=$!
+	taskset 1 userstack -l 5 &
+	sleep .6
+	{ kill -9 $pid $! && wait $pid $! || true; } 2> /dev/null
+	finish early 1000
+	finish late 20
+	rmdir instances/early instances/late
+	sort -m -s -k4,4 <(grep userstack "$TMPDIR/early") <(grep userstack "$TMPDIR/late") | awk '/: sys_close|: x86_fpu/ { close_of[$1] = /: sys_close/ }
+		match($0, /user_unwind_cookie [0-9a-f]+/) {
+			c = substr($0, RSTART, RLENGTH)
+			if (!close_of[$1]) {
+				events++
+				late[c]
+				next
+			}
+			closes++
+			twice += closed[c]++ > 0
+			after += c in late
+		}
+		END { print closes, "system calls,", events, "late events;", twice + 0, "share a cookie,",
+			after + 0, "have that of an earlier event"
+			exit closes < 1000 || events < 20 || twice || after }' || fail "two entries with one cookie"
+fi
+
 echo "== again and again"
 mkdir "$TMPDIR/other"
 for ((n = 0; n < 20; n++)); do
