@@ -148,7 +148,7 @@ VISIBLE_IF_KUNIT void *stackmap_bin_start(struct seq_file *m, loff_t *pos)
 	bool first = !*pos;
 	void *v = stackmap_seq_start(m, pos);
 
-	if (!first)
+	if (IS_ERR(v) || !first)
 		return stackmap_bin_at(m, v, pos);
 
 	iter->nr_stacks = 0;
