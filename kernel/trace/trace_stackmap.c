@@ -139,7 +139,7 @@ int ftrace_stackmap_set(struct trace_array *tr, bool enable)
 		return -ENOMEM;
 
 	guard(mutex)(&inst->lock);
-	/* The stacks of the last boot stay until ftrace_stackmap_next_boot(). */
+	/* No map of this boot begins before ftrace_stackmap_next_boot(). */
 	if (!stackmap_persistent(inst) || !(tr->flags & TRACE_ARRAY_FL_LAST_BOOT))
 		ret = stackmap_begin(inst);
 	if (!ret)

@@ -250,7 +250,10 @@ struct ftrace_stackmap *stackmap_range_empty(struct stackmap_instance *inst, u32
 
 /**
  * ftrace_stackmap_forget_boot - forget the stacks of the last boot
- * @tr: the instance, which is going to record; its addresses can still be adjusted
+ * @tr: the instance, whose addresses can still be adjusted
+ *
+ * They stay in the memory until its ring buffer is empty: after a crash in between, the
+ * next boot finds both.
  */
 void ftrace_stackmap_forget_boot(struct trace_array *tr)
 {
@@ -262,7 +265,6 @@ void ftrace_stackmap_forget_boot(struct trace_array *tr)
 	guard(mutex)(&inst->lock);
 	WRITE_ONCE(inst->resets, inst->resets + 1);
 	stackmap_publish(inst, NULL, NULL);
-	inst->range->check = 0;
 }
 
 /**
@@ -273,10 +275,11 @@ void ftrace_stackmap_next_boot(struct trace_array *tr)
 {
 	struct stackmap_instance *inst = tr->stackmap;
 
-	if (!inst || !stackmap_persistent(inst) || !ftrace_stackmap_enabled(tr))
+	if (!inst || !stackmap_persistent(inst))
 		return;
 
 	guard(mutex)(&inst->lock);
-	if (stackmap_begin(inst))
+	inst->range->check = 0;
+	if (ftrace_stackmap_enabled(tr) && stackmap_begin(inst))
 		pr_warn("stack map of %s: no memory\n", tr->name);
 }
