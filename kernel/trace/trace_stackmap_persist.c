@@ -252,7 +252,7 @@ struct ftrace_stackmap *stackmap_range_empty(struct stackmap_instance *inst, u32
  * ftrace_stackmap_forget_boot - forget the stacks of the last boot
  * @tr: the instance, whose addresses can still be adjusted
  *
- * They stay in the memory until its ring buffer is empty: after a crash in between, the
+ * The stacks stay in memory until the ring buffer is empty: after a crash in between, the
  * next boot finds both.
  */
 void ftrace_stackmap_forget_boot(struct trace_array *tr)
