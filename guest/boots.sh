@@ -87,6 +87,25 @@ log() { dmesg | grep 'stack map of boot_map'; }
 stale() { grep -c '(stale)' trace; }
 by_id() { grep -cE '<(user_)?(unwind_)?stack_(id|split)' trace; }
 
+# A process records user stacks at once, with addresses. After the reboot, another one has its id and its mappings.
+start_process() {
+	echo 0 > options/userstacktrace_delay
+	userstack.nopie -p 31999 2 > /dev/null
+}
+at_once() {
+	local pid
+	command -v userstack.nopie > /dev/null || return
+	userstack.nopie -l -p 31999 2 &
+	pid=$!
+	until [ -d /proc/31999 ]; do sleep .01; done
+	echo 1 > options/sym-userobj
+	awk '/^ => / { if (on && /\[\+/) print "FAIL: by a process of this boot: " $0; n += on; next }
+		{ on = /-31999 .*: <user_stack_id/ }
+		END { print n + 0 }' trace
+	echo 0 > options/sym-userobj
+	kill 31999 && wait $pid
+}
+
 # What the last boot has left is in the copy as well, and only there if the instance records already.
 if [ "$1" = start ]; then
 	echo 0 > tracing_on
@@ -107,12 +126,7 @@ show found-counts counts
 show found-events events
 show stale stale
 show by-id by_id
-# User stacks that were taken at once have addresses, of tasks that are gone.
-echo 1 > options/sym-userobj
-awk '/^ => / { if (at_once) { n++; if (/\[\+/) print "FAIL: by a task of this boot: " $0 } next }
-	{ at_once = /: <user_stack_id/ }
-	END { print "@@ at-once", n + 0 }' trace
-echo 0 > options/sym-userobj
+show at-once at_once
 if command -v stackmap_dump > /dev/null; then
 	stackmap_dump map . > /tmp/map || echo "FAIL: stackmap_dump map"
 fi
@@ -138,6 +152,7 @@ if [ "$1" = run ]; then
 	done
 fi
 sleep "${2:-3}"
+! command -v userstack.nopie > /dev/null || start_process
 mark
 echo 0 > tracing_on
 show stacks cat stack_map
