@@ -211,7 +211,8 @@ if [ -e $late ]; then
 	finish early 1000
 	finish late 20
 	rmdir instances/early instances/late
-	sort -m -s -k4,4 <(grep userstack "$TMPDIR/early") <(grep userstack "$TMPDIR/late") | awk '/: sys_close|: x86_fpu/ { close_of[$1] = /: sys_close/ }
+	sort -m -s -k4,4 <(grep userstack "$TMPDIR/early") <(grep userstack "$TMPDIR/late") | awk '
+		/: sys_close|: x86_fpu/ { close_of[$1] = /: sys_close/ }
 		match($0, /user_unwind_cookie [0-9a-f]+/) {
 			c = substr($0, RSTART, RLENGTH)
 			if (!close_of[$1]) {

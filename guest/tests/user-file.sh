@@ -159,10 +159,10 @@ rm "$TMPDIR/new"
 same "deleted afterwards"
 cp $bin/userstack.nopie "$TMPDIR/gone"
 cp $bin/userstack.stripped "$TMPDIR/gone.stripped"
-gone() { # program: deletes it when it runs
+gone() { # program [command...]: deletes it when it runs, by the command
 	exec 7< "$1"
 	rm "$1"
-	/proc/self/fd/7 -f 2
+	"${@:2}" /proc/self/fd/7 -f 2
 	exec 7<&-
 }
 printf '\n' >> "$TMPDIR/gone"
@@ -193,14 +193,11 @@ mount -t proc proc "$TMPDIR/root/proc"
 cp $bin/userstack.stripped "$TMPDIR/root/prog"
 record chroot "$TMPDIR/root" /prog -f 2
 renamed /prog "$TMPDIR/root/prog" "in a chroot"
-cp "$bin/userstack.nopie" "$TMPDIR/root/prog2"
-printf '\n\n' >> "$TMPDIR/root/prog2"
-exec 7< "$TMPDIR/root/prog2"
-rm "$TMPDIR/root/prog2"
-record chroot "$TMPDIR/root" /proc/self/fd/7 -f 2
-exec 7<&-
+cp $bin/userstack.nopie "$TMPDIR/root/gone"
+printf '\n\n' >> "$TMPDIR/root/gone"
+record gone "$TMPDIR/root/gone" chroot "$TMPDIR/root"
 umount "$TMPDIR/root/proc"
-renamed '/prog2 (deleted)' "$TMPDIR/root/prog2 (deleted)" "deleted in a chroot"
+renamed '/gone (deleted)' "$TMPDIR/root/gone (deleted)" "deleted in a chroot"
 
 echo "== file systems"
 mkdir "$TMPDIR"/{mnt,lower,upper,work,huge}
