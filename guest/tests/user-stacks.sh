@@ -19,6 +19,20 @@ record_program() { # userstack's arguments
 	stacks_of instances/ids/trace > "$TMPDIR/ids"
 }
 
+# A program that does the same again and again, until both buffers have wrapped. It lives on, as $pid.
+record_until_wrapped() { # program arguments...
+	both trace ""
+	both tracing_on 1
+	taskset 1 "$@" &
+	pid=$!
+	for ((i = 0; i < 300; i++)); do
+		[ "$(lost_events instances/ids)" -eq 0 ] || [ "$(lost_events instances/full)" -eq 0 ] || break
+		sleep .1
+	done
+	both tracing_on 0
+	[ $i -lt 300 ] || fail "$1 does not fill the buffers"
+}
+
 make_instance ids
 make_instance full
 both buffer_size_kb 4096
@@ -103,15 +117,10 @@ both events/syscalls/sys_enter_close/enable 1
 
 # As long as the program lives, sym-userobj prints files. It looks each of them up, which takes long. One CPU:
 # what is left on another may begin with a stack that has lost its event.
-both trace ""
 both buffer_size_kb 16
 both options/sym-userobj 1
 both options/userstacktrace 1
-both tracing_on 1
-taskset 1 userstack -l 100 &
-pid=$!
-sleep .5
-both tracing_on 0
+record_until_wrapped userstack -l 100
 # The last event may be without its stack.
 stacks_of instances/ids/trace | awk 'NF > 1' | sort -u > "$TMPDIR/ids"
 stacks_of instances/full/trace | awk 'NF > 1' | sort -u > "$TMPDIR/full"
@@ -123,12 +132,7 @@ innermost 8 "$TMPDIR/ids" | diff - "$TMPDIR/full" || fail "sym-userobj prints so
 
 # An address below all mappings is in no file.
 if command -v userstack.nopie > /dev/null; then
-	both trace ""
-	both tracing_on 1
-	taskset 1 userstack.nopie -l -r 0x1000 1 &
-	pid=$!
-	sleep .5
-	both tracing_on 0
+	record_until_wrapped userstack.nopie -l -r 0x1000 1
 	head -n 1000 instances/ids/trace > "$TMPDIR/ids"
 	head -n 1000 instances/full/trace > "$TMPDIR/full"
 	kill $pid
