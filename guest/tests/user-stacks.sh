@@ -137,7 +137,7 @@ if command -v userstack.nopie > /dev/null; then
 	head -n 1000 instances/full/trace > "$TMPDIR/full"
 	kill $pid
 	for i in ids full; do
-		grep -q '^ =>  <0*1000>$' "$TMPDIR/$i" || fail "$i: no such address"
+		grep -q '^ =>  <0*1000>$' "$TMPDIR/$i" || { head -n 20 "$TMPDIR/$i"; fail "$i: no such address"; }
 		! grep '\[+0xf' "$TMPDIR/$i" || fail "$i: a file that does not have the address"
 	done
 fi
