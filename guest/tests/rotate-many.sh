@@ -9,8 +9,8 @@
 . /guest/lib/lib.sh
 . /guest/lib/compare.sh
 
-resets=${1:-4070}
-rounds=${2:-40}
+resets=${1:-4084}
+rounds=${2:-24}
 make_pair many 256
 both options/sym-offset 1
 for f in vfs_read vfs_write vfs_open kernel_clone do_exit handle_mm_fault pipe_write pipe_read \
@@ -55,16 +55,15 @@ echo "$stale stacks of generation $first, then $resets resets"
 # generation.
 echo 1 > /sys/kernel/rcu_expedited
 both options/stacktrace 1
-both events/sched/sched_process_fork/enable 1
+both events/syscalls/sys_enter_openat/enable 1
 n=0
 while [ $n -lt "$resets" ]; do
-	( : )
 	echo 0 > $ids/options/stackmap
 	echo reset 1<> $ids/stack_map
 	echo 1 > $ids/options/stackmap
 	n=$((n + 1))
 done
-both events/sched/sched_process_fork/enable 0
+both events/syscalls/sys_enter_openat/enable 0
 both options/stacktrace 0
 echo 0 > /sys/kernel/rcu_expedited
 second=$(stat_of generation $ids)
