@@ -111,6 +111,19 @@ lock() {
 	flock "$LOCK_FD"
 }
 
+# What was built from a directory need not be looked at again before something has changed.
+# unchanged STAMP DIRECTORY RESULT: the text on standard input (a command, a version) is that of STAMP, nothing in
+# DIRECTORY is newer, and RESULT is there. If not, build, then call "built STAMP". What changes meanwhile is newer.
+unchanged() {
+	local text
+	text=$(sha256sum)
+	[ "$(cat "$1" 2>/dev/null)" = "$text" ] && [ -e "$3" ] && [ -z "$(find "$2/" -newer "$1" -print -quit)" ] && return
+	rm -f "$1"
+	printf '%s\n' "$text" >"$1.new"
+	false
+}
+built() { mv "$1.new" "$1"; }
+
 # lost CONFIG WANTED: the lines of WANTED that CONFIG lacks.
 lost() {
 	local line symbol
