@@ -18,10 +18,15 @@ echo 0 > tracing_on
 echo 16384 > buffer_size_kb
 trace_closes .
 
+# It is elsewhere each time.
+random=/proc/sys/kernel/randomize_va_space
+set_opt $random 0
 record() { # command, which prints its stacks
 	echo > trace
 	echo 1 > tracing_on
+	echo 2 > $random
 	"$@" > "$truth"
+	echo 0 > $random
 	echo 0 > tracing_on
 }
 

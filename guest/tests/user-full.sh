@@ -26,6 +26,7 @@ if [ -e options/userstacktrace_delay ]; then
 fi
 
 # The program is elsewhere in memory each time that it runs.
+set_opt /proc/sys/kernel/randomize_va_space 2
 echo 1 > options/userstacktrace
 echo 1 > tracing_on
 for ((n = 0; n < 100 && $(stat_of entries) < 1024; n++)); do
