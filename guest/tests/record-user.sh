@@ -11,7 +11,7 @@ command -v stackmap_dump > /dev/null || skip "there is no stackmap_dump here"
 command -v userstack > /dev/null || skip "there is no userstack here"
 [ -e options/userstacktrace ] || skip "no user stacks"
 
-# Programs are elsewhere each time.
+# Programs are elsewhere in memory each time.
 set_opt /proc/sys/kernel/randomize_va_space 2
 
 # The program is gone in the end. A shell forks it, so its mappings are those of another process at first.

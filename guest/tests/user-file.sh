@@ -18,7 +18,7 @@ echo 0 > tracing_on
 echo 16384 > buffer_size_kb
 trace_closes .
 
-# It is elsewhere each time.
+# Programs that record() runs are elsewhere in memory each time.
 random=/proc/sys/kernel/randomize_va_space
 set_opt $random 0
 record() { # command, which prints its stacks
@@ -147,13 +147,13 @@ chmod 755 "$TMPDIR/second"
 record "$TMPDIR/second" -f 2
 same "another mode"
 [ "$(files)" -eq $((before + 2)) ] || fail "$(($(files) - before)) files for two modes"
-echo > trace
-for ((i = 0; i < 40; i++)); do
-	printf '\n' >> "$TMPDIR/second"
-	echo 1 > tracing_on
-	"$TMPDIR/second" -f 2
-	echo 0 > tracing_on
-done > "$truth"
+changes() {
+	for ((i = 0; i < 40; i++)); do
+		printf '\n' >> "$TMPDIR/second"
+		"$TMPDIR/second" -f 2
+	done
+}
+record changes
 same "changed 40 times"
 [ "$(files)" -eq $((before + 42)) ] || fail "$(($(files) - before - 2)) files for 40 changes"
 cp $bin/userstack.stripped "$TMPDIR/new"
