@@ -113,7 +113,8 @@ lock() {
 
 # What was built from a directory need not be looked at again before something has changed.
 # unchanged STAMP DIRECTORY RESULT: the text on standard input (a command, a version) is that of STAMP, nothing in
-# DIRECTORY is newer, and RESULT is there. If not, build, then call "built STAMP". What changes meanwhile is newer.
+# DIRECTORY is newer, and RESULT is there. If not, build, then call "built STAMP".
+# A file that changes during the build is newer than STAMP.
 unchanged() {
 	local text
 	text=$(sha256sum)
