@@ -119,6 +119,7 @@ unchanged() {
 	local text
 	text=$(sha256sum)
 	[ "$(cat "$1" 2>/dev/null)" = "$text" ] && [ -e "$3" ] && [ -z "$(find "$2/" -newer "$1" -print -quit)" ] && return
+	mkdir -p "$(dirname "$1")"
 	rm -f "$1"
 	printf '%s\n' "$text" >"$1.new"
 	false
