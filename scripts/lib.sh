@@ -34,7 +34,7 @@ fail() { failed=$((failed + 1)); failures+=("$*"); say "  FAIL  $*"; }
 skip() { skipped=$((skipped + 1)); say "  skip  $*"; }
 finish() {
 	printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
-	[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+	[ "$failed" -eq 0 ] && [ $((passed + skipped)) -gt 0 ]
 	exit
 }
 
@@ -89,6 +89,20 @@ base_cpio() {
 	[ "$1" = amd64 ] && printf '%s' "$BUILD/guest/base.cpio" || printf '%s' "$BUILD/guest/base-$1.cpio"
 }
 
+# Copies the pristine source to build/<base>/plain/linux, once for each origin. In a subshell, for its lock.
+plain_source() (
+	from=$BUILD/$(base)/pristine plain=$BUILD/$(base)/plain
+	lock "$plain.lock"
+	! cmp -s "$from.ok" "$plain/ok" || exit 0
+	rm -rf "$plain"
+	mkdir -p "$plain"
+	cp -aLl "$from" "$plain/linux" 2>/dev/null || { rm -rf "$plain/linux" && cp -aL "$from" "$plain/linux"; } ||
+		die "could not copy the source"
+	# Its files have the times of the package.
+	touch "$plain/linux"
+	cp "$from.ok" "$plain/ok"
+)
+
 # Prints the files of this repository that belong into a kernel tree, terminated by zero bytes. Those in
 # patches/<base>/without have no use in that version.
 overlay_files() {
@@ -118,7 +132,8 @@ lock() {
 unchanged() {
 	local text
 	text=$(sha256sum)
-	[ "$(cat "$1" 2>/dev/null)" = "$text" ] && [ -e "$3" ] && [ -z "$(find "$2/" -newer "$1" -print -quit)" ] && return
+	[ "$(cat "$1" 2>/dev/null)" = "$text" ] && [ -e "$3" ] &&
+		[ -z "$(find "$2/" \( -newer "$1" -o -cnewer "$1" \) -print -quit)" ] && return
 	mkdir -p "$(dirname "$1")"
 	rm -f "$1"
 	printf '%s\n' "$text" >"$1.new"
