@@ -7,6 +7,8 @@
 # With an EVENT (or "function"), records only that with the map, and saves the map in /out/map.
 
 export LC_ALL=C
+# As on other machines, each run of a program has its own addresses.
+echo 2 >/proc/sys/kernel/randomize_va_space
 cd /sys/kernel/tracing || exit 1
 [ -e options/stackmap ] || { echo "this kernel has no stack map"; exit 1; }
 kib=${1:-512}
@@ -39,7 +41,6 @@ work() { # cpu [runs of a program]
 		( : )
 		rm "$dir"/[lszf]*
 	done
-	# With address space randomization, each run of a program has its own addresses.
 	for ((i = 0; i < ${2:-0}; i++)); do
 		ls -l /sys/kernel >/dev/null
 	done

@@ -6,6 +6,7 @@
 #        reserve_mem=12M:4096:d trace_instance=full4^traceoff@a trace_instance=map4^traceoff^stackmap@b
 #        trace_instance=full12^traceoff@c trace_instance=map12^traceoff^stackmap@d"
 #        guest/measure/persistent.sh [EVENT...]
+echo 2 >/proc/sys/kernel/randomize_va_space
 cd /sys/kernel/tracing/instances || exit 1
 
 # Processes, programs, files, directories, and a token that two processes pass to each other.

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # How many user stacks programs leave in the map that run again and again: 200 runs of four small programs,
-# with their system calls and page faults. With norandmaps, the addresses are the same in each run:
-# scripts/guest -p perl [-a norandmaps] guest/measure/user-runs.sh
-# Usage: user-runs.sh [option [runs]], with userstacktrace_delay or userstacktrace as the option
+# with their system calls and page faults: scripts/guest -p perl guest/measure/user-runs.sh
+# Usage: user-runs.sh [option [random]], with userstacktrace_delay or userstacktrace as the option; random is 0 for
+# programs at the same addresses in each run, or 2
+echo "${2:-2}" >/proc/sys/kernel/randomize_va_space
 cd /sys/kernel/tracing || exit 1
 mkdir instances/runs || exit 1
 cd instances/runs || exit 1
@@ -16,7 +17,7 @@ echo 1 >"options/${1:-userstacktrace_delay}"
 for e in raw_syscalls/sys_enter exceptions/page_fault_user; do echo 1 >"events/$e/enable"; done
 work=$(mktemp -d)
 seq 1 200 >"$work/lines"
-for ((i = 0; i < ${2:-200}; i++)); do
+for ((i = 0; i < 200; i++)); do
 	ls -l /usr/bin
 	cat "$work/lines"
 	awk '{ n += $1 } END { print n }' "$work/lines"
