@@ -114,8 +114,8 @@ int stackmap_begin(struct stackmap_instance *inst)
  *
  * Allocates the map if there is none, and changes tr->trace_flags.
  *
- * Return: 0, -EOPNOTSUPP for a persistent instance without a map in its memory, -ENOMEM, or
- * -EBUSY if events hold ids of all generations.
+ * Return: 0, -EOPNOTSUPP for a persistent instance without a map in its memory or for a copy of
+ * one, -ENOMEM, or -EBUSY if events hold ids of all generations.
  */
 int ftrace_stackmap_set(struct trace_array *tr, bool enable)
 {

@@ -371,7 +371,7 @@ static struct stackmap_gen *stackmap_gen_packed(struct stackmap_gen *gen, unsign
 		return stackmap_gen_whole(gen);
 
 	stackmap_count_gen(gen, in_use, &count);
-	/* Not by their number: a file takes as much as twenty stacks. */
+	/* Not by their number: their sizes differ. */
 	if (count.nr && !gen->map &&
 	    2 * stackmap_packed_size(&count) > gen->size - stackmap_gen_size()) {
 		gen->in_use = in_use;

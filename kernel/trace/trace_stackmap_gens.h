@@ -28,8 +28,8 @@ struct stackmap_instance;
  *
  * Which stacks does an event refer to? A ring buffer counts the events of a CPU
  * (ring_buffer_position()). A CPU has two buffers, the instance's and the snapshot's.
- * A generation has a range of events in each of them: those written since the
- * generation began, up to its end. While a buffer of the CPU holds an event of the range,
+ * For each of the two, a generation has a range: the events that were written from
+ * its begin to its end. While a buffer of the CPU holds an event of the range,
  * the generation is in use by the CPU. Each record notes which CPUs have used it. A stack
  * is needed while its generation is in use by one of these CPUs. A file that user stacks
  * refer to notes the CPUs of these stacks, and so is kept with them.

@@ -243,7 +243,7 @@ static void stackmap_fill(struct stackmap_record *rec, const struct stackmap_key
 	rec->nr = key->nr + key->more;
 	rec->user = key->user;
 	rec->file = key->file;
-	rec->defined = 1;	/* undefined, as it is odd */
+	rec->defined = 1;	/* not defined: stackmap_define is even */
 	memcpy(rec->ips, key->ips, flex_array_size(rec, ips, rec->nr));
 }
 
@@ -388,7 +388,7 @@ unsigned long stackmap_ref(const struct ftrace_stackmap *map, u32 idx)
 
 /**
  * stackmap_init - set up an empty map
- * @map: its memory, whose header and slots are 0
+ * @map: its memory; what is not set here is 0, or of the last boot
  * @bits: log2 of the number of stacks
  * @first_id: the id of slot 0
  */

@@ -78,9 +78,11 @@ enum stackmap_drop {
 /**
  * struct stackmap_record - a stack, or a file
  * @ref: references that have left the caches
- * @cpus: the CPUs that had it in their caches or defined it, modulo BITS_PER_LONG
+ * @cpus: the CPUs that had it in their caches, defined it, or used a stack that refers to it,
+ *	  modulo BITS_PER_LONG
  * @proof: takes the place of @cpus in persistent memory, see trace_stackmap_persist.c
- * @defined: value of stackmap_define at its definition; odd: not defined
+ * @defined: value of stackmap_define, which is even, at its definition; 1: not defined; of a file,
+ *	     1 more if it was defined with its build id
  * @nr: number of frames
  * @user: a stack of user space
  * @file: a file
@@ -120,7 +122,7 @@ struct ftrace_stackmap {
 	/* Of the map of a persistent instance. */
 	bool			persistent;
 	u8			flushed;	/* not 0: the references in the caches were saved */
-	u32			check;		/* hash of the values above */
+	u32			check;		/* see stackmap_header_hash() */
 	/* Written by inserts; hits read the lines above and below. */
 	atomic_t		entries ____cacheline_aligned_in_smp;
 	atomic_t		files;		/* of the entries */

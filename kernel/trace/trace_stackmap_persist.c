@@ -14,7 +14,7 @@
  * the hashes is new each time the map is emptied, so what is left of an older filling proves
  * nothing.
  *
- * Counts are not proven. They are there after a panic, else 0.
+ * Counts are not proven. They are there after a panic that has called its notifiers, else 0.
  */
 #include <linux/buildid.h>
 #include <linux/cleanup.h>

@@ -149,7 +149,7 @@ static void stackmap_survives(struct kunit *test)
 	test_survive(test, boot, 0, 0);
 }
 
-/* A record with any bit flipped but in its counts is left out, and no other one. */
+/* A record with any bit flipped but in ref and defined is left out, and no other one. */
 static void stackmap_bits_flipped(struct kunit *test)
 {
 	struct test_boot *boot = test_boot(test);

@@ -353,7 +353,8 @@ static void user_stack_split(struct stackmap_stack *stack, unsigned long *words)
  * @stack: the stack of the current task, whose frames are set to @words
  * @words: room for as many words
  *
- * The stack ends at a 0 and at the first frame outside of executable memory. The instruction
+ * The stack ends at a 0 and at the first frame outside of executable memory, but the innermost
+ * one is kept as an address. The instruction
  * that an interrupt has hit is not a part of it. Without a map, or with a mapping that is just
  * being changed, it gets no frames, so that no map takes it.
  *

@@ -30,7 +30,7 @@ static inline unsigned int stackmap_depth(const unsigned long *ips, unsigned int
 	return nr == 1 && !ips[0] ? 0 : nr;
 }
 
-/* Does a word refer to a file? No address that a program may execute does, but a forged one. */
+/* Does a word refer to a file? No address that a program can execute does; a forged one may. */
 static inline bool user_word_by_file(unsigned long word)
 {
 	return IS_ENABLED(CONFIG_TRACE_USER_FILES) && (long)word < -(s64)(USER_WORD_OFFSET + 1);
