@@ -109,6 +109,7 @@ int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
 	const struct command *cmd;
+	bool asks = false;
 	int first;
 
 	/* While it is ignored, programs have no status. */
@@ -116,6 +117,7 @@ int main(int argc, char **argv)
 	if (!strcmp(name, "help") && argc > 2) {
 		name = argv[2];
 		argv[2] = (char *)"--help";
+		asks = true;
 	}
 	cmd = find_command(name);
 	if (argc < 2) {
@@ -130,6 +132,8 @@ int main(int argc, char **argv)
 		puts("stackmap_dump 3.0");
 		return finish_output(0);
 	}
+	if (!cmd && asks)
+		usage("no such command", name);
 	if (!cmd)
 		return finish_output(run_file(argc, argv));
 	first = parse_choices(cmd, argc, argv, 2);

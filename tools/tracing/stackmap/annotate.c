@@ -5,7 +5,6 @@
  * output can be annotated again. The parts of a stack that an interrupt split are joined. Names of
  * tasks and the text of trace_marker are not mistaken for stacks.
  */
-#include <sys/stat.h>
 
 #include "stackmap.h"
 
@@ -195,14 +194,6 @@ static int end_filter(struct filter *t)
 	return t->nr_ids ? 0 : fail("%s: has no ids of stacks", name);
 }
 
-static bool is_same_file(const struct stat *st, const char *path)
-{
-	struct stat other;
-
-	return path && !stat(path, &other) && S_ISREG(other.st_mode) &&
-	       other.st_dev == st->st_dev && other.st_ino == st->st_ino;
-}
-
 int annotate(struct map *m, const struct config *cfg)
 {
 	struct filter t = { .map = m, .cfg = cfg, .f = open_input(cfg->trace) };
@@ -211,8 +202,8 @@ int annotate(struct map *m, const struct config *cfg)
 
 	if (!t.f || fstat(fileno(t.f), &st))
 		return fail("%s: %s", cfg->trace, strerror(errno));
-	if (is_same_file(&st, cfg->output))
-		return fail("%s: cannot be the output, too", cfg->trace);
+	if (S_ISDIR(st.st_mode))
+		return fail("%s: %s", cfg->trace, strerror(EISDIR));
 	if (open_output(cfg->output))
 		return -EINVAL;
 	regcomp(&t.head, HEAD, REG_EXTENDED);

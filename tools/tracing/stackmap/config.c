@@ -61,18 +61,23 @@ static char *bare_filter(const char *where)
 	const char *p = where + events_length(where);
 	char *bare = copy_string(p), *end = bare;
 	char quote = 0, before;
+	bool is_escaped = false;
 
 	for (; *p; p++) {
 		before = quote;
 		quote = quote_behind(quote, *p);
 		if (!before)
 			*end++ = quote ? '0' : *p;
+		/* libtraceevent does not end a text here. */
+		is_escaped |= before && !quote && p[-1] == '\\';
 	}
 	*end = 0;
+	if (quote || is_escaped)
+		usage("not a filter, a quote is not closed", where);
 	return bare;
 }
 
-/* libtraceevent crashes if an operand is missing. It takes no notice of what it does not expect. */
+/* libtraceevent crashes without an operand or a quote. It ignores what it does not expect. */
 static void set_where(const struct choice *c, char *arg)
 {
 	char *bare __free(pointer) = bare_filter(arg);
@@ -149,7 +154,9 @@ static void set_time(const struct choice *c, char *arg)
 	if (!arg)
 		usage("--time is FROM,TO", from);
 	cfg.from = *from ? parse_seconds(from) : 0;
-	cfg.to = *arg ? parse_seconds(arg) : 0;
+	cfg.end = *arg ? parse_seconds(arg) + 1 : 0;
+	if (cfg.end && cfg.end <= cfg.from)
+		usage("--time ends before it begins, at", arg);
 }
 
 static void set_sleep(const char *which)
@@ -172,9 +179,16 @@ static char *take_list(char **arg)
 
 static void set_pair(const char *name, char *arg)
 {
+	unsigned int nr = 0;
+	const char *p;
+
 	cfg.allocs = take_list(&arg);
 	cfg.frees = take_list(&arg);
 	cfg.latency = !strcmp(name, "latency");
+	for (p = arg; p && *p; p++)
+		nr += *p == ',';
+	if (nr >= MAX_KEYS)
+		usage("--weight takes four KEYs at most, not", arg);
 	if (!arg || !*cfg.allocs || !*cfg.frees || !*arg)
 		usage(cfg.latency ? "--weight latency=BEGIN,END,KEY" :
 		      "--weight outstanding=ALLOC,FREE,KEY", NULL);
@@ -257,7 +271,7 @@ struct choice weight_choices[] = {
 	  "to another with equal fields (sched_waking,sched_switch,pid=next_pid),\n"
 	  "or on one cpu\n"
 	  "outstanding=ALLOC,FREE,KEY: what was not freed (kmalloc,kfree,ptr)\n"
-	  "leaks: bytes of kmalloc and kmem_cache_alloc that were not freed" },
+	  "leaks: bytes of kmalloc and kmem_cache_alloc that were not freed", true },
 	{ "wakers", 0, NULL, set_flag, &cfg.wakers,
 	  "with off-cpu: above the stack of a task that sleeps, who woke it" },
 	{}
@@ -284,7 +298,8 @@ struct choice top_choices[] = {
 };
 
 struct choice min_choices[] = {
-	{ "min-ref", 'm', "N", set_number, &cfg.min_ref, "only stacks that weigh at least N" },
+	{ "min-ref", 'm', "N", set_weight_number, &cfg.min_ref,
+	  "only stacks that weigh at least N" },
 	{}
 };
 
@@ -362,12 +377,6 @@ struct choice old_choices[] = {
 	{}
 };
 
-static void refuse(bool bad, const struct choice *c, const char *why)
-{
-	if (bad)
-		usage(format("--%s: %s", c->name, why), NULL);
-}
-
 static bool is_among(const struct choice *c, const struct choice *choices)
 {
 	while (choices->name && choices != c)
@@ -380,11 +389,10 @@ static void check_choice(const struct choice *c, enum form form)
 {
 	bool selects = c->to == &cfg.top || c->to == &cfg.min_ref || c->set == set_function;
 
-	refuse(c->given > 1 && c->arg && c->set != set_weight, c, "given twice");
 	refuse(c->to == &cfg.symfs && !HAS_LIBS, c, WITHOUT_LIBS);
 	refuse(c->to == &cfg.lines && !cfg.vmlinux, c, "needs --vmlinux FILE");
 	refuse(c->to == &cfg.lines && !cfg.of_map, c, "is for maps (--map)");
-	refuse((form == FORM_PERF || form == FORM_PERFETTO) && (selects || cfg.of_map), c,
+	refuse((form == FORM_PERF || form == FORM_PERFETTO) && (selects || c->to == &cfg.of_map), c,
 	       "does not go with --format perf and perfetto");
 	refuse(cfg.of_map && (is_among(c, weight_choices) || is_among(c, sample_choices) ||
 			      c->set == set_by), c, "needs a recording, a map has no events");

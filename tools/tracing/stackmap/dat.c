@@ -92,8 +92,11 @@ static struct tracecmd_input *open_file(const char *path)
 
 int dat_open(struct profile *p, const char *path)
 {
+	struct stat st;
 	int i, ret = 0;
 
+	if (!stat(path, &st))
+		note_input(&st);
 	tracecmd_set_loglevel(TEP_LOG_NONE);
 	p->top = open_file(path);
 	if (!p->top)

@@ -7,7 +7,6 @@
 #include <ctype.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <dwarf.h>
@@ -44,6 +43,7 @@ static Dwfl_Module *elf_report_file(Dwfl *dwfl, const char *name, const char *pa
 	/* Others might block, or do something when they are read. */
 	if (stat(path, &st) || !S_ISREG(st.st_mode) || access(path, R_OK))
 		return NULL;
+	note_input(&st);
 	dwfl_report_begin(dwfl);
 	mod = dwfl_report_offline(dwfl, name, path, -1);
 	dwfl_report_end(dwfl, NULL, NULL);

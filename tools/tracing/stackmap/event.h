@@ -7,8 +7,6 @@
 
 #include "stackmap.h"
 
-#define MAX_KEYS	4	/* fields by which two events belong together */
-
 /* Fields of events; the names are in event.c. */
 enum field {
 	FIELD_PID, FIELD_FLAGS, FIELD_PREEMPT, FIELD_ID, FIELD_SIZE, FIELD_CALLER, FIELD_IP,

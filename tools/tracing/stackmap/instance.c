@@ -2,7 +2,6 @@
 /* Trace instances. */
 #include <fcntl.h>
 #include <glob.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "record.h"

@@ -285,18 +285,21 @@ static int check_any(struct profile *p, const char *path, const char *list, cons
 	struct tep_event **ev = tep_list_events(p->tep, TEP_EVENT_SORT_ID);
 	struct tep_format_field *fields[MAX_KEYS];
 	const char *hint = advice(p->cfg);
+	bool known = !list;
 
 	for (; ev && *ev; ev++) {
 		/* A stack without an event has no numbers. Any file has libtracecmd's blktrace. */
 		if (field && in_list("stacktrace,blktrace", *ev))
 			continue;
-		if ((!list || in_list(list, *ev)) &&
-		    (!field || find_keys(*ev, field, which, fields)))
+		if (list && !in_list(list, *ev))
+			continue;
+		if (!field || find_keys(*ev, field, which, fields))
 			return 0;
+		known = true;
 	}
 	if (!*hint && which == FIELD_WEIGHT)
 		hint = " (" WEIGHTS ")";
-	if (!field)
+	if (!field || !known)
 		return fail("%s: has no event %s%s", path, list, hint);
 	return fail("%s: has no event%s%s with a field %s%s%s", path, list ? " " : "",
 		    list ? list : "", field, which == FIELD_BY ? "" : " that is a number", hint);

@@ -7,7 +7,6 @@
  */
 #include <byteswap.h>
 #include <linux/magic.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
 
 #include "stackmap.h"

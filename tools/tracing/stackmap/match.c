@@ -23,7 +23,7 @@ static bool is_wanted(struct record *r, const struct task_state *t)
 	const struct config *cfg = r->profile->cfg;
 	u64 *counts = r->profile->counts;
 
-	if (!r->kind->wanted || r->rec->ts < cfg->from || (cfg->to && r->rec->ts > cfg->to) ||
+	if (!r->kind->wanted || r->rec->ts < cfg->from || (cfg->end && r->rec->ts >= cfg->end) ||
 	    (cfg->cpus && !number_in(cfg->cpus, r->rec->cpu)) ||
 	    (cfg->tids && !number_in(cfg->tids, r->pid)) || !where_matches(r))
 		return false;

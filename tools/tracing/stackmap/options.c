@@ -18,17 +18,25 @@ void set_text(const struct choice *c, char *arg)
 	*(const char **)c->to = arg;
 }
 
-#define MAX_NUMBER	10000000000ULL
-
 /* 1 or more */
-void set_number(const struct choice *c, char *arg)
+static u64 parse_number(const char *arg, u64 max)
 {
 	char *end;
 	u64 n = strtoull(arg, &end, 10);
 
-	if (!isdigit((unsigned char)*arg) || *end || !n || n > MAX_NUMBER)
+	if (!isdigit((unsigned char)*arg) || *end || !n || n > max)
 		usage("not a valid number", arg);
-	*(u64 *)c->to = n;
+	return n;
+}
+
+void set_number(const struct choice *c, char *arg)
+{
+	*(u64 *)c->to = parse_number(arg, 10000000000ULL);
+}
+
+void set_weight_number(const struct choice *c, char *arg)
+{
+	*(u64 *)c->to = parse_number(arg, INT64_MAX);
 }
 
 /* In nanoseconds. */
@@ -55,10 +63,16 @@ void set_instance(const struct choice *c, char *arg)
 	set_text(c, arg);
 }
 
+void refuse(bool bad, const struct choice *c, const char *why)
+{
+	if (bad)
+		usage(format("--%s: %s", c->name, why), NULL);
+}
+
 /* An option of another command, or of before there were commands. */
 void refuse_choice(const struct choice *c, char *arg)
 {
-	usage(format("--%s: %s", c->name, (char *)c->to), NULL);
+	refuse(true, c, c->to);
 }
 
 static bool wants_help;
@@ -104,7 +118,10 @@ static _Noreturn void print_help(const struct command *cmd)
 		}
 	}
 	printf("\n%s", cmd->examples);
-	exit(fflush(stdout) ? 1 : 0);
+	if (!fflush(stdout) && !ferror(stdout))
+		exit(0);
+	complain("stdout: %s", strerror(errno));
+	exit(1);
 }
 
 /* As getopt_long() has it. */
@@ -140,8 +157,10 @@ int parse_choices(const struct command *cmd, int argc, char **argv, int first)
 			exit(2);
 		for (i = 0; options[i].val != opt; i++)
 			;
-		all[i]->set(all[i], optarg);
-		all[i]->given++;
+		c = all[i];
+		refuse(c->given && c->arg && !c->repeatable, c, "given twice");
+		c->set(c, optarg);
+		c->given = true;
 		if (wants_help)
 			print_help(cmd);
 	}

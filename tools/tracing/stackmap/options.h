@@ -12,7 +12,8 @@ struct choice {
 	void		(*set)(const struct choice *c, char *arg);
 	void		*to;
 	const char	*help;		/* a line, or several; NULL: it is not in the help */
-	unsigned int	given;		/* so many times */
+	bool		repeatable;
+	bool		given;
 };
 
 /* Options that several commands have are one group. The last choice has no name. */
@@ -38,9 +39,11 @@ struct command {
 void set_flag(const struct choice *c, char *arg);
 void set_text(const struct choice *c, char *arg);
 void set_number(const struct choice *c, char *arg);
+void set_weight_number(const struct choice *c, char *arg);
 u64 parse_seconds(const char *text);
 void set_seconds(const struct choice *c, char *arg);
 void set_instance(const struct choice *c, char *arg);
+void refuse(bool bad, const struct choice *c, const char *why);
 void refuse_choice(const struct choice *c, char *arg);
 int parse_choices(const struct command *cmd, int argc, char **argv, int first);
 

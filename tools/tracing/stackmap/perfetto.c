@@ -190,7 +190,7 @@ static void see_record(struct record *r)
 	const struct tep_event *ev = r->kind->event;
 	const struct known_event *e;
 
-	if (r->rec->ts < cfg->from || (cfg->to && r->rec->ts > cfg->to))
+	if (r->rec->ts < cfg->from || (cfg->end && r->rec->ts >= cfg->end))
 		return;
 	if (!out.has_clock) {
 		put_release(r->profile);

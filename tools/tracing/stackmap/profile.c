@@ -490,14 +490,14 @@ int make_profile(struct map *m, const char *path, sample_fn *print, see_fn *see,
 		return ret;
 	}
 	wrong = check_events(p, path);
+	moved = read_beside(p, "moved");
+	lost = read_beside(p, "lost");
 	if (print && !wrong && open_output(cfg->output))
 		return -EINVAL;
 	p->print = wrong ? NULL : print;
 	p->see = wrong ? NULL : see;
-	moved = read_beside(p, "moved");
 	use_moved(&p->ids, moved);
 	use_saved_map(p);
-	lost = read_beside(p, "lost");
 	find_gaps(p, lost, p->needs_threads ? look_at_record : NULL);
 	ret = dat_read(p, path, take_record);
 	drop_waiting(p);

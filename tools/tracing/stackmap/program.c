@@ -2,7 +2,6 @@
 /* Programs that run without the signals that the tool takes. */
 #include <fcntl.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -3,7 +3,6 @@
  * The commands that read a map or a recording: "map", "stacks", "report", "export", "diff",
  * "annotate". The command decides what is read.
  */
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "config.h"
@@ -34,13 +33,19 @@ static int refuse_recording(const char *path)
 	char head[8];
 	const char *known = f ? known_file(head, fread(head, 1, sizeof(head), f)) : NULL;
 
+	if (access(path, is_directory(path) ? R_OK | X_OK : R_OK))
+		return fail("%s: %s", path, strerror(errno));
 	if (known)
 		return fail("%s: this is %s", path, known);
 	if (!is_directory(path))
-		return fail("%s: not a recording; of a map: stackmap_dump map %s", path, quoted);
+		return fail("%s: not a recording; of a map: stackmap_dump map %s, or --map", path,
+			    quoted);
 	if (is_beside(path, "head.dat"))
 		return fail("%s: has no trace.dat. To make it, there: %s", path, RESTORE);
-	return fail("%s: has no trace.dat; the map in it: stackmap_dump map %s", path, quoted);
+	if (!is_beside(path, "stack_map_bin"))
+		return fail("%s: has no trace.dat", path);
+	return fail("%s: has no trace.dat; the map in it: stackmap_dump map %s, or --map", path,
+		    quoted);
 }
 
 #define LAST_RECORDING	"stackmap.data"
@@ -73,8 +78,6 @@ static int find_map(struct input *in, const char *path)
 	char *quoted __free(pointer) = quote(path ? path : "");
 
 	in->path = path ? copy_string(path) : find_instance(cfg.instance);
-	if (path && cfg.instance)
-		usage("--instance is one of the kernel or of a recording, not of", path);
 	if (path && is_recording(path))
 		return fail("%s: a recording, not a map: stackmap_dump stacks %s", path, quoted);
 	return path ? 0 : check_instance(in->path);
@@ -94,6 +97,8 @@ static int load(struct input *in, const struct map *sibling, bool whole)
 	struct map *m = &in->map;
 	int ret = 0;
 
+	if (in->recording && access(in->recording, R_OK))
+		return fail("%s: %s", in->recording, strerror(errno));
 	if (in->recording && !is_recording(in->recording))
 		return fail("%s: not a trace.dat", in->recording);
 	if (!in->recording || is_beside(in->path, "stack_map_bin"))
@@ -136,14 +141,27 @@ static void name_stacks(enum form form, struct map *m, struct pool *names)
 	merge_stacks(m, names, &cfg);
 }
 
-static int print_stacks(enum form form, struct map *m, struct map *old)
+static void print_form(enum form form, struct map *m, struct map *old, struct pool *names)
 {
 	static print_fn * const print[] = {
 		[FORM_TEXT] = print_text, [FORM_JSON] = print_json, [FORM_FOLDED] = print_folded,
 		[FORM_PPROF] = print_pprof, [FORM_REPORT] = print_functions,
 	};
+
+	if (form == FORM_DIFF_FUNCTIONS) {
+		print_function_diff(m, old, names, &cfg);
+	} else if (old) {
+		print_diff(m, old, names, &cfg);
+	} else {
+		select_stacks(m, &cfg, form == FORM_REPORT ? 0 : cfg.top);
+		print[form](m, names, &cfg);
+	}
+}
+
+static int print_stacks(enum form form, struct map *m, struct map *old)
+{
 	struct pool names = {};
-	int ret = 0;
+	int ret;
 
 	name_stacks(form, m, &names);
 	if (old)
@@ -151,14 +169,10 @@ static int print_stacks(enum form form, struct map *m, struct map *old)
 	m->sum = sum_of(m);
 	if (cfg.function && !m->nr_stacks && (!old || !old->nr_stacks))
 		ret = fail("%s: no stack has a function %s", m->name, cfg.function);
-	if (form == FORM_DIFF_FUNCTIONS) {
-		print_function_diff(m, old, &names, &cfg);
-	} else if (old) {
-		print_diff(m, old, &names, &cfg);
-	} else if (!ret) {
-		select_stacks(m, &cfg, form == FORM_REPORT ? 0 : cfg.top);
-		print[form](m, &names, &cfg);
-	}
+	else
+		ret = open_output(cfg.output);
+	if (!ret)
+		print_form(form, m, old, &names);
 	pool_free(&names);
 	return ret;
 }
@@ -243,8 +257,8 @@ static int show_input(enum form form, struct input *new, struct input *old)
 	if (m->split && cfg.of_map)
 		note("interrupts split %llu stacks, the parts are separate", m->split);
 	ret = make_profiles(new, old);
-	if (ret < 0 || open_output(cfg.output))
-		return -EINVAL;
+	if (ret < 0)
+		return ret;
 	note_deep(m);
 	if (!cfg.of_map)
 		note_frame_pointers(m);
@@ -294,6 +308,8 @@ static int run(const struct command *cmd, enum form form, const char *path, cons
 		cfg.min_ref = 1;
 	cfg.direct = form == FORM_REPORT;
 	cfg.for_pprof = form == FORM_PPROF;
+	if (cfg.of_map && path && cfg.instance)
+		usage("--instance is one of the kernel or of a recording, not of", path);
 	ret = find_input(&new, path) || (old_path && find_input(&old, old_path)) ||
 	      load_and_show(form, &new, old_path ? &old : NULL);
 	input_free(&old);
@@ -341,6 +357,8 @@ static int run_diff(const struct command *cmd, int argc, char **argv)
 		usage("diff compares two", argv[2]);
 	if (!argc && cfg.of_map)
 		usage("diff --map needs an OLD map", NULL);
+	if (argc > 1 && !strcmp(argv[0], "-") && !strcmp(argv[1], "-"))
+		usage("only one of both can be stdin", NULL);
 	return run(cmd, cfg.format ? cfg.format : FORM_DIFF, argc > 1 ? argv[1] : NULL,
 		   argc ? argv[0] : LAST_RECORDING ".old");
 }
@@ -351,6 +369,8 @@ static int run_annotate(const struct command *cmd, int argc, char **argv)
 		usage("name a TEXT, or - for stdin", NULL);
 	cfg.of_map = true;
 	cfg.trace = argv[0];
+	if (argc > 1 && !strcmp(argv[0], "-") && !strcmp(argv[1], "-"))
+		usage("only one of both can be stdin", NULL);
 	return run(cmd, FORM_ANNOTATE, one_argument(argc - 1, argv + 1), NULL);
 }
 
@@ -396,7 +416,7 @@ const struct command stacks_command = {
 };
 
 const struct command report_command = {
-	.name = "report", .run = run_report, .args = "[OPTIONS] [FILE | DIR]",
+	.name = "report", .run = run_report, .args = "[OPTIONS] [FILE | DIR | -]",
 	.summary = "the functions of a recording, by self and total",
 	.text = "Print the functions by what they weigh themselves and with what they call, "
 		OF_A_RECORDING,
@@ -410,7 +430,7 @@ const struct command report_command = {
 };
 
 const struct command export_command = {
-	.name = "export", .run = run_export, .args = "--format FORMAT [OPTIONS] [FILE | DIR]",
+	.name = "export", .run = run_export, .args = "--format FORMAT [OPTIONS] [FILE | DIR | -]",
 	.summary = "a recording for flame graphs, pprof, speedscope, Perfetto",
 	.text = "Print a profile for other programs, " OF_A_RECORDING,
 	.groups = {

@@ -11,7 +11,6 @@
  */
 #include <fcntl.h>
 #include <glob.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -79,6 +78,8 @@ static void set_filters(const struct choice *c, char *arg)
 
 	if (!rec.nr_events)
 		usage("--filter comes after its --event", NULL);
+	if (rec.events[rec.last].filter)
+		usage("--filter: an event has one, joined by &&, not also", arg);
 	for (i = rec.last; i < rec.nr_events; i++)
 		rec.events[i].filter = arg;
 }
@@ -105,13 +106,13 @@ static void set_user(const struct choice *c, char *arg)
 
 static struct choice record_choices[] = {
 	{ "event", 'e', "EVENT", add_events, NULL,
-	  "an event or a group (sched:sched_switch is the default); repeatable" },
+	  "an event or a group (sched:sched_switch is the default); repeatable", true },
 	{ "filter", 'f', "FILTER", set_filters, NULL,
-	  "only those of the last EVENT that FILTER selects (prev_prio < 100)" },
+	  "only those of the last EVENT that FILTER selects (prev_prio < 100)", true },
 	{ "function", 0, "PATTERN", add_function, NULL,
-	  "record calls of these functions of the kernel (vfs_*); repeatable" },
+	  "record calls of these functions of the kernel (vfs_*); repeatable", true },
 	{ "pid", 'p', "PID", add_pid, &rec.pid_arg,
-	  "record this process and its children to come; repeatable" },
+	  "record this process and its children to come; repeatable", true },
 	{ "all", 'a', NULL, set_flag, &rec.all, "record all processes while COMMAND runs" },
 	{ "duration", 'd', "SECONDS", set_seconds, &rec.duration,
 	  "end after this time (1.5); COMMAND gets a SIGTERM" },
@@ -119,7 +120,7 @@ static struct choice record_choices[] = {
 	  "save into DIR (stackmap.data); an earlier recording becomes DIR.old" },
 	{ "user", 'u', "[=HOW]", set_user, NULL,
 	  "record the stacks of user space, too: --user=now, at each event, or\n"
-	  "--user=delay, on the way back (the default if the kernel can do it)" },
+	  "--user=delay, on the way back (the default if the kernel can do it)", true },
 	{ "buffer-size", 'b', "KB", set_number, &rec.buffer_kb,
 	  "size of the ring buffer of each CPU" },
 	{ "realtime", 0, "PRIO", set_number, &rec.realtime,

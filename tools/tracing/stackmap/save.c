@@ -212,8 +212,8 @@ const struct command save_command = {
 	.name = "save", .run = run_save, .args = "[OPTIONS] DIR",
 	.summary = "what is in the ring buffer now, with the map, into a directory",
 	.text =
-"Save what is in the ring buffer now, with the stack map and the names of functions, into DIR. The\n"
-"buffer is empty then. An earlier recording in DIR becomes DIR.old.\n",
+"Save what is in the ring buffer now, with the stack map and the names of functions, into DIR.\n"
+"With trace-cmd, the buffer is empty then. An earlier recording in DIR becomes DIR.old.\n",
 	.groups = { { "Options", save_choices }, { "", common_choices } },
 	.examples = "Example:\n"
 		    "  stackmap_dump save /tmp/now && stackmap_dump report /tmp/now\n",

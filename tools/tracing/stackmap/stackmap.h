@@ -27,6 +27,8 @@ enum form {
 enum sleep { SLEEP_ANY, SLEEP_PREEMPTED, SLEEP_UNINTERRUPTIBLE };
 enum by { BY_NOTHING, BY_CPU, BY_EVENT, BY_TASK, BY_PROCESS, BY_FIELD };
 
+#define MAX_KEYS	4	/* fields by which two events belong together */
+
 struct config {
 	const char	*kallsyms;
 	const char	*vmlinux;
@@ -54,7 +56,7 @@ struct config {
 	const char	*cpus;
 	const char	*where;		/* a filter */
 	u64		from;		/* nanoseconds */
-	u64		to;
+	u64		end;		/* not included; 0: none */
 	const char	*weight;	/* a field */
 	bool		off_cpu;
 	enum sleep	sleep;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Messages, memory, files. */
 #include <ctype.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -76,15 +75,51 @@ char *quote(const char *s)
 	return check_mem(buf);
 }
 
+/* What has been opened to be read. */
+static struct stat *inputs;
+static size_t nr_inputs;
+
+static bool is_input(const struct stat *st)
+{
+	size_t i;
+
+	for (i = 0; i < nr_inputs; i++) {
+		if (inputs[i].st_dev == st->st_dev && inputs[i].st_ino == st->st_ino)
+			return true;
+	}
+	return false;
+}
+
+void note_input(const struct stat *st)
+{
+	if (S_ISREG(st->st_mode) && !is_input(st))
+		*APPEND(inputs, nr_inputs) = *st;
+}
+
+/* The plugin of libtraceevent can be unloaded. */
+static void __attribute__((destructor)) forget_inputs(void)
+{
+	free(inputs);
+}
+
 /* "-" is stdin. */
 FILE *open_input(const char *path)
 {
-	return strcmp(path, "-") ? fopen(path, "re") : stdin;
+	FILE *f = strcmp(path, "-") ? fopen(path, "re") : stdin;
+	struct stat st;
+
+	if (f && !fstat(fileno(f), &st))
+		note_input(&st);
+	return f;
 }
 
-/* @path: NULL: stdout stays. It is emptied, so the input has to be open. */
+/* @path: NULL: stdout stays. It is emptied, so the inputs have to be open. */
 int open_output(const char *path)
 {
+	struct stat st;
+
+	if (path && !stat(path, &st) && is_input(&st))
+		return fail("%s: cannot be the output, too", path);
 	return path && !freopen(path, "w", stdout) ? fail("%s: %s", path, strerror(errno)) : 0;
 }
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/types.h>
+#include <sys/stat.h>
 
 _Static_assert(sizeof(off_t) == 8, "-D_FILE_OFFSET_BITS=64 is missing");
 
@@ -85,6 +85,7 @@ void sort_array(void *array, size_t nr, size_t size, int (*cmp)(const void *, co
 char *copy_string(const char *s);
 char *quote(const char *s);
 FILE *open_input(const char *path);
+void note_input(const struct stat *st);
 int open_output(const char *path);
 char *slurp(const char *path, size_t *len);
 int parse_lines(const char *name, const char *what, char *buf, size_t len, line_fn *parse,

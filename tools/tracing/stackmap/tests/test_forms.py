@@ -383,6 +383,45 @@ class Recordings(RecordingCase):
             with open(args[0], "rb") as file:
                 self.assertEqual(file.read(), b"mine" if args[0] == out else golden_text("trace.txt").encode())
 
+    def test_output_is_an_input(self):
+        """What is read stays as it was, by any name."""
+        dat = self.dat()
+        self.event(dat, "kmalloc", 1, 8, stack="AB")
+        top = os.path.join(self.dir, "dir")
+        self.tool(dat, "report")
+        self.file("dir/stack_map_bin", golden_map("le64"))
+        self.file("dir/lost", "")
+        link = os.path.join(self.dir, "link")
+        os.symlink("dir/trace.dat", link)
+        forms = [["report"], ["stacks"], ["report", "--json"], *(
+            ["export", "--format", form] for form in ("folded", "pprof", "perf", "perfetto"))]
+        for path, args in [*((link, [*form, top]) for form in forms),
+                           *((top + "/trace.dat", [*form, top]) for form in forms),
+                           (top + "/kallsyms", ["report", top]), (top + "/lost", [*PERF, top]),
+                           (top + "/stack_map_bin", ["map", top]),
+                           (top + "/stack_map_bin", ["annotate", self.file("t", golden_text("trace.txt")), top])]:
+            with open(path, "rb") as file:
+                before = file.read()
+            err = self.run_tool(*args[:1], "-o", path, *args[1:], rc=1)[1]
+            self.assertIn(f"{path}: cannot be the output, too", err, args)
+            with open(path, "rb") as file:
+                self.assertEqual(file.read(), before, args)
+
+    def test_output_of_nothing(self):
+        """A file stays if the text is a directory, or no stack has the function."""
+        out = self.file("out", b"mine")
+        dat = self.dat()
+        self.event(dat, "kmalloc", 1, 8, stack="AB")
+        top = os.path.join(self.dir, "dir")
+        self.tool(dat, "report")
+        self.file("dir/stack_map_bin", golden_map("le64"))
+        for args in ["annotate", top, top], ["report", "--callers", "x", top], [
+                "stacks", "--callers", "x", top], [*FOLDED, "--callees", "x", top], [
+                "diff", "--callers", "x", top, top]:
+            self.run_tool(*args, "-o", out, rc=1)
+            with open(out, "rb") as file:
+                self.assertEqual(file.read(), b"mine", args)
+
     def test_report(self):
         dat = self.dat()
         for pid, stack, n in [(1, "AB", 3), (2, "CB", 2), (2, "AB", 1)]:

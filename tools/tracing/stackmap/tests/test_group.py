@@ -207,6 +207,9 @@ class Where(RecordingCase):
             self.assertIn("no event takes the filter " + bad, self.tool(dat, "--where", bad, rc=1)[1], bad)
         for bad in "kmalloc: ptr ==", "ptr + ", "ptr == +", "(ptr >)", "ptr == 1 &&", "=~", "ptr -":
             self.assertIn("an operand is missing", self.tool(dat, "--where", bad, rc=2)[1], bad)
+        for bad in ["comm == 'a", "comm =~ \"x", "kmalloc: comm == 'a\"", "comm == 'a' || comm == 'b",
+                    r"comm == 'a\'"]:
+            self.assertIn("a quote is not closed", self.tool(dat, "--where", bad, rc=2)[1], bad)
         self.assertIn("has no stacks of such events",
                       self.tool(dat, "--where", "ptr == 99", rc=1)[1])
 

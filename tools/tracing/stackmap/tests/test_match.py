@@ -2,10 +2,11 @@
 """Recordings: which stack is that of an event, and which events count."""
 
 import os
+import subprocess
 
 import mkdat
 import mkmap
-from common import FOLDED, MAP_FOLDED, PERF, TEXT, RecordingCase, golden_map, golden_text
+from common import FOLDED, MAP_FOLDED, PERF, TEXT, TOOL, RecordingCase, golden_map, golden_text
 
 
 class Match(RecordingCase):
@@ -225,6 +226,8 @@ class Select(RecordingCase):
         self.assertEqual(self.folded(dat, "--comm", "t*"), {"do_exit;schedule": 1,
                                                             "do_exit;weak_one": 1})
         self.assertEqual(self.folded(dat, "--time", "2.5,3.5"), {"do_exit;schedule": 1})
+        self.assertIn("has no stacks of such events", self.tool(dat, *FOLDED, "--time", ",0", rc=1)[1])
+        self.assertIn("ends before it begins", self.tool(dat, *FOLDED, "--time", "2,0", rc=2)[1])
         self.assertEqual(self.folded(dat, "--grep", "weak"), {"do_exit;weak_one": 1})
         out = self.tool(dat, *PERF, "-q", "--grep", "weak")[0]
         self.assertEqual(out.count("\n\n"), 1)
@@ -247,6 +250,23 @@ class Select(RecordingCase):
 
 class Damage(RecordingCase):
     """What is no recording, or no whole one."""
+
+    def test_of_another_user(self):
+        """Who may not read it is told so."""
+        dat = self.dat()
+        self.event(dat, "kmalloc", 1, 8, stack="AB")
+        self.tool(dat, "report")
+        top = os.path.join(self.dir, "dir")
+        limited = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+        if os.geteuid() or subprocess.run([*limited, "true"], check=False).returncode:
+            self.skipTest("this needs root")
+        for path in top + "/trace.dat", top:
+            os.chmod(path, 0)
+            for form in ["report"], ["stacks"], FOLDED:
+                for name in top, top + "/trace.dat":
+                    done = subprocess.run([*limited, TOOL, *form, name], capture_output=True, check=False)
+                    self.assertEqual(done.returncode, 1)
+                    self.assertIn(b": Permission denied\n", done.stderr, (path, form, name))
 
     def test_damage(self):
         """A recording that is cut off or changed: an error, or what is whole; never a crash."""

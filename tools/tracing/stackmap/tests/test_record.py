@@ -33,6 +33,10 @@ class Record(Case):
                      ["-o", "."], ["-o", ".."], ["-o", "./"], ["-o", "x/."], ["-o", "x/.//"],
                      ["-o", "../.."], ["-o", "/"], ["-d", ""], ["-d", "1s"], ["-d", "0"], ["-d", "0.0"]]:
             self.record(*args, "true", rc=2)
+        for name, value in ("-o", "x"), ("-i", "x"), ("-d", "5"), ("-b", "64"), ("--realtime", "1"):
+            self.assertIn("given twice", self.record(name, value, name, value, "true", rc=2))
+        self.assertIn("no stack map", self.record("-u", "-u", "true", rc=1))
+        self.assertIn("an event has one", self.record("-e", "a,b", "-f", "x>1", "-f", "y>1", "true", rc=2))
         for args in [["-u", "now"], ["-u", "delay", "x"], ["-e", "x", "-u", "now"]]:
             self.assertIn("write --user=now or --user=delay", self.record(*args, rc=2))
         self.assertIn("options come behind the command): record",

@@ -416,6 +416,8 @@ class Vmlinux(Case):
     def test_map_without_text(self):
         """The kallsyms may tell where the kernel is."""
         data = self.map([("outer", 4)], text=False)
+        self.assertIn("cannot be the output, too",
+                      self.run_tool("-v", self.elf, "-o", self.elf, "-", stdin=data, rc=1)[1])
         out, err = self.run_tool("-v", self.elf, "-", stdin=data)
         self.assertNotIn("outer", out)
         self.assertIn("cannot undo KASLR", err)

@@ -92,8 +92,10 @@ class Usage(Case):
         top = os.path.join(self.dir, "dir")
         for args in [[top], ["stacks", top], ["report", top], ["diff", top, top], ["export",
                      "--format", "perf", top]]:
-            self.assertIn(f"{top}: has no trace.dat; the map in it: stackmap_dump map {top}\n",
-                          self.run_tool(*args, rc=1)[1])
+            self.assertIn(f"{top}: has no trace.dat\n", self.run_tool(*args, rc=1)[1])
+        self.file("dir/stack_map_bin", golden_map("le64"))
+        self.assertIn(f"{top}: has no trace.dat; the map in it: stackmap_dump map {top}, or --map\n",
+                      self.run_tool(top, rc=1)[1])
         self.file("dir/head.dat", "")
         self.assertIn(f"{top}: has no trace.dat. To make it, there: trace-cmd restore ",
                       self.run_tool(top, rc=1)[1])
@@ -161,8 +163,15 @@ class Usage(Case):
                 (["stacks", "-f", "ptr > 1"], "of a recording are selected by --where"),
                 (["record", "-e", "kmem", "--where=ptr > 1", "true"], "record has --filter"),
                 (["export"], "name a --format: folded, pprof, perf or perfetto"),
-                (["save"], "name one directory")]:
+                (["save"], "name one directory"),
+                (["help", "recrod"], "no such command: recrod"), (["help", "x.dat"], "no such command"),
+                (["annotate", "-", "-"], "only one of both can be stdin"),
+                (["diff", "--map", "-", "-"], "only one of both can be stdin"),
+                (["export", "--format", "perf", "--map", "x"], "--map: does not go with --format perf"),
+                (["report", "-w", "latency=a,b,c,d,e,f,g"], "takes four KEYs at most, not: c,d,e,f,g")]:
             self.assertIn(text, self.run_tool(*args, rc=2)[1])
+        self.assertEqual(self.run_tool("help", "help"), self.run_tool("help"))
+        self.assertIn("stackmap_dump 3", self.run_tool("help", "version")[0])
         for command in ["stacks", "report"]:
             self.assertIn("stdin can only be a map", self.run_tool(command, "-", rc=1)[1])
         done = subprocess.run([TOOL, "report"], cwd=self.dir, capture_output=True, check=False)

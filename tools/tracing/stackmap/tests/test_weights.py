@@ -502,8 +502,7 @@ class Latency(RecordingCase):
         for bad in ["block_rq_issue,block_rq_complete", ",,x", "a,,c", "a,b,", ""]:
             self.assertIn("latency=BEGIN,END,KEY", self.tool(dat, "-w", "latency=" + bad, rc=2)[1])
         for bad in ["block_rq_issue,block_rq_complete,dev,x", "block_rq_issue,nothing,dev",
-                    "block_rq_issue,kfree,dev", "block_rq_issue,block_rq_complete,dev,",
-                    "block_rq_issue,block_rq_complete," + ",".join(["dev"] * 5)]:
+                    "block_rq_issue,kfree,dev", "block_rq_issue,block_rq_complete,dev,"]:
             self.assertIn("has no event", self.tool(dat, "-w", "latency=" + bad, rc=1)[1])
         self.assertIn("one weight", self.tool(dat, *args, "-w", "leaks", rc=2)[1])
         dat.clock = "[counter]"
