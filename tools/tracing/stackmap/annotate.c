@@ -5,7 +5,6 @@
  * output can be annotated again. The parts of a stack that an interrupt split are joined. Names of
  * tasks and the text of trace_marker are not mistaken for stacks.
  */
-
 #include "stackmap.h"
 
 /*

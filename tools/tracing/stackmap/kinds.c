@@ -49,8 +49,6 @@ static u32 find_keys(struct tep_event *ev, const char *keys, enum field which,
 	while ((key = strsep(&rest, ","))) {
 		name = strsep(&key, "=");
 		name = key && which == FIELD_END_KEY ? key : name;
-		if (nr == MAX_KEYS)
-			return 0;
 		fields[nr] = which >= FIELD_KEY && !strcmp(name, cpu_field.name) ? &cpu_field :
 			     find_field(ev, name, which == FIELD_BY);
 		if (!fields[nr++])

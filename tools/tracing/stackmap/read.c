@@ -350,6 +350,12 @@ static int run_export(const struct command *cmd, int argc, char **argv)
 	return run(cmd, cfg.format, one_argument(argc, argv), NULL);
 }
 
+static void check_stdin(int argc, char **argv)
+{
+	if (argc > 1 && !strcmp(argv[0], "-") && !strcmp(argv[1], "-"))
+		usage("only one of both can be stdin", NULL);
+}
+
 /* As perf diff: of the last recording and the one before, if none is named. */
 static int run_diff(const struct command *cmd, int argc, char **argv)
 {
@@ -357,8 +363,7 @@ static int run_diff(const struct command *cmd, int argc, char **argv)
 		usage("diff compares two", argv[2]);
 	if (!argc && cfg.of_map)
 		usage("diff --map needs an OLD map", NULL);
-	if (argc > 1 && !strcmp(argv[0], "-") && !strcmp(argv[1], "-"))
-		usage("only one of both can be stdin", NULL);
+	check_stdin(argc, argv);
 	return run(cmd, cfg.format ? cfg.format : FORM_DIFF, argc > 1 ? argv[1] : NULL,
 		   argc ? argv[0] : LAST_RECORDING ".old");
 }
@@ -369,8 +374,7 @@ static int run_annotate(const struct command *cmd, int argc, char **argv)
 		usage("name a TEXT, or - for stdin", NULL);
 	cfg.of_map = true;
 	cfg.trace = argv[0];
-	if (argc > 1 && !strcmp(argv[0], "-") && !strcmp(argv[1], "-"))
-		usage("only one of both can be stdin", NULL);
+	check_stdin(argc, argv);
 	return run(cmd, FORM_ANNOTATE, one_argument(argc - 1, argv + 1), NULL);
 }
 

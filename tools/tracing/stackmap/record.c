@@ -79,7 +79,7 @@ static void set_filters(const struct choice *c, char *arg)
 	if (!rec.nr_events)
 		usage("--filter comes after its --event", NULL);
 	if (rec.events[rec.last].filter)
-		usage("--filter: an event has one, joined by &&, not also", arg);
+		usage("--filter: an event has one, join two by &&", NULL);
 	for (i = rec.last; i < rec.nr_events; i++)
 		rec.events[i].filter = arg;
 }
