@@ -90,7 +90,7 @@ deb:
 # What says that something is whole goes first: rm may be interrupted.
 clean:
 	rm -f build/*/{linux.ok,tree.stamp} build/*/*/{.built,ok} build/*/plain/*/.built build/*/bench/with/.objects
-	rm -rf build/log build/stackmap_dump build/flamegraph* build/guest build/bench build/plugin build/kernelshark build/model build/suite build/viewers build/livepatch* build/*/{bench,deb,*+*,x86_64,plain,debug,kcsan,startup,off,nofunc,objects,check,arm64,i386,s390x,static,kunit,kunit-all,linux,linux.ok,changed,series,stackmap_dump}
+	rm -rf build/log build/stackmap_dump build/flamegraph* build/guest build/bench build/plugin build/kernelshark build/model build/suite build/viewers build/livepatch* build/*/{bench,deb,*+*,x86_64,plain,debug,kcsan,startup,off,nofunc,objects,check,arm64,i386,s390x,static,kunit,kunit-all,linux,changed,series,stackmap_dump}
 distclean:
 	rm -rf build
 

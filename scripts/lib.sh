@@ -98,8 +98,6 @@ plain_source() (
 	mkdir -p "$plain"
 	cp -aLl "$from" "$plain/linux" 2>/dev/null || { rm -rf "$plain/linux" && cp -aL "$from" "$plain/linux"; } ||
 		die "could not copy the source"
-	# Its files have the times of the package.
-	touch "$plain/linux"
 	cp "$from.ok" "$plain/ok"
 )
 
