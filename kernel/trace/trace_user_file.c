@@ -354,9 +354,9 @@ static void user_stack_split(struct stackmap_stack *stack, unsigned long *words)
  * @words: room for as many words
  *
  * The stack ends at a 0 and at the first frame outside of executable memory, but the innermost
- * one is kept as an address. The instruction
- * that an interrupt has hit is not a part of it. Without a map, or with a mapping that is just
- * being changed, it gets no frames, so that no map takes it.
+ * one is kept as an address. The instruction that an interrupt has hit is not a part of it.
+ * Without a map, or with a mapping that is just being changed, it gets no frames, so that no map
+ * takes it.
  *
  * To be called on the way back to user space, under RCU until ftrace_stackmap_record_stack()
  * has returned.
